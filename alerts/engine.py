@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.faults import Faults
+from alerts.finding import Subject
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.leader_imbalance import KINDS as BALANCE_KINDS
-from alerts.rules.no_ticks import TICKS, MissingTicks, is_missing
-from alerts.rules.store_unwritable import STORE, store_unwritable_finding
-from alerts.rules.throttle_below_required import Assessment, Subject, evaluate_rules
+from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
+from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
+from alerts.rules.no_ticks import MissingTicks, is_missing
+from alerts.rules.reassignments.eta_tracker import EtaTracker
+from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_duration
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
@@ -46,6 +47,7 @@ _BACKLOG_MS = 1000
 _GAP_S = 60.0
 # A gold job that stopped is restarted within minutes. After this time leader balances may not be counted any more.
 _UNCOUNTED_S = 15 * 60.0
+_BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
 _NOT_COUNTED = "ended, for the balance of leaders is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
 
@@ -158,27 +160,28 @@ class AlertEngine:
         """
         with self._lock:
             self._detect_clock_set_back(cluster, tick_ms)
+            active = self._active_subjects(cluster)
         earlier = self._earlier(cluster, tick_ms, statuses)
-        elections = self._fresh_election_plan(cluster, tick_ms)
-        alerts, recommender = self._settings.alerts, self._settings_of(cluster).recommender(earlier, elections)
-        balances = self._fresh_balances(cluster, tick_ms)
-        assessment = evaluate_rules(statuses, alerts, recommender, balances or ())
-        if self._store_trouble is not None and cluster == self._settings.cluster.name:
-            assessment.findings.append(store_unwritable_finding(self._store_trouble, recommender))
-        slip = self._eta_trackers[cluster].evaluate(tick_ms, statuses, alerts, recommender)
-        assessment.findings.extend(slip.findings)
+        recommender = self._settings_of(cluster).recommender(earlier, self._fresh_election_plan(cluster, tick_ms))
+        tick = RuleInputs(
+            statuses,
+            self._settings.alerts,
+            recommender,
+            self._fresh_balances(cluster, tick_ms),
+            tick_ms,
+            self._eta_trackers[cluster],
+            active,
+            self._store_trouble_of(cluster),
+            self._is_backlog(cluster, self._clock_ms() - tick_ms),
+        )
+        assessment = evaluate_rules(tick)
         with self._lock:
             if self._last_tick.get(cluster, (None, 0))[0] is None:
                 self._lifecycle.on_first_tick(cluster, tick_ms)
-            assessment.keep_firing.update(slip.keep_firing, self._backlog_subjects(cluster, self._clock_ms() - tick_ms))
-            if balances is None:
-                assessment.keep_firing.update(
-                    found for found in self._active_subjects(cluster) if found[0] in BALANCE_KINDS
-                )
             events = self._lifecycle.apply(cluster, tick_ms, assessment)
             # Last, because a tick whose evaluation failed counts as missing.
             self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
-            return [*events, *self._resolve_uncounted(cluster, tick_ms, balances is not None)]
+            return [*events, *self._resolve_uncounted(cluster, tick_ms, tick.balances is not None)]
 
     def _resolve_uncounted(self, cluster: str, tick_ms: int, is_counted: bool) -> list[AlertEvent]:
         """Resolve alerts on leader balance after balances have been stale for too long, and return the events."""
@@ -188,7 +191,7 @@ class AlertEngine:
         now_ms, limit_s = self._elapsed_ms(), self._settings_of(cluster).uncounted_after_s()
         if now_ms - self._uncounted_ms.setdefault(cluster, now_ms) < limit_s * 1000:
             return []
-        return self._lifecycle.resolve(cluster, tick_ms, _NOT_COUNTED.format(format_duration(limit_s)), BALANCE_KINDS)
+        return self._lifecycle.resolve(cluster, tick_ms, _NOT_COUNTED.format(format_duration(limit_s)), _BALANCE_KINDS)
 
     def _detect_clock_set_back(self, cluster: str, tick_ms: int) -> None:
         """Shift stored times if the collector's clock was set back: two ticks in a row are older than one before.
@@ -197,7 +200,8 @@ class AlertEngine:
         """
         newest_ms, older_ms = self._newest_ms.get(cluster), self._older_ms.pop(cluster, None)
         if newest_ms is None or tick_ms >= newest_ms:
-            if newest_ms is not None:
+            # Stored events of this tick already have what a gap before it made of them: it comes again after a crash.
+            if newest_ms is not None and not self._lifecycle.has_applied(cluster, tick_ms):
                 self._detect_gap(cluster, tick_ms - newest_ms)
             self._newest_ms[cluster] = tick_ms
         elif older_ms is None or tick_ms <= older_ms:
@@ -341,23 +345,30 @@ class AlertEngine:
         return WatchedCluster(replace(self._settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {cluster}>")
 
     def _missing_ticks_assessment(self, missing: MissingTicks) -> Assessment:
-        """Return the finding that ticks are missing; all other active alerts keep firing."""
-        recommender = self._settings_of(missing.cluster).recommender()
-        findings, active = [missing.finding(recommender)], self._active_subjects(missing.cluster)
-        if missing.cluster == self._settings.cluster.name:
-            active.discard((AlertKind.STORE_UNWRITABLE, STORE))
-            if self._store_trouble is not None:
-                findings.append(store_unwritable_finding(self._store_trouble, recommender))
-        return Assessment(findings, active)
+        cluster = missing.cluster
+        return evaluate_missing_ticks(
+            RuleInputs(
+                (),
+                self._settings.alerts,
+                self._settings_of(cluster).recommender(),
+                active=self._active_subjects(cluster),
+                store_trouble=self._store_trouble_of(cluster),
+                missing=missing,
+            )
+        )
+
+    def _store_trouble_of(self, cluster: str) -> str | None:
+        """Return why the store cannot be written; None for clusters other than the first, which report it too."""
+        return self._store_trouble if cluster == self._settings.cluster.name else None
 
     def _active_subjects(self, cluster: str) -> set[Subject]:
         """Return the subjects of a cluster's pending and firing alerts."""
         active = self._lifecycle.active()
         return {(AlertKind(event.kind), event.subject) for event in active if event.cluster == cluster}
 
-    def _backlog_subjects(self, cluster: str, age_ms: int) -> set[tuple[AlertKind, str]]:
-        """Return the subject of the missing-ticks alert while incoming ticks are old ones from a backlog."""
+    def _is_backlog(self, cluster: str, age_ms: int) -> bool:
+        """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""
         before_ms, self._ages_ms[cluster] = self._ages_ms.get(cluster), age_ms
         is_old = age_ms > self._settings.alerts.no_data_s * 1000
         is_steady = before_ms is not None and abs(age_ms - before_ms) <= _BACKLOG_MS
-        return {(AlertKind.NO_DATA, TICKS)} if is_old and not is_steady else set()
+        return is_old and not is_steady

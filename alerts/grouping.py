@@ -7,17 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from alerts.rules.evidence import join_names
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from alerts.finding import Finding, Subject
+from alerts.text.formatting import join_names
+from schemas.alerts import AlertKind, Severity
 
-Subject = tuple[AlertKind, str]
-BrokerRole = tuple[int | None, str | None]
+# Broker id and role as events have them.
+StoredBrokerRole = tuple[int | None, str | None]
 
 # Cause of a throttle that is too low without a recent leader switch.
 THROTTLE = "throttle"
-# Alert kind by role for a throttle that is too low.
-THROTTLE_KIND = {Role.LEADER: AlertKind.THROTTLE_BELOW_LEADER_WRITE, Role.FOLLOWER: AlertKind.THROTTLE_BELOW_INBOUND}
-THROTTLE_KINDS = frozenset(THROTTLE_KIND.values())
+# Kinds of a throttle that is too low.
+THROTTLE_KINDS = frozenset({AlertKind.THROTTLE_BELOW_LEADER_WRITE, AlertKind.THROTTLE_BELOW_INBOUND})
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ActiveAlert:
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
-    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
+    raises: Mapping[StoredBrokerRole, AdvisedIncrease] = field(default_factory=dict)
 
     def has_announced(self, other: Finding) -> bool:
         """Return whether the alert listed a finding of its cause, at the same or a higher severity."""
@@ -122,18 +122,16 @@ def group_findings(
         keep_firing: subjects without a clear state: their alerts continue and represent what they listed.
     """
     active_kept = [alert for subject in keep_firing if (alert := active.get(subject)) is not None and alert.is_firing]
-    findings = [
-        f for f in findings if _subject_of(f) in active or not any(alert.has_announced(f) for alert in active_kept)
-    ]
+    findings = [f for f in findings if f.key in active or not any(alert.has_announced(f) for alert in active_kept)]
     findings = _join_active_groups(findings, active)
     grouped = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
     superseded: set[Subject] = set()
     ended = _ended(findings, active)
     for group in _by_cause(findings):
-        firing = [f for f in group if (alert := active.get(_subject_of(f))) is not None and alert.is_firing]
+        firing = [f for f in group if (alert := active.get(f.key)) is not None and alert.is_firing]
         others = [f for f in group if f not in firing]
-        represented = [f for f in others if any(active[_subject_of(one)].represents(f) for one in firing)]
+        represented = [f for f in others if any(active[one.key].represents(f) for one in firing)]
         waiting = sorted((f for f in others if f not in represented), key=_order)
         if firing:
             grouped += [_merge(firing[0], represented), *firing[1:]]
@@ -143,12 +141,12 @@ def group_findings(
             waiting = [f for f in waiting if not f.continues]
             grouped += [_under_alert(goes_on, _merge(kept[0], kept[1:]))] if kept else []
         if waiting:
-            is_due = any(_subject_of(f) in due for f in waiting)
-            pending = [f for f in waiting if _subject_of(f) in active and not is_due]
+            is_due = any(f.key in due for f in waiting)
+            pending = [f for f in waiting if f.key in active and not is_due]
             lead, *more = pending or waiting[:1]
             grouped += [_merge(lead, [f for f in waiting if f is not lead and f not in more]), *more]
-            fire |= {_subject_of(lead)} if is_due else set()
-        stale = {_subject_of(f) for f in firing if active[_subject_of(f)].cause not in (None, f.cause)}
+            fire |= {lead.key} if is_due else set()
+        stale = {f.key for f in firing if active[f.key].cause not in (None, f.cause)}
         if waiting or len(stale) < len(firing):
             superseded |= stale
     return Grouped(grouped, frozenset(fire), frozenset(superseded))
@@ -161,14 +159,12 @@ def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, Ac
         f if f.cause in firing else replace(f, cause=next((c for c in f.continues if c in firing), f.cause))
         for f in findings
     ]
-    announcing = [
-        (f, active[_subject_of(f)]) for f in continued if f.kind in THROTTLE_KINDS and _subject_of(f) in active
-    ]
-    found = {_subject_of(f) for f in findings}
+    announcing = [(f, active[f.key]) for f in continued if f.kind in THROTTLE_KINDS and f.key in active]
+    found = {f.key for f in findings}
     ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in found]
 
     def under_another(f: Finding) -> Finding:
-        if _subject_of(f) in active:
+        if f.key in active:
             return f
         cause = next((lead.cause for lead, alert in announcing if alert.has_announced_rate(f)), None)
         if cause is not None:
@@ -182,7 +178,7 @@ def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, Ac
 
 def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
     """Return by cause the firing alert whose own finding has ended."""
-    found = {_subject_of(finding) for finding in findings}
+    found = {finding.key for finding in findings}
     over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in found}
     return {alert.cause: subject for subject, alert in sorted(over.items(), reverse=True) if alert.cause}
 
@@ -199,10 +195,6 @@ def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
         if finding.cause:
             groups[finding.cause].append(finding)
     return list(groups.values())
-
-
-def _subject_of(finding: Finding) -> Subject:
-    return finding.kind, finding.subject
 
 
 def _order(finding: Finding) -> tuple[int, int, float, str]:

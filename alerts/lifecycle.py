@@ -11,24 +11,18 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
-from alerts.grouping import THROTTLE_KINDS, ActiveAlert, AdvisedIncrease, BrokerRole, Grouped, Subject, group_findings
+from alerts.announcement import Change, announcement_of
+from alerts.finding import Finding, Subject
+from alerts.grouping import ActiveAlert, Grouped, group_findings
 from alerts.rules.no_ticks import TICKS
-from alerts.rules.throttle_below_required import Assessment
-from schemas.alerts import AlertEvent, AlertKind, AlertState, Finding, Severity
+from alerts.rules.rule import Assessment
+from alerts.stored_event import evidence_of
+from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 log = logging.getLogger(__name__)
-# A firing alert is announced again when the recommended throttle has grown by more than this factor.
-_UPDATE_RATIO = 1.15
-# It is announced again when it affects this many times as many replicas as announced, and at least five more.
-_SPREAD_RATIO, _SPREAD = 2, 5
-# Causes that escalate an alert whatever its cause was before: they need a person at once.
-_SEVERE_CAUSES = ("broker_down", "destination_down", "destination_disk", "no_leader")
 # A change of equal severity is announced when it has lasted as long as an alert of its kind, within these bounds.
 _SETTLE_S = (5.0, 30.0)
 # An alert that fires again within this time is flapping: each repetition doubles the time it must stay clear, up to
@@ -36,9 +30,7 @@ _SETTLE_S = (5.0, 30.0)
 FLAP_MS = 15 * 60 * 1000
 # Clocks of two machines differ by less than this.
 _CLOCK_SKEW_MS = 60_000
-# Order of events with equal times: an alert may become pending and fire in the same tick.
-_STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
-_KINDS, _SEVERITIES = {kind.value for kind in AlertKind}, {severity.value for severity in Severity}
+_KINDS, _STATES, _SEVERITIES = ({word.value for word in words} for words in (AlertKind, AlertState, Severity))
 
 Key = tuple[str, str, str]
 
@@ -92,7 +84,7 @@ class Lifecycle:
             events: first and last event of the latest alert of each subject, and recent firing events. Events with
                 words that only a newer version knows are ignored.
         """
-        for event in sorted(_known_events(events), key=lambda e: (e.tick_ms, _STEP[e.state])):
+        for event in sorted(_known_events(events), key=lambda e: (e.tick_ms, AlertState(e.state).rank)):
             key = (event.cluster, event.kind, event.subject)
             self._remember_firing(key, event)
             known = self._alerts.get(key)
@@ -108,6 +100,10 @@ class Lifecycle:
         """Return the last event of every alert that is pending or firing."""
         return [a.event for a in self._alerts.values() if a.event.state != AlertState.RESOLVED.value]
 
+    def has_applied(self, cluster: str, tick_ms: int) -> bool:
+        """Return whether a tick, or a later one, was applied before, or has stored events."""
+        return tick_ms <= self._newest_ms.get(cluster, -1)
+
     def apply(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply the assessment of one tick and return its events, oldest first; a repeated or late tick has none.
 
@@ -116,7 +112,7 @@ class Lifecycle:
             tick_ms: time of the tick, epoch milliseconds.
             assessment: result of the rules for this tick.
         """
-        if tick_ms <= self._newest_ms.get(cluster, -1):
+        if self.has_applied(cluster, tick_ms):
             return []
         events = self._apply_atomically(cluster, tick_ms, assessment)
         self._newest_ms[cluster] = tick_ms
@@ -203,7 +199,7 @@ class Lifecycle:
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == AlertState.RESOLVED.value or alert.evaluated_ms < tick_ms:
             return
-        if json.loads(alert.event.evidence).get("last_tick_ms", 0) is None:
+        if evidence_of(alert.event).is_before_first_tick:
             self._alerts[key] = replace(alert, evaluated_ms=tick_ms - 1)
 
     def resolve(
@@ -251,13 +247,13 @@ class Lifecycle:
             if alert is not None and alert.event.state == AlertState.PENDING.value:
                 since_ms = alert.since_ms
             if tick_ms - since_ms >= finding.hold_s * 1000:
-                due.add((finding.kind, finding.subject))
+                due.add(finding.key)
         return due
 
     def _exceeds_announced_requirement(self, cluster: str, subject: Subject, throttle_bytes_per_s: float) -> bool:
         """Return whether a throttle exceeds the required rate that the alert announced, which resolves the alert."""
         alert = self._alerts.get((cluster, subject[0].value, subject[1]))
-        required = None if alert is None else _announced(alert.event).required_bytes_per_s
+        required = None if alert is None else evidence_of(alert.event).required_bytes_per_s
         return required is not None and throttle_bytes_per_s > required
 
     def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
@@ -285,19 +281,19 @@ class Lifecycle:
         elif tick_ms <= alert.evaluated_ms:
             return
         alert = replace(alert, evaluated_ms=tick_ms, clear_since_ms=None)
-        subject = (finding.kind, finding.subject)
         extra: dict[str, int] = {}
         if alert.is_firing:
-            change = _Change.NONE if subject in grouped.superseded else _change(alert.event, finding, due)
+            announced = announcement_of(alert.event)
+            change = Change.NONE if finding.key in grouped.superseded else announced.change(finding, due)
             alert = replace(alert, changed_since_ms=(alert.changed_since_ms or tick_ms) if change else None)
             fire = (
-                _needs_higher_throttle(alert.event, finding)
+                announced.needs_higher_throttle(finding)
                 or finding.severity.rank < Severity(alert.event.severity).rank
                 or _is_change_settled(alert, tick_ms, finding)
             )
-            extra = _escalation(alert.event, tick_ms if fire and change is _Change.ESCALATED else None)
+            extra = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
         else:
-            fire = subject in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
+            fire = finding.key in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
         if fire:
             event = self._event(key, alert.event.alert_id, AlertState.FIRING, tick_ms, finding, extra)
@@ -356,7 +352,7 @@ class Lifecycle:
             subject=key[2],
             summary=finding.summary,
             evidence=json.dumps(evidence),
-            recommendation=json.dumps(dict(finding.recommendation)),
+            recommendation=json.dumps(finding.recommendation.to_json()),
             tick_ms=self._after_last(key, tick_ms),
             event_ms=self._clock_ms(),
         )
@@ -374,7 +370,7 @@ def _known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
     """Return the events whose kind, state and severity this version knows, and log the unknown words."""
     understood, unknown = [], set()
     for event in events:
-        words = ((event.kind, _KINDS), (event.state, _STEP.keys()), (event.severity, _SEVERITIES))
+        words = ((event.kind, _KINDS), (event.state, _STATES), (event.severity, _SEVERITIES))
         unknown_words = [word for word, known in words if word not in known]
         unknown.update(unknown_words)
         if not unknown_words:
@@ -388,124 +384,15 @@ def _known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
 
 
 def _as_active(alert: Alert) -> ActiveAlert:
-    announced = _announced(alert.event) if alert.is_firing else _Announced()
     severity = Severity(alert.event.severity)
-    return ActiveAlert(alert.is_firing, announced.cause, announced.also, severity, announced.raises)
+    if not alert.is_firing:
+        return ActiveAlert(False, severity=severity)
+    announced = announcement_of(alert.event)
+    return ActiveAlert(True, announced.evidence.group, announced.also, severity, announced.raises)
 
 
 def _alert_id(key: Key, tick_ms: int) -> str:
     return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class _Announced:
-    """Content of an alert's last announcement.
-
-    Attributes:
-        cause: root cause that groups findings; None if unknown or none.
-        also: listed findings.
-        brokers: listed brokers, and those whose throttle the recommendation raises.
-        why: cause in the evidence; None if there is none.
-        affected: number of affected replicas; None if unknown.
-        action: recommended action.
-        goes_on_with: kind of the finding that the alert continued with; None if it was its own.
-        raises: recommended increases, by broker and role.
-        required_bytes_per_s: rate that a throttle had to exceed; None if unknown or not about a throttle.
-    """
-
-    cause: str | None = None
-    also: frozenset[Subject] = frozenset()
-    brokers: frozenset[int] = frozenset()
-    why: str | None = None
-    affected: int | None = None
-    action: str | None = None
-    goes_on_with: str | None = None
-    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
-    required_bytes_per_s: float | None = None
-
-
-@lru_cache(maxsize=1000)
-def _announced(event: AlertEvent) -> _Announced:
-    evidence, recommendation = json.loads(event.evidence), json.loads(event.recommendation)
-    also = evidence.get("also", [])
-    raises = _raises(recommendation)
-    # The finding that the alert continued with counts as listed.
-    named = [*also, *filter(None, [evidence.get("goes_on_with")])]
-    named_brokers = {one.get("broker_id") for one in (evidence, *also)} | {broker for broker, _ in raises}
-    return _Announced(
-        cause=evidence.get("group"),
-        also=frozenset((AlertKind(one["kind"]), one["subject"]) for one in named if one["kind"] in _KINDS),
-        brokers=frozenset(broker for broker in named_brokers if broker is not None),
-        why=evidence.get("cause"),
-        affected=evidence.get("affected"),
-        action=recommendation.get("action"),
-        goes_on_with=_about(evidence),
-        raises=raises,
-        required_bytes_per_s=evidence.get("required_bytes_per_s"),
-    )
-
-
-def _raises(recommendation: Mapping[str, Any]) -> dict[BrokerRole, AdvisedIncrease]:
-    """Return the increases that a recommendation contains, by broker and role."""
-    return {
-        (one["broker_id"], one["role"]): AdvisedIncrease(in_force, advised)
-        for one in recommendation.get("per_broker") or ()
-        if (advised := one.get("recommended_bytes_per_s")) is not None
-        and advised > (in_force := one.get("throttle_bytes_per_s") or 0.0)
-    }
-
-
-def _about(evidence: Mapping[str, Any]) -> str | None:
-    kind: str | None = evidence.get("goes_on_with", {}).get("kind")
-    return kind
-
-
-class _Change(IntEnum):
-    """How a finding differs from the announcement: not at all; in cause or action; or in scope, which escalates."""
-
-    NONE = 0
-    UPDATED = 1
-    ESCALATED = 2
-
-
-def _change(event: AlertEvent, finding: Finding, due: Collection[Subject]) -> _Change:
-    before, action = _announced(event), finding.recommendation.get("action")
-    spread = finding.affected - (before.affected or 0)
-    why = finding.evidence.get("cause")
-    more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
-    joined = {
-        one["broker_id"]
-        for one in finding.evidence.get("also", [])
-        if one["broker_id"] is not None and (AlertKind(one["kind"]), one["subject"]) in due
-    }
-    is_more_severe = why in _SEVERE_CAUSES and before.why not in _SEVERE_CAUSES
-    if is_more_severe or more or not joined <= before.brokers:
-        return _Change.ESCALATED
-    # An action that is currently unknown is not a change.
-    is_other = why not in (None, before.why) or action not in (None, "none", before.action)
-    is_other = is_other or _about(finding.evidence) != before.goes_on_with or _has_raised(before, finding)
-    return _Change.UPDATED if is_other else _Change.NONE
-
-
-def _has_raised(before: _Announced, finding: Finding) -> bool:
-    """Return whether a throttle was raised as announced: the announcement does not cover what follows."""
-    if not before.raises:
-        return False
-    return any(
-        (advised := before.raises.get((one["broker_id"], one["role"]))) is not None
-        and (in_force := one["throttle_bytes_per_s"]) is not None
-        and in_force >= advised.to_bytes_per_s
-        for one in finding.recommendation.get("per_broker") or ()
-    )
-
-
-def _escalation(event: AlertEvent, escalated_tick_ms: int | None) -> dict[str, int]:
-    """Return the number of escalations of an alert and the tick of the last one; empty if there was none."""
-    before = json.loads(event.evidence)
-    known = {name: before[name] for name in ("escalation", "escalated_tick_ms") if name in before}
-    if escalated_tick_ms is None:
-        return known
-    return {"escalation": known.get("escalation", 0) + 1, "escalated_tick_ms": escalated_tick_ms}
 
 
 def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
@@ -513,12 +400,3 @@ def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:
     least_s, most_s = _SETTLE_S
     since_ms = alert.changed_since_ms
     return since_ms is not None and tick_ms - since_ms >= min(max(finding.hold_s, least_s), most_s) * 1000
-
-
-def _needs_higher_throttle(event: AlertEvent, finding: Finding) -> bool:
-    """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
-    if finding.kind not in THROTTLE_KINDS:
-        return False
-    before: dict[str, Any] = json.loads(event.recommendation)
-    announced, needed = before.get("throttle_bytes_per_s"), finding.recommendation.get("throttle_bytes_per_s")
-    return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))

@@ -1,9 +1,8 @@
-"""Findings, alert events and their vocabulary, shared by verdicts, rules and receivers."""
+"""Alert events and their vocabulary, shared by verdicts, rules and receivers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
@@ -65,6 +64,11 @@ class AlertState(str, Enum):
     FIRING = "firing"
     RESOLVED = "resolved"
 
+    @property
+    def rank(self) -> int:
+        """Return the position in the order of states, in which an alert may pass several in one tick."""
+        return list(AlertState).index(self)
+
 
 class Severity(str, Enum):
     """Urgency of an alert."""
@@ -77,48 +81,6 @@ class Severity(str, Enum):
     def rank(self) -> int:
         """Return the position in the order of severity; 0 is the most severe."""
         return list(Severity).index(self)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One problem found in one tick.
-
-    Attributes:
-        kind: kind of the alert.
-        subject: affected broker, role or component. Cluster, kind and subject identify the alert, so it contains no
-            changing number.
-        severity: urgency.
-        summary: one sentence for the operator.
-        evidence: numbers of the finding, ready for JSON.
-        recommendation: recommended action, with values ready for JSON; it may be computed only when it is read.
-        hold_s: time for which the problem must last before the alert fires, in seconds. 0: fires at once.
-        cause: group key: findings of a cluster with the same key form one group, and one of them is announced for all.
-            Empty: no group.
-        precedence: order within the group: the lowest value is announced, then the most severe, then the greatest
-            weight.
-        weight: tie-break after precedence and severity.
-        joins: true if an active alert of the group also covers this finding; otherwise it gets an alert of its own.
-        affected: number of affected replicas or partitions. 0: not counted.
-        continues: group keys whose active alert continues while this problem lasts, although its own condition has
-            ended.
-        hold_of: key of the condition that must last for ``hold_s``. Another key for the same kind and subject restarts
-            the time.
-    """
-
-    kind: AlertKind
-    subject: str
-    severity: Severity
-    summary: str
-    evidence: dict[str, Any]
-    recommendation: Mapping[str, Any]
-    hold_s: float
-    cause: str = ""
-    precedence: int = 0
-    weight: float = 0.0
-    joins: bool = True
-    affected: int = 0
-    continues: tuple[str, ...] = ()
-    hold_of: str = ""
 
 
 @dataclass(frozen=True)

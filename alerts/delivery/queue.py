@@ -3,44 +3,25 @@
 Events of one alert are delivered in order, so a failed event delays the later ones of its alert, but no other alert. A
 ``Retry-After`` of the receiver delays all alerts.
 
-Events of an alert that a silence or a maintenance window suppresses wait until the suppression ends. Which of them are
-dropped then follows from the times of the events alone, so that a crash changes nothing. An event that may have arrived
-already is delivered in any case.
+Which events wait for the end of a suppression, and which are never sent, is decided by
+``alerts.delivery.notification_policy``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from alerts.delivery.delivery_log import Backlog, delivery_status, event_key, event_order, notifiable
+from alerts.delivery.notification_policy import NotificationPolicy, PendingEvent
 from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.suppression import DAY_MS, Suppressions
+from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.config import NotifySettings
 
 # Most alerts in one digest; more would exceed the size of a message.
 _DIGEST_MOST = 100
-# Practically never: an alert below the least severity waits until it resolves or becomes more severe.
-_NEVER_MS = 31 * DAY_MS
-
-
-@dataclass
-class PendingEvent:
-    """An undelivered event.
-
-    Attributes:
-        event: event.
-        attempts: number of attempts so far.
-        may_have_arrived: whether one of them may have arrived.
-        answer: last answer of the receiver.
-    """
-
-    event: AlertEvent
-    attempts: int = 0
-    may_have_arrived: bool = False
-    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,8 +60,7 @@ class DeliveryQueue:
         self._jitter = jitter
         self._digest_after = digest_after
         self._queues: dict[str, deque[PendingEvent]] = {}
-        self._suppressions = Suppressions()
-        self._least = Severity(settings.least_severity)
+        self._policy = NotificationPolicy(least_severity=Severity(settings.least_severity))
         # By id, alerts that have fired and are not resolved: last delivered event, and its reference.
         self._fired: dict[str, AlertEvent | None] = {}
         self._references: dict[str, str] = {}
@@ -91,11 +71,11 @@ class DeliveryQueue:
 
     def update_suppressions(self, suppressions: Suppressions) -> None:
         """Set the silences, maintenance windows and acknowledgements in force."""
-        self._suppressions = suppressions
+        self._policy = replace(self._policy, suppressions=suppressions)
 
     def undelivered(self, now_ms: int) -> list[PendingEvent]:
         """Return undelivered events, without those that wait for the end of a suppression."""
-        return [p for queue in self._queues.values() if self._suppressed_until_ms(queue, now_ms) is None for p in queue]
+        return [p for i, queue in self._queues.items() if self._suppressed_until_ms(i, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
         """Restore the queue from the stored backlog, before any event is added."""
@@ -141,7 +121,7 @@ class DeliveryQueue:
         ready = [i for i in self._queues if self._due_ms(i, now_ms) <= now_ms]
         if not ready:
             return None
-        beginnings = [i for i in ready if self._fired.get(i) is None and self._references.get(i, "") == ""]
+        beginnings = [i for i in ready if not self._is_notified(i) and self._references.get(i, "") == ""]
         if self._digest_after is not None and len(beginnings) > self._digest_after:
             return DeliveryBatch([self._queues[i][0] for i in beginnings[:_DIGEST_MOST]])
         return DeliveryBatch([self._queues[ready[0]][0]], self._references.get(ready[0], ""))
@@ -152,30 +132,14 @@ class DeliveryQueue:
         return max(self._retry_after_ms, min(times)) if times else None
 
     def _due_ms(self, alert_id: str, now_ms: int) -> int:
-        return max(self._wait_until_ms.get(alert_id, 0), self._suppressed_until_ms(self._queues[alert_id], now_ms) or 0)
+        return max(self._wait_until_ms.get(alert_id, 0), self._suppressed_until_ms(alert_id, now_ms) or 0)
 
-    def _suppressed_until_ms(self, queue: Sequence[PendingEvent], now_ms: int) -> int | None:
-        """Return the end of the suppression of an alert, epoch milliseconds; None if it is not suppressed."""
-        last = queue[-1].event
-        if queue[0].may_have_arrived or (last.state == AlertState.RESOLVED.value and self._is_notified(last)):
-            return None
-        return (
-            now_ms + _NEVER_MS
-            if self._below_least_severity(last)
-            else self._suppressions.suppressed_until_ms(last, now_ms)
-        )
+    def _suppressed_until_ms(self, alert_id: str, now_ms: int) -> int | None:
+        return self._policy.wait_until_ms(self._queues[alert_id], self._is_notified(alert_id), now_ms)
 
-    def _below_least_severity(self, event: AlertEvent) -> bool:
-        """Return whether an event is below the least severity that receivers are notified of."""
-        return Severity(event.severity).rank > self._least.rank
-
-    def _is_suppressed(self, event: AlertEvent) -> bool:
-        """Return whether an event was suppressed at its own time."""
-        return self._below_least_severity(event) or self._suppressions.is_suppressed(event, event.event_ms)
-
-    def _is_notified(self, event: AlertEvent) -> bool:
-        """Return whether the receiver was notified of an event's alert."""
-        return self._fired.get(event.alert_id) is not None
+    def _is_notified(self, alert_id: str) -> bool:
+        """Return whether the receiver was notified of an alert."""
+        return self._fired.get(alert_id) is not None
 
     def delivered(self, pending: PendingEvent, receipt: Receipt) -> str:
         """Record a delivery, and return the reference for later events of the alert."""
@@ -220,34 +184,11 @@ class DeliveryQueue:
         return expired
 
     def take_muted(self) -> list[PendingEvent]:
-        """Remove and return the events that need no delivery.
-
-        These are updates of an acknowledged alert; all events of an alert that resolved while suppressed and before the
-        receiver was notified; and suppressed firing events, except the newest one.
-        """
-        muted = [pending for queue in self._queues.values() for pending in self._muted(queue)]
+        """Remove and return the events that are never sent, because of a suppression or an acknowledgement."""
+        muted = [p for i, queue in self._queues.items() for p in self._policy.dropped(queue, self._is_notified(i))]
         for pending in muted:
             self._remove(pending, notified=False)
         return muted
-
-    def _muted(self, queue: Sequence[PendingEvent]) -> list[PendingEvent]:
-        last = queue[-1].event
-        notified = queue[0].may_have_arrived or self._is_notified(last)
-        resolved_suppressed = last.state == AlertState.RESOLVED.value and self._is_suppressed(last)
-        newest = next((p for p in reversed(queue) if p.event.state == AlertState.FIRING.value), None)
-
-        def is_muted(one: PendingEvent) -> bool:
-            if one.may_have_arrived:
-                return False
-            if one.event.state == AlertState.RESOLVED.value:
-                return resolved_suppressed and not notified
-            return (
-                resolved_suppressed
-                or (notified and self._suppressions.acknowledgement(one.event) is not None)
-                or (one is not newest and self._is_suppressed(one.event))
-            )
-
-        return [one for one in queue if is_muted(one)]
 
     def _remove(self, pending: PendingEvent, notified: bool = True) -> None:
         alert_id = pending.event.alert_id

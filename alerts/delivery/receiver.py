@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from schemas.alerts import AlertEvent
+from schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ class DeliveryError(Exception):
         self.retry_after_s = retry_after_s
         self.unsent = unsent
         super().__init__(answer)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of a Headroom error; only the type of any other, because its text may contain a secret."""
+    return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__
 
 
 class Receiver(Protocol):

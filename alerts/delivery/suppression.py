@@ -6,13 +6,13 @@ times alone, so that a crash does not change it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
+from alerts.stored_event import evidence_of
 from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.config import DAYS, MaintenanceWindow
 
@@ -142,7 +142,7 @@ class Suppressions:
         ack = self.acks.get(event.alert_id)
         if ack is None or event.state == AlertState.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
             return None
-        escalated_ms = json.loads(event.evidence).get("escalated_tick_ms")
+        escalated_ms = evidence_of(event).escalated_tick_ms
         return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack
 
 

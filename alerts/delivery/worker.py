@@ -7,10 +7,12 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 
+from alerts.delivery.attempt_journal import AttemptJournal
 from alerts.delivery.clock_steps import SetClock
-from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryAttempt, DeliveryLog, event_key
-from alerts.delivery.queue import DeliveryBatch, DeliveryQueue, PendingEvent
-from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver
+from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryLog, event_key
+from alerts.delivery.notification_policy import PendingEvent
+from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
+from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver, error_text
 from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
@@ -22,6 +24,59 @@ log = logging.getLogger(__name__)
 _LONGEST_WAIT_S = 30.0
 # Pause after an unexpected error.
 _PAUSE_S = 1.0
+
+
+class Resender:
+    """Sends firing alerts again at the receiver's interval, if the receiver resolves those that are not sent again.
+
+    Args:
+        receiver: receiver.
+        clock_ms: returns the current time, epoch milliseconds.
+    """
+
+    def __init__(self, receiver: Receiver, clock_ms: Callable[[], int]) -> None:
+        self._receiver = receiver if isinstance(receiver, ResendingReceiver) else None
+        self._clock_ms = clock_ms
+        self._resent_ms = clock_ms()
+        self._last_error = ""
+
+    def restore(self, alerts: Sequence[tuple[AlertEvent, str]]) -> None:
+        """Restore the alerts sent before a restart: the last event of each, and its reference."""
+        if self._receiver is not None:
+            self._receiver.restore(alerts)
+
+    def forget(self, alert_id: str) -> None:
+        """Stop sending an alert whose resolution could not be delivered."""
+        if self._receiver is not None:
+            self._receiver.forget(alert_id)
+
+    def shift(self, step_ms: int) -> None:
+        """Shift the next time after this machine's clock was set by ``step_ms`` milliseconds."""
+        self._resent_ms += step_ms
+
+    def next_ms(self) -> int | None:
+        """Return when alerts are sent again, epoch milliseconds; None if the receiver does not need it."""
+        return None if self._receiver is None else self._resent_ms + round(self._receiver.resend_in_s * 1000)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Return whether alerts have to be sent again."""
+        next_ms = self.next_ms()
+        return next_ms is not None and now_ms >= next_ms
+
+    def resend_if_due(self) -> None:
+        """Send all firing alerts again, if it is time."""
+        if self._receiver is None or not self.is_due(self._clock_ms()):
+            return
+        error_now = ""
+        try:
+            self._receiver.resend()
+        except Exception as error:
+            error_now = error_text(error)
+        # Logged once, because the error repeats every few seconds.
+        if error_now and error_now != self._last_error:
+            log.warning("firing alerts could not be re-sent to %s: %s", self._receiver.name, error_now)
+        self._last_error = error_now
+        self._resent_ms = self._clock_ms()
 
 
 class Worker:
@@ -47,14 +102,12 @@ class Worker:
         self.receiver = receiver
         self.last_delivery_ms: int | None = None
         self._queue = DeliveryQueue(receiver.name, settings, random.random, digest_after)
-        self._log = delivery_log
+        self._journal = AttemptJournal(receiver.name, delivery_log, clock_ms)
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
-        self._resent_ms = clock_ms()
-        self._last_resend_error = self._last_error = ""
-        # Records that could not be written yet; they are appended with the next one.
-        self._unwritten: list[DeliveryAttempt] = []
-        self._without_store = self._write_now = False
+        self._resender = Resender(receiver, clock_ms)
+        self._last_error = ""
+        self._write_now = False
         self._stopping = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"delivery to {receiver.name}", daemon=True)
@@ -68,8 +121,7 @@ class Worker:
     def start(self, backlog: Backlog) -> None:
         """Resume undelivered events from the backlog, and start the thread."""
         self._queue.restore(backlog)
-        if isinstance(self.receiver, ResendingReceiver):
-            self.receiver.restore(self._queue.notified_alerts())
+        self._resender.restore(self._queue.notified_alerts())
         self._thread.start()
 
     def add(self, events: Sequence[AlertEvent]) -> None:
@@ -87,7 +139,8 @@ class Worker:
     def go_without_store(self, without: bool) -> None:
         """Set whether the delivery log cannot be written; events are then sent, and records written later."""
         with self._changed:
-            self._without_store, self._write_now = without, not without
+            self._journal.go_without_store(without)
+            self._write_now = not without
             self._changed.notify()
 
     def ask_to_stop(self) -> None:
@@ -116,7 +169,7 @@ class Worker:
         error_name = type(error).__name__
         if error_name != self._last_error:
             # Without its text, which may hold a secret.
-            log.error("the delivery to %s failed, and goes on: %s", self.receiver.name, _error_text(error))
+            log.error("the delivery to %s failed, and goes on: %s", self.receiver.name, error_text(error))
         self._last_error = error_name
         with self._changed:
             if not self._stopping:
@@ -132,28 +185,26 @@ class Worker:
             expired = self._queue.take_expired(now_ms)
             batch = self._queue.due(now_ms)
             write_now, self._write_now = self._write_now, False
-            if not (muted or expired or batch or write_now or self._resend_due(now_ms)):
+            if not (muted or expired or batch or write_now or self._resender.is_due(now_ms)):
                 self._changed.wait(self._wait_s(now_ms))
                 return
         self._settle(muted, AttemptState.SILENCED)
         self._drop(expired)
         if batch is not None:
             self._send(batch)
-        elif write_now and self._unwritten:
-            self._record_outcome([])
-        self._resend()
+        elif write_now and self._journal.has_unwritten:
+            self._journal.append_outcome([])
+        self._resender.resend_if_due()
 
     def _follow_clock_steps(self) -> None:
         """Shift due times if this machine's clock was set, so that waits keep their length."""
         step_ms = self._set_clock.step_ms()
         if step_ms:
             self._queue.shift(step_ms)
-            self._resent_ms += step_ms
+            self._resender.shift(step_ms)
 
     def _wait_s(self, now_ms: int) -> float:
-        times = [self._queue.next_ms(now_ms)]
-        if isinstance(self.receiver, ResendingReceiver):
-            times.append(self._resend_ms(self.receiver))
+        times = (self._queue.next_ms(now_ms), self._resender.next_ms())
         next_ms = min((t for t in times if t is not None), default=None)
         longest_s = _LONGEST_WAIT_S if next_ms is None else (next_ms - now_ms) / 1000
         return max(0.001, min(_LONGEST_WAIT_S, longest_s))
@@ -161,17 +212,19 @@ class Worker:
     def _send(self, batch: DeliveryBatch) -> None:
         """Send due events; a record is written before the attempt and another one with its outcome."""
         try:
-            self._append([self._record(one, AttemptState.SENDING, attempt=one.attempts + 1) for one in batch.pending])
+            self._journal.append(
+                [self._journal.attempt(p, AttemptState.SENDING, p.attempts + 1) for p in batch.pending]
+            )
         except ENDINGS:
             raise
         except BaseException as error:
-            self._failed(batch, DeliveryError(f"not sent: the table of deliveries: {_error_text(error)}", unsent=True))
+            self._failed(batch, DeliveryError(f"not sent: the table of deliveries: {error_text(error)}", unsent=True))
             return
         try:
             receipts = self._deliver(batch)
         except Exception as error:
             # A HeadroomError is raised before anything is sent.
-            other = DeliveryError(_error_text(error), unsent=isinstance(error, HeadroomError))
+            other = DeliveryError(error_text(error), unsent=isinstance(error, HeadroomError))
             self._failed(batch, error if isinstance(error, DeliveryError) else other)
             return
         self._delivered(batch, receipts)
@@ -187,17 +240,17 @@ class Worker:
             for one, receipt in zip(batch.pending, receipts, strict=True):
                 reference = self._queue.delivered(one, receipt)
                 attempt = one.attempts + 1
-                records.append(self._record(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
+                records.append(self._journal.attempt(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
         self.last_delivery_ms = self._clock_ms()
-        self._record_outcome(records)
+        self._journal.append_outcome(records)
 
     def _failed(self, batch: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
             self._queue.failed(batch, error, self._clock_ms())
         if batch.pending[0].attempts == 1:
             log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
-        self._record_outcome(
-            [self._record(one, AttemptState.FAILED, one.attempts, error.answer) for one in batch.pending]
+        self._journal.append_outcome(
+            [self._journal.attempt(one, AttemptState.FAILED, one.attempts, error.answer) for one in batch.pending]
         )
 
     def _drop(self, expired: Sequence[PendingEvent]) -> None:
@@ -209,70 +262,11 @@ class Worker:
                 one.attempts,
                 one.answer or "none was made",
             )
-            if isinstance(self.receiver, ResendingReceiver):
-                self.receiver.forget(one.event.alert_id)
+            self._resender.forget(one.event.alert_id)
         self._settle(expired, AttemptState.DROPPED)
 
     def _settle(self, pending: Sequence[PendingEvent], state: AttemptState) -> None:
         if pending:
-            self._record_outcome([self._record(one, state, one.attempts, one.answer) for one in pending])
-
-    def _record(
-        self, one: PendingEvent, state: AttemptState, attempt: int, answer: str = "", reference: str = ""
-    ) -> DeliveryAttempt:
-        event = one.event
-        return DeliveryAttempt(
-            receiver=self.receiver.name,
-            event_key=event_key(event),
-            alert_id=event.alert_id,
-            cluster=event.cluster,
-            state=state.value,
-            attempt=attempt,
-            answer=answer,
-            reference=reference,
-            delivery_ms=self._clock_ms(),
-        )
-
-    def _append(self, records: Sequence[DeliveryAttempt]) -> None:
-        if self._without_store:
-            # Otherwise an alert on a full disk would not be sent. After a crash such an event is sent twice.
-            self._unwritten.extend(records)
-            return
-        waiting = [*self._unwritten, *records]
-        self._log.append(waiting)
-        self._unwritten.clear()
-
-    def _record_outcome(self, records: Sequence[DeliveryAttempt]) -> None:
-        """Write an outcome now, or with the next record; without it the next start would have to check for arrival."""
-        try:
-            self._append(records)
-        except ENDINGS:
-            raise
-        except BaseException as error:
-            self._unwritten.extend(records)
-            log.warning("the outcome of a delivery could not be recorded yet: %s", _error_text(error))
-
-    def _resend_ms(self, receiver: ResendingReceiver) -> int:
-        return self._resent_ms + round(receiver.resend_in_s * 1000)
-
-    def _resend_due(self, now_ms: int) -> bool:
-        return isinstance(self.receiver, ResendingReceiver) and now_ms >= self._resend_ms(self.receiver)
-
-    def _resend(self) -> None:
-        if not isinstance(self.receiver, ResendingReceiver) or not self._resend_due(self._clock_ms()):
-            return
-        resend_error = ""
-        try:
-            self.receiver.resend()
-        except Exception as error:
-            resend_error = _error_text(error)
-        # Logged once, because the error repeats every few seconds.
-        if resend_error and resend_error != self._last_resend_error:
-            log.warning("firing alerts could not be re-sent to %s: %s", self.receiver.name, resend_error)
-        self._last_resend_error = resend_error
-        self._resent_ms = self._clock_ms()
-
-
-def _error_text(error: BaseException) -> str:
-    """Return the text of a Headroom error; only the type of any other, because its text may contain a secret."""
-    return str(error) if isinstance(error, (DeliveryError, HeadroomError)) else type(error).__name__
+            self._journal.append_outcome(
+                [self._journal.attempt(one, state, one.attempts, one.answer) for one in pending]
+            )

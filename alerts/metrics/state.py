@@ -14,9 +14,6 @@ from alerts.metrics.histogram import BucketCounts, empty_counts
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.metrics import BATCH, COLLECT, DECISION
 
-# Order of events of one alert in the same tick.
-_STEP = {AlertState.PENDING.value: 0, AlertState.FIRING.value: 1, AlertState.RESOLVED.value: 2}
-
 AlertKey = tuple[str, str, str]
 
 
@@ -85,7 +82,7 @@ class PublishedAlert:
     @property
     def order(self) -> tuple[int, int]:
         """Return the sort key of an alert's events: time, then state."""
-        return self.tick_ms, _STEP[self.state]
+        return self.tick_ms, AlertState(self.state).rank
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,57 @@
-"""Text and JSON of an election plan in a recommendation."""
+"""Recommendation of preferred elections, with the plan as text and JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from alerts.recommendations import commands
+from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
 from alerts.text.formatting import format_rate, percent
 from planning.elections.planner import WHY, Reason, RequiredThrottleIncrease
 from planning.elections.summary import ElectionPlanSummary
+
+# Most partitions that one command lists; for larger batches Headroom's own command writes files.
+_MOST_NAMED = 50
+
+
+@dataclass(frozen=True)
+class ElectPreferred:
+    """The recommendation to elect preferred leaders; text and commands are computed when they are read.
+
+    Attributes:
+        plan: plan of preferred elections; None if there is none.
+        bootstrap_servers: bootstrap servers in Kafka's commands.
+        config: configuration file in Headroom's commands; None if there is none.
+    """
+
+    plan: ElectionPlanSummary | None
+    bootstrap_servers: str
+    config: str | None
+    action: Action = Action.ELECT_PREFERRED
+    throttle_bytes_per_s: int | None = None
+    smallest_bytes_per_s: float | None = None
+    per_broker: Sequence[BrokerThrottle] = ()
+    finish: FinishRange = NO_FINISH
+
+    @cached_property
+    def reason(self) -> str:
+        """Return the plan in one sentence."""
+        return describe_plan(self.plan)
+
+    @cached_property
+    def commands(self) -> list[str]:
+        """Return the commands that elect: Headroom's, and Kafka's for the first batch."""
+        result = [commands.headroom_elections(self.config)]
+        if self.plan is not None and 0 < len(self.plan.first_batch) <= _MOST_NAMED:
+            result.append(commands.kafka_elect_these(self.plan.first_batch, self.bootstrap_servers))
+        return result
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recommendation as it is stored, with the figures of the plan, ready for JSON."""
+        return recommendation_json(self) | ({} if self.plan is None else plan_json(self.plan))
 
 
 def describe_plan(plan: ElectionPlanSummary | None) -> str:

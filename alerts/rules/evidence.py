@@ -74,17 +74,3 @@ def _as_dict(entry: PartitionEvidence | OutOfSyncReplica | LeaderSwitch) -> dict
     """Return the attributes as a dict."""
     # ``dataclasses.asdict`` would copy every value deeply, for each status of each tick.
     return dict(vars(entry))
-
-
-def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
-    """Return the first few names and the number of the others, such as ``a, b and 3 more``.
-
-    Args:
-        names: names, possibly truncated.
-        count: total number; None if ``names`` is complete.
-        most: number of names to list.
-    """
-    if not names and count:
-        return f"{count} partition(s)"
-    rest = (len(names) if count is None else count) - len(names[:most])
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.finding import Finding
+from alerts.recommendations.recommendation import Action
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.text.formatting import clock, format_duration
-from schemas.alerts import AlertKind, Finding, Severity
+from schemas.alerts import AlertKind, Severity
 
 TICKS = "ticks"
 # A micro-batch takes one to two seconds; a longer one is worth a mention.
@@ -72,7 +74,7 @@ class MissingTicks:
             severity=Severity.CRITICAL,
             summary=f"No verdict on any move: {self._last()}{self._cause()}",
             evidence=self._evidence(),
-            recommendation=recommender.no_throttle_change(self._where(), "check"),
+            recommendation=recommender.no_throttle_change(self._where(), Action.CHECK),
             hold_s=0.0,
         )
 

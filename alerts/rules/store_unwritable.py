@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from alerts.recommendations.recommender import Recommender
+from alerts.finding import Finding
+from alerts.recommendations.recommendation import Action
 from alerts.rules.evidence import EMPTY_EVIDENCE
-from schemas.alerts import AlertKind, Finding, Severity
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from schemas.alerts import AlertKind, Severity
 
-STORE = "store"
 
+class StoreUnwritable(Rule):
+    """The tables or their checkpoints cannot be written."""
 
-def store_unwritable_finding(trouble: str, recommender: Recommender) -> Finding:
-    """Return the finding that the store cannot be written.
+    kind = AlertKind.STORE_UNWRITABLE
 
-    Args:
-        trouble: location that cannot be written, and the reason.
-        recommender: makes recommendations.
-    """
-    return Finding(
-        kind=AlertKind.STORE_UNWRITABLE,
-        subject=STORE,
-        severity=Severity.CRITICAL,
-        summary=f"Alerts go on, but nothing is kept: {trouble}",
-        evidence={**EMPTY_EVIDENCE, "trouble": trouble},
-        recommendation=recommender.no_throttle_change(
-            "make the place writable again: room on its disk, its rights, its mount; all goes on by itself then",
-            "check",
-        ),
-        hold_s=0.0,
-    )
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding if the store cannot be written."""
+        trouble = tick.store_trouble
+        if trouble is None:
+            return Assessment()
+        return Assessment(
+            [
+                Finding(
+                    kind=self.kind,
+                    subject="store",
+                    severity=Severity.CRITICAL,
+                    summary=f"Alerts go on, but nothing is kept: {trouble}",
+                    evidence={**EMPTY_EVIDENCE, "trouble": trouble},
+                    recommendation=tick.recommender.no_throttle_change(
+                        "make the place writable again: room on its disk, its rights, its mount; all goes on by itself "
+                        "then",
+                        Action.CHECK,
+                    ),
+                    hold_s=0.0,
+                )
+            ]
+        )
+
+    def evaluate_missing_ticks(self, inputs: RuleInputs) -> Assessment:
+        """Return the same without ticks: the store is checked without them, so its alert may resolve."""
+        return self.evaluate(inputs)

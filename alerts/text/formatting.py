@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -79,6 +79,20 @@ def clock(epoch_ms: int | None) -> str:
 def moment(epoch_ms: int) -> str:
     """Return a date and time such as ``2026-11-21 12:34:56 UTC``; milliseconds if out of the range of dates."""
     return _formatted(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
+
+
+def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
+    """Return the first few names and the number of the others, such as ``a, b and 3 more``.
+
+    Args:
+        names: names, possibly truncated.
+        count: total number; None if ``names`` is complete.
+        most: number of names to list.
+    """
+    if not names and count:
+        return f"{count} partition(s)"
+    rest = (len(names) if count is None else count) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _formatted(epoch_ms: int, form: str) -> str:

@@ -192,7 +192,9 @@ class Simulation:
         times = int(bytes_per_s * _TOGETHER_S / full)
         if times > 1:
             applied = at_s >= self._applied_s
-            times = min(times, int(min(end.room_bytes(at_s, applied) for end in copy.ends) / full) + 1)
+            room_bytes = min(end.room_bytes(at_s, applied) for end in copy.ends)
+            # Without a rate on either end the room is infinite.
+            times = times if math.isinf(room_bytes) else min(times, int(room_bytes / full) + 1)
         sent = copy.respond(at_s, max(1, times), self._conditions.batch_bytes)
         if copy.leader is not None:
             copy.leader.record(at_s, sent)

@@ -20,6 +20,7 @@ from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
 from alerts.delivery.message_fields import Links, commands, figures, reason_text
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.receivers.at_once import in_parallel
+from alerts.stored_event import evidence_of
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import AlertmanagerSettings
 
@@ -198,7 +199,7 @@ def _reference(event: AlertEvent, before: str) -> str:
 
 def _escalation(event: AlertEvent) -> int:
     """Return the number of escalations of an alert."""
-    return int(json.loads(event.evidence).get("escalation", 0))
+    return evidence_of(event).escalation or 0
 
 
 def _at(event: AlertEvent, severity: str, escalation: int) -> AlertEvent:

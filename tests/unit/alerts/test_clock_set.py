@@ -286,3 +286,20 @@ def test_an_alert_that_is_taken_up_where_nobody_counts_ends_too() -> None:
     # From the first tick at second 2 on: at second 902.
     assert machine.tick([], UNCOUNTED_S) == []
     assert machine.tick([]) == ["resolved"]
+
+
+# One batch has both ticks, and comes again after a crash: the stored events already have what the gap made of them.
+def test_ticks_on_both_ends_of_a_gap_that_come_again_after_a_restart_do_not_keep_later_ones_from_counting() -> None:
+    machine = SetClock()
+    assert machine.tick(TOO_LOW, 5) == ["pending", "firing"]
+    before_ms = machine.wall_ms()
+    machine.elapsed_ms += 600_000
+    machine.engine.update_store_trouble("/data cannot be written")
+    assert machine.tick(TOO_LOW)[-2:] == ["pending", "firing"]
+    after_ms = machine.wall_ms()
+    machine.engine = machine.start()
+    machine.engine.update_store_trouble("/data cannot be written")
+    for tick_ms in (before_ms, after_ms):
+        assert machine.engine.evaluate("c", tick_ms, TOO_LOW) == []
+    machine.engine.update_store_trouble(None)
+    assert machine.tick(GOOD, 20).count("resolved") >= 2

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.grouping import ActiveAlert, AdvisedIncrease, BrokerRole, Subject, group_findings
-from schemas.alerts import AlertKind, Finding, Severity
+from alerts.finding import Finding, Subject
+from alerts.grouping import ActiveAlert, AdvisedIncrease, StoredBrokerRole, group_findings
+from alerts.recommendations.recommendation import Advice
+from schemas.alerts import AlertKind, Severity
 
 CRITICAL, WARNING, INFO = Severity
 NUMBERS = {"role": "leader", "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}
@@ -26,7 +28,15 @@ def finding(
     kind: AlertKind = AlertKind.NO_DATA,
 ) -> Finding:
     return Finding(
-        kind, subject, severity, f"{subject} is wrong", {"broker_id": 7, **NUMBERS}, {}, 0.0, cause=cause, weight=weight
+        kind,
+        subject,
+        severity,
+        f"{subject} is wrong",
+        {"broker_id": 7, **NUMBERS},
+        Advice(),
+        0.0,
+        cause=cause,
+        weight=weight,
     )
 
 
@@ -165,7 +175,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
     first, second = low_throttle("broker 4 as leader", 4, 2.9), low_throttle("broker 1 as leader", 1, 2.9)
     raised = AdvisedIncrease(2.4, 3.5)
-    raises: dict[BrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
+    raises: dict[StoredBrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
     is_firing = {(first.kind, first.subject): advised}
     (told_one,) = group_findings([first, second], is_firing, ()).findings

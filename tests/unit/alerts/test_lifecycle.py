@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from alerts.finding import Finding
 from alerts.grouping import THROTTLE_KINDS
 from alerts.lifecycle import FLAP_MS, Lifecycle
+from alerts.recommendations.recommendation import Action, Advice, BrokerThrottle
 from alerts.rules.no_ticks import TICKS
-from alerts.rules.throttle_below_required import Assessment
-from schemas.alerts import AlertEvent, AlertKind, Finding, Severity
+from alerts.rules.rule import Assessment
+from schemas.alerts import AlertEvent, AlertKind, Role, Severity, Verdict
 
 KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"
@@ -29,7 +31,7 @@ _RANK = {None: 0, "resolved": 0, "pending": 1, "firing": 2}
 def bad(
     hold_s: float = 3.0, throttle: int | None = 100, subject: str = SUBJECT, severity: Severity = Severity.WARNING
 ) -> Assessment:
-    recommendation = {"throttle_bytes_per_s": throttle}
+    recommendation = Advice(throttle_bytes_per_s=throttle)
     return Assessment([Finding(KIND, subject, severity, "too low", {}, recommendation, hold_s)])
 
 
@@ -68,7 +70,7 @@ def test_without_a_hold_it_fires_on_the_first_tick() -> None:
 
 def of_broker(kind: AlertKind) -> Assessment:
     down = "broker 4 down"
-    found = Finding(kind, "broker 4", Severity.WARNING, kind.value, {}, {}, 0.0, cause=down, continues=(down,))
+    found = Finding(kind, "broker 4", Severity.WARNING, kind.value, {}, Advice(), 0.0, cause=down, continues=(down,))
     return Assessment([found])
 
 
@@ -110,7 +112,9 @@ def test_what_is_neither_wrong_nor_right_resolves_nothing() -> None:
 def needs(required: float) -> Assessment:
     """What is too low, for it must exceed so much."""
     of_it = {"required_bytes_per_s": required}
-    return Assessment([Finding(KIND, SUBJECT, Severity.WARNING, "too low", of_it, {"throttle_bytes_per_s": 100}, 0.0)])
+    return Assessment(
+        [Finding(KIND, SUBJECT, Severity.WARNING, "too low", of_it, Advice(throttle_bytes_per_s=100), 0.0)]
+    )
 
 
 # From second 11 to 30 a destination is down, and the throttle enough for the others alone. With 5 of 8 nothing is put
@@ -462,7 +466,7 @@ def lost(affected: int, why: str = "fallen_behind", hold_s: float = 60, action: 
         Severity.WARNING,
         f"{affected} lost",
         evidence,
-        {"action": action},
+        Advice(Action(action)),
         hold_s,
         cause=cause,
         precedence=2,
@@ -524,7 +528,7 @@ def test_what_spreads_for_a_moment_is_not_told() -> None:
 
 def test_an_advice_that_has_become_another_is_told_again_and_one_that_is_unknown_is_not() -> None:
     def advised(second: int, action: str) -> tuple[int, list[Finding]]:
-        return second, [replace(lost(1, hold_s=0), recommendation={"action": action})]
+        return second, [replace(lost(1, hold_s=0), recommendation=Advice(Action(action)))]
 
     alerts = lifecycle()
     assert len(fired(alerts, advised(0, "raise_throttle"))) == 1
@@ -576,12 +580,9 @@ def test_what_had_lasted_as_something_else_begins_anew() -> None:
 
 def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -> None:
     def low(broker: int, *raised: int, required: float = 2.9) -> Finding:
-        per_broker = [
-            {"broker_id": b, "role": "leader", "throttle_bytes_per_s": 2.4, "recommended_bytes_per_s": 3.5}
-            for b in raised
-        ]
+        per_broker = [BrokerThrottle(b, Role.LEADER, Verdict.LOSING, 2.4, None, 3.5) for b in raised]
         evidence = {"broker_id": broker, "role": "leader", "required_bytes_per_s": required}
-        recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 3.5, "per_broker": per_broker}
+        recommendation = Advice(Action.RAISE_THROTTLE, None, 3.5, per_broker=per_broker)
         about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
         made = replace(about, evidence=evidence, recommendation=recommendation, joins=False)
         return replace(made, cause="switch from broker 3", hold_s=0)
@@ -600,8 +601,7 @@ def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -
 def test_a_rate_that_was_raised_as_announced_and_is_lowered_again_is_news_also_after_a_restart() -> None:
     def low(broker: int, in_force: dict[int, float]) -> Finding:
         per_broker = [
-            {"broker_id": b, "role": "leader", "throttle_bytes_per_s": rate, "recommended_bytes_per_s": max(3.5, rate)}
-            for b, rate in in_force.items()
+            BrokerThrottle(b, Role.LEADER, Verdict.LOSING, rate, None, max(3.5, rate)) for b, rate in in_force.items()
         ]
         evidence = {
             "broker_id": broker,
@@ -609,7 +609,7 @@ def test_a_rate_that_was_raised_as_announced_and_is_lowered_again_is_news_also_a
             "required_bytes_per_s": 2.9,
             "throttle_bytes_per_s": in_force[broker],
         }
-        recommendation = {"action": "raise_throttle", "throttle_bytes_per_s": 3.5, "per_broker": per_broker}
+        recommendation = Advice(Action.RAISE_THROTTLE, None, 3.5, per_broker=per_broker)
         about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
         return replace(about, evidence=evidence, recommendation=recommendation, joins=False, cause="throttle", hold_s=0)
 
@@ -650,7 +650,7 @@ def test_what_happens_over_a_gap_is_what_happens_without(
 def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
     alerts = lifecycle()
     alerts.apply("c", 1000, Assessment())
-    stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
+    stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, Advice(), 0.0)
     alerts.apply_missing_ticks("c", 100_000, Assessment([stay_away]))
     alerts.shift_clock("c", 99_000)
     # Good from second 101 on: for 5 s at second 106, and not 99 s later.
@@ -701,7 +701,7 @@ def findings(draw: st.DrawFn, kind: AlertKind, subject: str, holds_s: Sequence[f
         draw(st.sampled_from(Severity)),
         "wrong",
         {},
-        {"throttle_bytes_per_s": draw(st.sampled_from([None, 100, 110, 400]))},
+        Advice(throttle_bytes_per_s=draw(st.sampled_from([None, 100, 110, 400]))),
         draw(st.sampled_from(holds_s)),
         cause=draw(st.sampled_from(["", "x", "y"])),
         precedence=draw(st.sampled_from([0, 1])),
@@ -713,7 +713,7 @@ def test_an_alert_goes_on_with_another_that_it_named_for_as_long_as_that_lasts()
     alerts = lifecycle(resolve_s=0.0)
 
     def throttled(subject: str, severity: Severity) -> Finding:
-        advice = {"throttle_bytes_per_s": None}
+        advice = Advice()
         return Finding(
             AlertKind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", {}, advice, 0.0, cause="one switch"
         )
@@ -737,6 +737,8 @@ class Ticks(RuleBasedStateMachine):
         self.ticks: list[tuple[int, Assessment]] = []
         self.events: list[AlertEvent] = []
         self.straight_events: list[AlertEvent] = []
+        # By the tick after a gap.
+        self.gaps_ms: dict[int, int] = {}
         # The place among the ticks where the last restart took up: of those before only the events are known.
         self.known_from = 0
         self.restarted = self.silent = False
@@ -761,6 +763,7 @@ class Ticks(RuleBasedStateMachine):
             alerts.shift_clock("c", (gap_s - 1) * 1000)
         said = data.draw(assessments(self.holds_s))
         self.ticks.append((self.ticks[-1][0] + gap_s * 1000, said))
+        self.gaps_ms[self.ticks[-1][0]] = (gap_s - 1) * 1000
         self.apply(*self.ticks[-1])
 
     @precondition(lambda self: self.ticks and not self.restarted)
@@ -776,7 +779,7 @@ class Ticks(RuleBasedStateMachine):
         For how long they have stayed away no event tells, so that a restart would change when it ends.
         """
         self.silent = True
-        stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, {}, 0.0)
+        stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, Advice(), 0.0)
         standing = {(AlertKind(event.kind), event.subject) for event in self.alerts.active()}
         at_ms = self.ticks[-1][0] + after_ms
         events = self.alerts.apply_missing_ticks("c", at_ms, Assessment([stay_away], standing))
@@ -797,7 +800,10 @@ class Ticks(RuleBasedStateMachine):
         self.alerts = lifecycle(self.resolve_s, self.events[::-1] if newest_first else self.events)
         self.restarted = True
         self.known_from = max(self.known_from, len(self.ticks) - back)
-        for tick in self.ticks[self.known_from :]:
+        for number, tick in enumerate(self.ticks[self.known_from :]):
+            # The gap before it is seen again too, unless the tick before it is not.
+            if number and not self.alerts.has_applied("c", tick[0]):
+                self.alerts.shift_clock("c", self.gaps_ms.get(tick[0], 0))
             assert self.alerts.apply("c", *tick) == []
 
     def apply(self, tick_ms: int, said: Assessment) -> None:

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.leader_imbalance import leader_imbalance_findings, preferred_leader_unavailable_findings
+from alerts.rules.catalogue import evaluate_rules
 from alerts.rules.no_ticks import MissingTicks
-from alerts.rules.store_unwritable import store_unwritable_finding
+from alerts.rules.reassignments.eta_tracker import EtaTracker
+from alerts.rules.rule import RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Finding, Role
+from schemas.alerts import AlertKind, Role
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status
 
@@ -29,6 +30,10 @@ def quotes(page: str) -> list[str]:
     """Return the quotes of the page, one line each."""
     blocks = re.findall(r"^(?:> .+\n)+", page, re.MULTILINE)
     return [" ".join(line.removeprefix("> ") for line in block.splitlines()) for block in blocks]
+
+
+def findings(statuses: object = (), **inputs: object) -> list[Finding]:
+    return evaluate_rules(RuleInputs(statuses, SETTINGS, RECOMMENDER, **inputs)).findings
 
 
 def orders(number: int, leader: int = 2, **more: object) -> object:
@@ -51,8 +56,8 @@ def slipping() -> list[Finding]:
     # At 15:20 40 min are left, at 15:50 50 min: the finish goes from 16:00 to 16:40.
     expectation = EtaTracker()
     for tick_ms, eta_s in ((at_ms(15, 20), 2400), (at_ms(15, 50), 3000)):
-        found = expectation.evaluate(tick_ms, [status(3, FOLLOWER, 9, 4, eta_s=eta_s)], SETTINGS, RECOMMENDER)
-    return found.findings
+        found = findings([status(3, FOLLOWER, 9, 4, eta_s=eta_s)], tick_ms=tick_ms, eta_tracker=expectation)
+    return found
 
 
 def silent() -> list[Finding]:
@@ -103,12 +108,8 @@ CASES = {
     AlertKind.ETA_SLIPPING: slipping,
     AlertKind.ISR_SHRINK_DURING_MOVE: lambda: lost(1, 0, 1, 2, count=3, moving=True, alive=True),
     AlertKind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
-    AlertKind.LEADER_IMBALANCE: lambda: leader_imbalance_findings(
-        [balance(2, 100, electable=30)], SETTINGS, RECOMMENDER
-    ),
-    AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: preferred_leader_unavailable_findings(
-        [balance(3, 40, unavailable=14, alive=False)], [], SETTINGS, RECOMMENDER
-    ),
+    AlertKind.LEADER_IMBALANCE: lambda: findings(balances=[balance(2, 100, electable=30)]),
+    AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: findings(balances=[balance(3, 40, unavailable=14, alive=False)]),
     AlertKind.NO_DATA: lambda: [
         *assessment_of(
             status(
@@ -117,9 +118,9 @@ CASES = {
         ).findings,
         *silent(),
     ],
-    AlertKind.STORE_UNWRITABLE: lambda: [
-        store_unwritable_finding("/var/lib/headroom cannot be written (No space left on device)", RECOMMENDER)
-    ],
+    AlertKind.STORE_UNWRITABLE: lambda: findings(
+        store_trouble="/var/lib/headroom cannot be written (No space left on device)"
+    ),
 }
 
 

@@ -15,7 +15,8 @@ from schemas.alerts import AlertKind
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 INDEX = RUNBOOKS / "README.md"
 PAGES = [page for page in sorted(RUNBOOKS.glob("*.md")) if page != INDEX]
-ALL = [INDEX, *PAGES, RUNBOOKS.parent / "alerts.md"]
+ALERTS = RUNBOOKS.parent / "alerts.md"
+ALL = [INDEX, *PAGES, ALERTS]
 HEADINGS = [
     "What it means",
     "How to confirm it",
@@ -121,6 +122,17 @@ def test_every_kind_has_a_page_and_its_line_in_the_index(kind: str) -> None:
     assert f"| [`{kind}`]({kind}.md) |" in INDEX.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("kind", [kind.value for kind in AlertKind])
+def test_every_kind_has_its_section_in_the_page_of_alerts_which_ends_with_its_runbook(kind: str) -> None:
+    sections = re.split(r"^## (.+)$", ALERTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sections.count(kind) == 1
+    assert sections[sections.index(kind) + 1].strip().endswith(f"Runbook: [{kind}](runbooks/{kind}.md).")
+
+
+def test_the_page_of_alerts_gives_the_number_of_kinds() -> None:
+    assert f"Headroom raises {len(AlertKind)} kinds of alert." in ALERTS.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_page_has_the_same_headings_and_is_short(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -133,7 +145,7 @@ def test_every_page_has_the_same_headings_and_is_short(page: Path) -> None:
 def test_every_page_begins_with_the_alerts_text_and_is_in_the_index_and_in_the_page_of_alerts(page: Path) -> None:
     assert "## What it means\n\n> " in page.read_text(encoding="utf-8")
     assert f"]({page.name})" in INDEX.read_text(encoding="utf-8")
-    assert f"](runbooks/{page.name})" in (RUNBOOKS.parent / "alerts.md").read_text(encoding="utf-8")
+    assert f"](runbooks/{page.name})" in ALERTS.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.stem)

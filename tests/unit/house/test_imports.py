@@ -181,8 +181,8 @@ def test_the_command_line_and_each_of_its_modules_start_without_spark() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# Lists by nature: a file for each alert kind, and for each source of metrics and what they share.
-LISTS = {"alerts/rules", "cluster/metrics"}
+# A list by nature: a file for each source of metrics and what they share.
+LISTS = {"cluster/metrics"}
 MOST_FILES = 12
 
 # Rooms within a layer that may not know each other: what computes, what decides and what delivers stay apart.

@@ -15,6 +15,7 @@ from alerts.engine import AlertEngine, WatchedCluster
 from alerts.faults import Faults
 from alerts.lifecycle import Lifecycle
 from alerts.metrics import Collected
+from alerts.recommendations.recommendation import Advice
 from alerts.rules.no_ticks import MissingTicks
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
@@ -163,7 +164,7 @@ _evaluate_rules = engine.evaluate_rules
 def _with_finding(assessment: Any) -> Any:
     """One more finding, which brings events at once."""
     silence = MissingTicks("orders", START_MS, START_MS, START_MS, None, 10)
-    assessment.findings.insert(0, silence.finding(MagicMock(no_throttle_change=lambda *_: {})))
+    assessment.findings.insert(0, silence.finding(MagicMock(no_throttle_change=lambda *_: Advice())))
     return assessment
 
 

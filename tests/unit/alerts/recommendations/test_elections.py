@@ -28,7 +28,7 @@ ONE = replace(
 
 
 def advice(plan: ElectionPlanSummary | None) -> dict[str, Any]:
-    made = dict(Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred())
+    made = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml", elections=plan).elect_preferred().to_json()
     json.dumps(made)
     return made
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 import json
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from alerts.engine import AlertEngine
 from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
-from alerts.recommendations.lazy import LazyMapping, lazily
+from alerts.recommendations import throttle_raise
+from alerts.recommendations.recommendation import Action
+from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
 from planning.finish import finish_time as duration
 from planning.finish.finish_time import finish_s
 from schemas.alerts import AlertEvent, Role
@@ -20,36 +21,45 @@ from schemas.config import AlertSettings, ClusterSettings, Settings
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 
-class Notes:
-    """What was worked out, in its order."""
+def raised(made: list[str], monkeypatch: pytest.MonkeyPatch) -> ThrottleRaise:
+    """A recommendation that notes what is worked out, in its order."""
 
-    def __init__(self) -> None:
-        self.made: list[str] = []
+    def noting(name: str) -> None:
+        compute = getattr(throttle_raise, name)
 
-    def compute(self, name: str, value: Any) -> Any:
-        self.made.append(name)
-        return value
+        def noted(*args: Any) -> Any:
+            made.append(name)
+            return compute(*args)
 
-    @lazily
-    def mapping(self) -> Mapping[str, Any]:
-        return self.compute("all", {"a": 1, "b": lambda: self.compute("b", None), "c": lambda: self.compute("c", [2])})
+        monkeypatch.setattr(throttle_raise, name, noted)
 
+    for name in ("finish", "raise_commands", "_per_broker"):
+        noting(name)
 
-def test_it_is_made_when_it_is_read_and_what_is_costly_when_that_is_read_once() -> None:
-    notes = Notes()
-    lazy = notes.mapping()
-    assert notes.made == []
-    assert (lazy["a"], lazy.get("a"), lazy.get("none"), "b" in lazy, len(lazy)) == (1, 1, None, True, 3)
-    assert notes.made == ["all", "b"]
-    assert (lazy["b"], lazy["b"], lazy["c"], lazy["c"]) == (None, None, [2], [2])
-    assert notes.made == ["all", "b", "c"]
+    def choose() -> ThrottleChoice:
+        made.append("choose")
+        return ThrottleChoice(Action.RAISE_THROTTLE, 9_000_000)
+
+    return ThrottleRaise(choose, [too_low(50)], "broker1:9092", None, ())
 
 
-def test_read_as_a_whole_it_is_like_the_mapping_that_it_makes() -> None:
-    whole = {"a": 1, "b": None, "c": [2]}
-    assert Notes().mapping() == whole == Notes().mapping()
-    assert json.dumps(dict(Notes().mapping())) == json.dumps(whole)
-    assert Notes().mapping() == Notes().mapping() != {**whole, "c": [3]}
+def test_it_is_made_when_it_is_read_and_what_is_costly_when_that_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    lazy = raised(made, monkeypatch)
+    assert made == []
+    assert (lazy.action, lazy.throttle_bytes_per_s, lazy.action) == (Action.RAISE_THROTTLE, 9_000_000, lazy.action)
+    assert made == ["choose"]
+    assert lazy.per_broker is lazy.per_broker
+    assert lazy.finish is lazy.finish
+    assert made == ["choose", "_per_broker", "finish"]
+
+
+def test_read_as_a_whole_each_value_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    lazy = raised(made, monkeypatch)
+    whole = lazy.to_json()
+    assert made == ["choose", "_per_broker", "finish", "raise_commands"]
+    assert lazy.to_json() == whole == raised([], monkeypatch).to_json()
 
 
 class Simulations:
@@ -135,18 +145,18 @@ def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[weakref.ref[LazyMapping]] = []
-    make = LazyMapping.__init__
+    made: list[weakref.ref[ThrottleRaise]] = []
+    make = ThrottleRaise.__init__
 
-    def noted(lazy: LazyMapping, *args: Any) -> None:
+    def noted(lazy: ThrottleRaise, *args: Any) -> None:
         made.append(weakref.ref(lazy))
         make(lazy, *args)
 
-    monkeypatch.setattr(LazyMapping, "__init__", noted)
+    monkeypatch.setattr(ThrottleRaise, "__init__", noted)
     simulations = Simulations(monkeypatch)
     for second in range(5):
         simulations.tick(second, too_low(50))
     gc.collect()
-    # One of each tick, and of those that were compared one for the finish.
-    assert len(made) > 5
+    # One of each tick.
+    assert len(made) == 5
     assert [lazy() for lazy in made] == [None] * len(made)

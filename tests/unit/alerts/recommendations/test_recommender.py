@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throttle_status_of
 from alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
+from alerts.recommendations.recommendation import Recommendation
 from alerts.recommendations.recommender import Recommender
 from planning.finish.finish_time import finish, finish_s
 from planning.throttles.recommendation import ThrottlePolicy
@@ -32,10 +33,10 @@ STATUSES = [
 
 def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() -> None:
     recommendation = RECOMMENDER.raise_throttle(STATUSES)
-    assert recommendation["action"] == "raise_throttle"
+    assert recommendation.action == "raise_throttle"
     # 8 MB/s x 1.2
-    assert recommendation["throttle_bytes_per_s"] == 9_600_000
-    assert [(n["broker_id"], n["role"], n["required_bytes_per_s"]) for n in recommendation["per_broker"]] == [
+    assert recommendation.throttle_bytes_per_s == 9_600_000
+    assert [(n.broker_id, n.role, n.required_bytes_per_s) for n in recommendation.per_broker] == [
         (1, "leader", 4 * MB),
         (2, "leader", 8 * MB),
         (3, "follower", 6 * MB),
@@ -45,22 +46,22 @@ def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() ->
 def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_advice() -> None:
     statuses = [replace(one, load=replace(one.load, remaining_bytes=160_000_000)) for one in STATUSES]
     limited = [status.load for status in statuses[:3]]
-    alone = RECOMMENDER.raise_throttle(statuses)["finish_s"]
+    alone = RECOMMENDER.raise_throttle(statuses).finish.finish_s
     assert alone == finish_s(limited, 9_600_000)
     # What earlier ticks tell of the windows counts.
     earlier = [(5.0, {(2, LEADER): replace(limited[1], remaining_bytes=500_000_000)})]
-    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(statuses)["finish_s"]
+    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(statuses).finish.finish_s
     assert told == finish_s(limited, 9_600_000, earlier) != alone
 
 
 def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
     unknown = status(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
     recommendation = RECOMMENDER.raise_throttle([*STATUSES, unknown])
-    assert (recommendation["throttle_bytes_per_s"], recommendation["finish_s"]) == (9_600_000, None)
+    assert (recommendation.throttle_bytes_per_s, recommendation.finish.finish_s) == (9_600_000, None)
 
 
 def test_the_commands_name_every_broker_of_the_move_and_leave_the_rest_alone() -> None:
-    apply, *kafka, reassign = RECOMMENDER.raise_throttle(STATUSES)["commands"]
+    apply, *kafka, reassign = RECOMMENDER.raise_throttle(STATUSES).commands
     assert apply == (
         "headroom throttle apply --config headroom.toml --rate 9600000 --brokers 1,2,3 --raise-only --execute"
     )
@@ -86,15 +87,15 @@ def both(broker: int, leader_mb: float | None, follower_mb: float | None, **more
 def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_none() -> None:
     statuses = [*STATUSES[:2], *both(3, 50, 5.6), *both(5, 100, 100), *both(6, None, None)]
     recommendation = RECOMMENDER.raise_throttle(statuses)
-    assert recommendation["throttle_bytes_per_s"] == 9_600_000
-    apply, *kafka = recommendation["commands"]
+    assert recommendation.throttle_bytes_per_s == 9_600_000
+    apply, *kafka = recommendation.commands
     assert " --brokers 1,2,3 --raise-only " in apply
     assert [command.split("--entity-name ")[1] for command in kafka] == [
         "1 --add-config leader.replication.throttled.rate=9600000",
         "2 --add-config leader.replication.throttled.rate=9600000",
         "3 --add-config follower.replication.throttled.rate=9600000",
     ]
-    told = {(n["broker_id"], n["role"]): n["recommended_bytes_per_s"] for n in recommendation["per_broker"]}
+    told = {(n.broker_id, n.role): n.recommended_bytes_per_s for n in recommendation.per_broker}
     assert told[5, "follower"] == 100 * MB
     assert told[6, "follower"] is None
 
@@ -110,8 +111,8 @@ def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(othe
     recommendation = RECOMMENDER.raise_throttle(
         [*moving, status(3, LEADER, 1, 4, old), status(4, LEADER, 1, 0, limited=0)]
     )
-    assert recommendation["throttle_bytes_per_s"] == 4_800_000
-    apply, *kafka = recommendation["commands"]
+    assert recommendation.throttle_bytes_per_s == 4_800_000
+    apply, *kafka = recommendation.commands
     lower = ["1", "2", "3"] if others_mb < 4.8 else ["3"]
     assert f" --brokers {','.join(lower)} --raise-only " in apply
     # Kafka's tool for reassignments sets no rate on broker 3, which takes part in none.
@@ -122,26 +123,26 @@ def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(othe
 def test_no_command_names_a_broker_that_is_down() -> None:
     dead = [replace(one, alive=False) for one in both(4, None, None)]
     recommendation = RECOMMENDER.raise_throttle([*STATUSES[:3], *dead])
-    apply, *kafka = recommendation["commands"]
+    apply, *kafka = recommendation.commands
     assert " --brokers 1,2,3 --raise-only " in apply
     assert len(kafka) == 3
     assert not any("--additional" in command for command in kafka)
-    assert recommendation["reason"] == (
+    assert recommendation.reason == (
         "broker(s) 4 of the move are down, and keep their rates: run the command again when they are back"
     )
 
 
 def test_of_very_many_brokers_the_one_command_covers_all() -> None:
     statuses = [one for broker in range(1, 31) for one in both(broker, 5.6, 5.6)]
-    apply, *rest = RECOMMENDER.raise_throttle([*statuses, status(31, LEADER, 5.6, 8, partition(31, leader=31))])[
-        "commands"
-    ]
+    apply, *rest = RECOMMENDER.raise_throttle(
+        [*statuses, status(31, LEADER, 5.6, 8, partition(31, leader=31))]
+    ).commands
     assert " --brokers 1,2,3," in apply
     assert ["--additional" in command for command in rest] == [True]
 
 
 def test_the_plan_in_the_command_is_the_move_that_runs() -> None:
-    words = shlex.split(RECOMMENDER.raise_throttle(STATUSES)["commands"][-1])
+    words = shlex.split(RECOMMENDER.raise_throttle(STATUSES).commands[-1])
     assert (words[0], words[2:5]) == ("echo", [">", PLAN_FILE, "&&"])
     assert json.loads(words[1]) == {
         "version": 1,
@@ -157,24 +158,24 @@ def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_q
 
 def test_what_is_unknown_gives_no_number_and_says_what() -> None:
     recommendation = RECOMMENDER.raise_throttle([*STATUSES, status(5, FOLLOWER, 5.6, None, partition(2))])
-    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("none", None)
-    assert recommendation["commands"] == []
-    assert "broker 5 as follower" in recommendation["reason"]
+    assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("none", None)
+    assert recommendation.commands == []
+    assert "broker 5 as follower" in recommendation.reason
 
 
 def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
     recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(STATUSES)
-    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("reduce_move", None)
-    assert "8.0 MB/s is needed and a broker carries 7.0 MB/s" in recommendation["reason"]
+    assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("reduce_move", None)
+    assert "8.0 MB/s is needed and a broker carries 7.0 MB/s" in recommendation.reason
     moves = [MovingPartition("t", number, (3, 2)) for number in (0, 1)]
-    assert recommendation["commands"] == [cancel(moves, "broker1:9092")]
+    assert recommendation.commands == [cancel(moves, "broker1:9092")]
 
 
 def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
     many = [replace(STATUSES[0], moving_partitions=60), *STATUSES[1:]]
-    (command,) = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many)[
-        "commands"
-    ]
+    (command,) = (
+        Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many).commands
+    )
     assert command == (
         f"headroom reassignments --config h.toml --file {PLAN_FILE} && kafka-reassign-partitions.sh "
         f"--bootstrap-server b:9092 --reassignment-json-file {PLAN_FILE} --cancel --preserve-throttles"
@@ -184,18 +185,18 @@ def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
 def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
     policy = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
     recommendation = Recommender(policy, "broker1:9092").raise_throttle(STATUSES)
-    assert recommendation["throttle_bytes_per_s"] == 10_000_000
-    assert recommendation["reason"].startswith("no throttle that a broker can carry finishes within")
+    assert recommendation.throttle_bytes_per_s == 10_000_000
+    assert recommendation.reason.startswith("no throttle that a broker can carry finishes within")
 
 
 def test_a_capacity_that_leaves_less_than_the_margin_is_told_without_a_word_of_a_deadline() -> None:
     recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(STATUSES)
-    assert recommendation["throttle_bytes_per_s"] == 9_000_000
-    assert recommendation["reason"] == "a broker carries 9.0 MB/s, so that less than the usual margin is left"
+    assert recommendation.throttle_bytes_per_s == 9_000_000
+    assert recommendation.reason == "a broker carries 9.0 MB/s, so that less than the usual margin is left"
 
 
 def test_where_nothing_is_held_back_it_says_so() -> None:
-    assert RECOMMENDER.raise_throttle([STATUSES[3]])["reason"] == "no replica is held back by a throttle"
+    assert RECOMMENDER.raise_throttle([STATUSES[3]]).reason == "no replica is held back by a throttle"
 
 
 def _row(
@@ -264,35 +265,35 @@ def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
 # What has no rate gets none: broker 3 is not limited, whatever it receives.
 def test_a_listed_replica_without_a_rate_does_not_count_for_a_rate_that_it_will_not_get() -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", None, 8 * MB, "unthrottled")]
-    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
+    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows]).throttle_bytes_per_s == 4_800_000
 
 
 # Its throttle has a rate, so what is not limited is not listed: no rate will ever hold it back.
 @pytest.mark.parametrize(("throttle", "required"), [(3 * MB, 8 * MB), (None, 0.0)])
 def test_a_replica_that_no_list_names_does_not_count(throttle: float | None, required: float) -> None:
     rows = [_row(1, "leader", 3 * MB, 4 * MB, "losing"), _row(3, "follower", throttle, required, "unthrottled", free=1)]
-    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows])["throttle_bytes_per_s"] == 4_800_000
+    assert RECOMMENDER.raise_throttle([throttle_status_of(row) for row in rows]).throttle_bytes_per_s == 4_800_000
 
 
 def test_every_broker_that_takes_part_is_in_the_commands_though_the_list_of_partitions_is_cut() -> None:
     beyond = status(7, LEADER, 5.6, 3, moving_partitions=4)
-    apply, *kafka, _ = RECOMMENDER.raise_throttle([*STATUSES, beyond])["commands"]
+    apply, *kafka, _ = RECOMMENDER.raise_throttle([*STATUSES, beyond]).commands
     assert "--brokers 1,2,3,7 " in apply
     assert len(kafka) == 4
 
 
 def test_the_throttle_for_what_may_come_exceeds_it_by_the_margin_with_the_same_commands() -> None:
     recommendation = RECOMMENDER.raise_to(STATUSES, 20 * MB, "not urgent")
-    assert (recommendation["action"], recommendation["reason"]) == ("raise_throttle", "not urgent")
-    assert (recommendation["throttle_bytes_per_s"], recommendation["smallest_bytes_per_s"]) == (24_000_000, 20 * MB)
-    assert recommendation["finish_s"] > 0
-    assert recommendation["commands"] == [
-        command.replace("9600000", "24000000") for command in RECOMMENDER.raise_throttle(STATUSES)["commands"]
+    assert (recommendation.action, recommendation.reason) == ("raise_throttle", "not urgent")
+    assert (recommendation.throttle_bytes_per_s, recommendation.smallest_bytes_per_s) == (24_000_000, 20 * MB)
+    assert recommendation.finish.finish_s > 0
+    assert recommendation.commands == [
+        command.replace("9600000", "24000000") for command in RECOMMENDER.raise_throttle(STATUSES).commands
     ]
 
 
 def test_where_nothing_is_held_back_yet_what_may_come_has_no_finish() -> None:
-    assert RECOMMENDER.raise_to([STATUSES[3]], 20 * MB, "not urgent")["finish_s"] is None
+    assert RECOMMENDER.raise_to([STATUSES[3]], 20 * MB, "not urgent").finish.finish_s is None
 
 
 RATES = st.floats(0, 1e9)
@@ -307,7 +308,7 @@ def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacit
 ) -> None:
     statuses = [status(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
     recommender = Recommender(ThrottlePolicy(margin_ratio=margin, capacity_bytes_per_s=capacity), "broker1:9092")
-    throttle = recommender.raise_to(statuses, need, "not urgent")["throttle_bytes_per_s"]
+    throttle = recommender.raise_to(statuses, need, "not urgent").throttle_bytes_per_s
     smallest = max([need, *(s.load.required_bytes_per_s or 0.0 for s in statuses)])
     if throttle is None:
         assert capacity is not None
@@ -322,7 +323,7 @@ def test_the_rate_for_a_listed_leader_without_one_is_enough_for_it(
     others: float, required: float, capacity: float | None
 ) -> None:
     recommender = Recommender(ThrottlePolicy(capacity_bytes_per_s=capacity), "broker1:9092")
-    throttle = recommender.set_rate(others, 2, required)["throttle_bytes_per_s"]
+    throttle = recommender.set_rate(others, 2, required).throttle_bytes_per_s
     if throttle is None:
         assert capacity is not None
         assert int(capacity) <= required
@@ -333,13 +334,13 @@ def test_the_rate_for_a_listed_leader_without_one_is_enough_for_it(
 
 def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_for_it_alone() -> None:
     recommendation = RECOMMENDER.set_rate(5.6 * MB, 2, 4 * MB)
-    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("set_rate", 5_600_000)
-    assert recommendation["reason"] == "only if that is too much; a rate must exceed 4.0 MB/s"
-    headroom, kafka = recommendation["commands"]
+    assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("set_rate", 5_600_000)
+    assert recommendation.reason == "only if that is too much; a rate must exceed 4.0 MB/s"
+    headroom, kafka = recommendation.commands
     assert headroom == "headroom throttle apply --config headroom.toml --rate 5600000 --brokers 2 --execute"
     assert "--entity-name 2 --add-config leader.replication.throttled.rate=5600000," in kafka
     # 8 MB/s x 1.2: with the 5.6 MB/s of the others it would starve.
-    assert RECOMMENDER.set_rate(5.6 * MB, 2, 8 * MB)["throttle_bytes_per_s"] == 9_600_000
+    assert RECOMMENDER.set_rate(5.6 * MB, 2, 8 * MB).throttle_bytes_per_s == 9_600_000
 
 
 @pytest.mark.parametrize(
@@ -355,14 +356,14 @@ def test_where_no_rate_is_known_to_be_enough_none_is_told(
 ) -> None:
     recommender = Recommender(ThrottlePolicy(capacity_bytes_per_s=10 * MB), "broker1:9092")
     recommendation = recommender.set_rate(others, 2, required)
-    assert (recommendation["action"], recommendation["throttle_bytes_per_s"]) == ("set_rate", None)
-    assert recommendation["commands"] == []
-    assert said in recommendation["reason"]
+    assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("set_rate", None)
+    assert recommendation.commands == []
+    assert said in recommendation.reason
 
 
 def test_the_entries_that_a_leader_list_lacks_are_told_by_topic() -> None:
     missing = [partition(4, topic="b"), partition(1), partition(0, topic="b")]
-    reason = RECOMMENDER.list_leader(5, missing, 3)["reason"]
+    reason = RECOMMENDER.list_leader(5, missing, 3).reason
     assert reason.endswith("replicas 4:5,0:5 of topic b; 1:5 of topic t")
 
 
@@ -370,10 +371,10 @@ def test_the_entries_that_a_leader_list_lacks_are_told_by_topic() -> None:
 def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
     rates = {2: ["leader.replication.throttled.rate"], 1: ["leader.replication.throttled.rate", "x"]}
     recommendation = RECOMMENDER.clear_throttle(rates, {"my topic": {FOLLOWER}, "t": {FOLLOWER, LEADER}}, "why")
-    assert (recommendation["action"], recommendation["reason"]) == ("clear_throttle", "why")
+    assert (recommendation.action, recommendation.reason) == ("clear_throttle", "why")
     alter = "kafka-configs.sh --bootstrap-server broker1:9092 --alter"
     lists = "leader.replication.throttled.replicas,follower.replication.throttled.replicas"
-    assert recommendation["commands"] == [
+    assert recommendation.commands == [
         "headroom throttle clear --config headroom.toml --execute",
         f"{alter} --entity-type brokers --entity-name 1 --delete-config leader.replication.throttled.rate,x",
         f"{alter} --entity-type brokers --entity-name 2 --delete-config leader.replication.throttled.rate",
@@ -381,7 +382,7 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
         f"{alter} --entity-type topics --entity-name t --delete-config {lists}",
     ]
     many = {number: ["leader.replication.throttled.rate"] for number in range(21)}
-    assert RECOMMENDER.clear_throttle(many, {}, "why")["commands"] == recommendation["commands"][:1]
+    assert RECOMMENDER.clear_throttle(many, {}, "why").commands == recommendation.commands[:1]
 
 
 @pytest.mark.parametrize(
@@ -402,11 +403,11 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
 )
 def test_what_unblocks_a_replica_depends_on_why_it_does_not_copy(cause: str, action: str, said: str) -> None:
     recommendation = RECOMMENDER.restore_or_inspect_broker(3, cause)
-    assert (recommendation["action"], recommendation["reason"]) == (action, said)
-    assert (recommendation["throttle_bytes_per_s"], recommendation["commands"]) == (None, [])
+    assert (recommendation.action, recommendation.reason) == (action, said)
+    assert (recommendation.throttle_bytes_per_s, recommendation.commands) == (None, [])
 
 
-KEYS = RECOMMENDER.no_throttle_change("").keys()
+KEYS = RECOMMENDER.no_throttle_change("").to_json().keys()
 
 
 @pytest.mark.parametrize(
@@ -421,9 +422,10 @@ KEYS = RECOMMENDER.no_throttle_change("").keys()
         RECOMMENDER.restore_or_inspect_broker(1, "unknown"),
     ],
 )
-def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: dict[str, Any]) -> None:
-    assert recommendation.keys() == KEYS
-    assert json.loads(json.dumps(dict(recommendation))) == recommendation
+def test_every_recommendation_has_the_same_keys_and_is_ready_for_json(recommendation: Recommendation) -> None:
+    written = recommendation.to_json()
+    assert written.keys() == KEYS
+    assert json.loads(json.dumps(written)) == written
 
 
 def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_broker() -> None:
@@ -458,12 +460,23 @@ def test_the_demand_of_a_row_knows_the_copies_by_leader_and_the_settings_of_its_
 
 def test_a_finish_is_the_same_simulation_with_its_range() -> None:
     advice = RECOMMENDER.raise_throttle(STATUSES)
-    expected = finish(
-        [status.load for status in STATUSES if status.load.limited_replicas], advice["throttle_bytes_per_s"]
-    )
+    expected = finish([status.load for status in STATUSES if status.load.limited_replicas], advice.throttle_bytes_per_s)
     assert expected is not None
-    assert (advice["finish_low_s"], advice["finish_s"], advice["finish_high_s"]) == (
+    assert (advice.finish.finish_low_s, advice.finish.finish_s, advice.finish.finish_high_s) == (
         expected.low_s,
         expected.middle_s,
         expected.high_s,
     )
+
+
+# A tick whose event cannot be written has no verdict at all.
+def test_a_copy_without_a_rate_on_either_end_does_not_keep_a_finish_from_being_simulated() -> None:
+    statuses = [
+        status(1, LEADER, None, 4, partition(0)),
+        status(2, LEADER, 3, 4, partition(1, leader=2)),
+        status(3, FOLLOWER, None, 4, partition(0)),
+    ]
+    advice = RECOMMENDER.raise_throttle(statuses)
+    assert advice.throttle_bytes_per_s == 4_800_000
+    assert advice.finish.finish_s is not None
+    assert advice.finish.finish_s > 0

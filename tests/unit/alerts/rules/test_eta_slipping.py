@@ -8,8 +8,9 @@ import pytest
 
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.eta_slipping import EtaTracker
-from alerts.rules.throttle_below_required import Assessment
+from alerts.rules.reassignments.eta_slipping import EtaSlipping
+from alerts.rules.reassignments.eta_tracker import EtaTracker
+from alerts.rules.rule import Assessment, RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status
@@ -31,10 +32,10 @@ def move(eta_s: float | None, throttle_mb: float = 9, partitions: int = 1, leade
 
 def after(*ticks: tuple[float, list[ThrottleStatus]]) -> Assessment:
     """What is said of the last of ticks, given by their second."""
-    expectation = EtaTracker()
+    expectation, recommender = EtaTracker(), Recommender(ThrottlePolicy(), "broker1:9092")
     said = [
-        expectation.evaluate(
-            TICK_MS + round(s * 1000), statuses, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092")
+        EtaSlipping().evaluate(
+            RuleInputs(statuses, SETTINGS, recommender, tick_ms=TICK_MS + round(s * 1000), eta_tracker=expectation)
         )
         for s, statuses in ticks
     ]
@@ -63,7 +64,7 @@ def test_it_says_when_it_was_expected_first_and_when_now() -> None:
     )
     assert finding.evidence["late_s"] == 800
     assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, dict(finding.recommendation)])
+    json.dumps([finding.evidence, finding.recommendation.to_json()])
 
 
 def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> None:

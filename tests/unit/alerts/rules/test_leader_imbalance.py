@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.throttle_below_required import Assessment, evaluate_rules
+from alerts.rules.catalogue import evaluate_rules
+from alerts.rules.rule import Assessment, RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Finding, Role, Severity
+from schemas.alerts import AlertKind, Role, Severity
 from schemas.config import AlertSettings
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, MB, TICK_MS, status
@@ -21,14 +23,15 @@ IMBALANCE, UNAVAILABLE = AlertKind.LEADER_IMBALANCE, AlertKind.PREFERRED_LEADER_
 
 
 def assessment_of(*balances: LeaderBalance, statuses: tuple[ThrottleStatus, ...] = ()) -> Assessment:
-    return evaluate_rules(statuses, SETTINGS, Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml"), balances)
+    recommender = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
+    return evaluate_rules(RuleInputs(statuses, SETTINGS, recommender, balances))
 
 
 def found(*balances: LeaderBalance) -> Finding:
     """The only finding, and that it holds what readers rely on."""
     (finding,) = assessment_of(*balances).findings
     assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, dict(finding.recommendation)])
+    json.dumps([finding.evidence, finding.recommendation.to_json()])
     return finding
 
 
@@ -79,9 +82,9 @@ def test_it_says_how_many_by_which_threshold_and_what_they_weigh() -> None:
     told = ("electable_now", "waiting_for_move", "electable_ratio", "imbalance_ratio", "threshold_source")
     assert [finding.evidence[name] for name in told] == [30, 5, 0.3, 0.35, "setting"]
     assert finding.evidence["counted_tick_ms"] == TICK_MS
-    assert finding.recommendation["action"] == "elect_preferred"
-    assert finding.recommendation["throttle_bytes_per_s"] is None
-    assert finding.recommendation["commands"] == ["headroom elections --config headroom.toml --execute"]
+    assert finding.recommendation.action == "elect_preferred"
+    assert finding.recommendation.throttle_bytes_per_s is None
+    assert finding.recommendation.commands == ["headroom elections --config headroom.toml --execute"]
 
 
 def test_brokers_that_balance_by_themselves_have_two_checks_first() -> None:
@@ -108,10 +111,10 @@ def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
     down = found(balance(3, 10, unavailable=4, alive=False))
     assert (down.kind, down.subject, down.severity, down.hold_s) == (UNAVAILABLE, "broker 3", Severity.WARNING, 600)
     assert down.summary == "Broker 3 is down: it cannot lead 4 of the 10 partitions that prefer it"
-    assert down.recommendation["action"] == "restore_broker"
+    assert down.recommendation.action == "restore_broker"
     behind = found(balance(3, 10, unavailable=1))
     assert behind.summary == "Broker 3 is out of sync: it cannot lead 1 of the 10 partitions that prefer it"
-    assert behind.recommendation["action"] == "inspect_broker"
+    assert behind.recommendation.action == "inspect_broker"
 
 
 def test_what_younger_sides_know_to_be_over_is_not_told() -> None:

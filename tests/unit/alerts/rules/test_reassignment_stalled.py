@@ -41,7 +41,7 @@ def test_a_copy_that_stands_still_is_told_with_its_cause(
     assert f"copies nothing of t-0 ({why}" in finding.summary.replace(
         "the broker is up but the replica is offline: ", ""
     )
-    assert finding.recommendation["action"] == action
+    assert finding.recommendation.action == action
 
 
 def test_a_copy_that_goes_on_does_not_stand_still() -> None:
@@ -120,32 +120,32 @@ def test_a_broker_that_fell_out_of_the_isr_of_what_moves_is_found() -> None:
     )
     assert finding.evidence["lost_replicas"] == 1
     assert [p["topic"] for p in finding.evidence["partitions"]] == ["a"]
-    assert finding.recommendation["action"] == "inspect_broker"
+    assert finding.recommendation.action == "inspect_broker"
 
 
 def test_a_broker_that_is_down_lacks_replicas_and_is_to_be_brought_back() -> None:
     finding = found(lost(2, ("a", False), ("b", False), moving=0, resting=2, alive=False))
     assert (finding.kind, finding.subject) == (AlertKind.UNDER_REPLICATED, "broker 2")
     assert finding.summary == "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (a-0, b-0)"
-    assert finding.recommendation["action"] == "restore_broker"
+    assert finding.recommendation.action == "restore_broker"
     # Nothing moves to it, so that there is nothing to cancel.
-    assert "cancel" not in finding.recommendation["reason"]
+    assert "cancel" not in finding.recommendation.reason
 
 
 def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_emptied() -> None:
     leaving = lost(2, ("a", True), moving=1, resting=0, alive=False, lost_leaving_replicas=1)
-    assert found(leaving).recommendation["reason"] == (
+    assert found(leaving).recommendation.reason == (
         "bring broker 2 back, or let the running move finish: it takes these replicas away from it"
     )
     partly = lost(2, ("a", True), ("b", True), moving=2, resting=0, alive=False, lost_leaving_replicas=1)
-    assert found(partly).recommendation["reason"] == "bring broker 2 back, or move its replicas elsewhere"
+    assert found(partly).recommendation.reason == "bring broker 2 back, or move its replicas elsewhere"
 
 
 def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:
     leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(OutOfSyncReplica("a", 0, None, True),))
     finding = found(leaderless)
     assert "Broker 2 has replicas that nobody leads" in finding.summary
-    assert (finding.cause, finding.evidence["cause"], finding.recommendation["action"]) == (
+    assert (finding.cause, finding.evidence["cause"], finding.recommendation.action) == (
         "no leader",
         "no_leader",
         "restore_broker",
@@ -178,7 +178,7 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
     assert f"Broker 2 {said}" in finding.summary
     assert finding.evidence["cause"] == cause
     actions = {"no_leader": "restore_broker", "fallen_behind": "inspect_broker"}
-    assert finding.recommendation["action"] == actions[cause]
+    assert finding.recommendation.action == actions[cause]
 
 
 # 30 move and have no leader, 20 rest and have one.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from alerts.inputs.throttle_status import LeaderSwitch
-from alerts.rules.throttle_below_required import Assessment
+from alerts.rules.rule import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, partition, status
@@ -67,7 +67,7 @@ def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
     assert finding.evidence["partitions"][0]["write_bytes_per_s"] == 2 * MB
     assert set(finding.evidence["partitions"][0]) >= {"topic", "partition", "leader", "previous_leader"}
     wanted = {"action", "throttle_bytes_per_s", "per_broker", "finish_s", "commands"}
-    assert set(finding.recommendation) >= wanted
+    assert set(finding.recommendation.to_json()) >= wanted
 
 
 def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_number() -> None:
@@ -75,8 +75,8 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
     assessment = assessment_of(unknown)
     (finding,) = assessment.findings
     assert (finding.kind, finding.hold_s) == (AlertKind.NO_DATA, 15)
-    assert finding.recommendation["throttle_bytes_per_s"] is None
-    assert finding.recommendation["commands"] == []
+    assert finding.recommendation.throttle_bytes_per_s is None
+    assert finding.recommendation.commands == []
     kinds = (
         AlertKind.THROTTLE_BELOW_LEADER_WRITE,
         AlertKind.REASSIGNMENT_STALLED,
@@ -149,8 +149,8 @@ def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
         "8.0 MB/s; new replicas get nothing"
     )
     # How much more is needed is not known.
-    assert finding.recommendation["throttle_bytes_per_s"] is None
-    assert finding.recommendation["reason"].startswith("what broker 1 as leader needs is unknown")
+    assert finding.recommendation.throttle_bytes_per_s is None
+    assert finding.recommendation.reason.startswith("what broker 1 as leader needs is unknown")
 
 
 # 200 partitions of 20 kB/s came from broker 1, of which the evidence names none: larger ones were there before.
@@ -168,7 +168,7 @@ def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
     stalled = partition(stalled=True)
     finding = found(status(1, LEADER, 9, 4, stalled), status(3, FOLLOWER, 9, 4, stalled))
     assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
-    assert (finding.hold_s, finding.recommendation["action"]) == (30, "inspect_broker")
+    assert (finding.hold_s, finding.recommendation.action) == (30, "inspect_broker")
     assert "t-0 (no throttle explains it)" in finding.summary
 
 
@@ -181,7 +181,7 @@ def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
 def test_a_copy_without_a_leader_is_told_as_such() -> None:
     finding = found(status(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
     assert "the partition has no leader" in finding.summary
-    assert (finding.evidence["cause"], finding.recommendation["action"]) == ("no_leader", "restore_broker")
+    assert (finding.evidence["cause"], finding.recommendation.action) == ("no_leader", "restore_broker")
 
 
 def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
@@ -189,7 +189,7 @@ def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
     down = status(3, FOLLOWER, None, 0, partition(stalled=True), **unknown)
     kinds = {finding.kind: finding for finding in assessment_of(down).findings}
     assert set(kinds) == {AlertKind.REASSIGNMENT_STALLED, AlertKind.NO_DATA}
-    assert kinds[AlertKind.REASSIGNMENT_STALLED].recommendation["action"] == "restore_broker"
+    assert kinds[AlertKind.REASSIGNMENT_STALLED].recommendation.action == "restore_broker"
     assert "the broker is down" in kinds[AlertKind.REASSIGNMENT_STALLED].summary
 
 

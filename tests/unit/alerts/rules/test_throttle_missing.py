@@ -33,8 +33,8 @@ def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> 
     assert (finding.kind, finding.subject) == (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
     assert (finding.evidence["cause"], finding.evidence["switch_tick_ms"]) == ("not_listed", None)
-    assert finding.recommendation["action"] == "list_leader"
-    assert finding.recommendation["reason"].endswith("leader.replication.throttled.replicas 1:2 of topic t")
+    assert finding.recommendation.action == "list_leader"
+    assert finding.recommendation.reason.endswith("leader.replication.throttled.replicas 1:2 of topic t")
     assert finding.summary == (
         "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, "
         "but the leader throttled list does not name it"
@@ -56,7 +56,7 @@ def test_a_listed_leader_without_a_rate_is_found() -> None:
 def test_the_rate_for_a_listed_leader_is_enough_for_both_its_roles() -> None:
     both = [status(2, LEADER, None, 4, LISTED_TOO), status(2, FOLLOWER, None, 10, limited=0)]
     # 10 MB/s x 1.2, for the rate is set for both; the others have 9.
-    assert found(LISTED, *both).recommendation["throttle_bytes_per_s"] == 12_000_000
+    assert found(LISTED, *both).recommendation.throttle_bytes_per_s == 12_000_000
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_excee
         "3 partition(s) move without a throttle, as fast as brokers and network go; "
         "to limit it, take more than 8.0 MB/s"
     )
-    assert finding.recommendation["reason"].endswith("a throttle must exceed 8.0 MB/s, what broker 1 sends")
+    assert finding.recommendation.reason.endswith("a throttle must exceed 8.0 MB/s, what broker 1 sends")
 
 
 def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_well() -> None:
@@ -112,7 +112,7 @@ def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_w
     # 3 x 2 MB/s at broker 5, 2 x 2 MB/s at each leader.
     finding = found(*leaders, free(5, FOLLOWER, 1, 2, 4))
     assert finding.evidence["required_bytes_per_s"] == 6 * MB
-    assert finding.recommendation["reason"].endswith("what broker 5 receives")
+    assert finding.recommendation.reason.endswith("what broker 5 receives")
 
 
 def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
@@ -131,7 +131,7 @@ def test_an_unknown_rate_gives_no_number(statuses: list[ThrottleStatus]) -> None
     finding = found(*statuses)
     assert finding.evidence["required_bytes_per_s"] is None
     assert "more than" not in finding.summary
-    assert finding.recommendation["reason"].endswith("what a throttle would have to exceed is not known")
+    assert finding.recommendation.reason.endswith("what a throttle would have to exceed is not known")
 
 
 def test_a_throttle_must_exceed_all_that_moves_though_the_list_is_cut() -> None:
@@ -145,7 +145,7 @@ def test_leaders_without_a_limit_are_counted_beyond_the_list() -> None:
     many = replace(unlisted(), free_partitions=60)
     finding = found(LISTED, DESTINATION, many)
     assert "sends t-1 and 59 more to new replicas without a limit" in finding.summary
-    assert finding.recommendation["reason"].endswith("1:2 of topic t; those of 59 more partitions that it leads")
+    assert finding.recommendation.reason.endswith("1:2 of topic t; those of 59 more partitions that it leads")
     # All that is listed at rest writes more: nothing of what moves is among what is named.
     none = replace(unlisted(), free_partitions=60, partitions=(partition(9, moving=False),))
     assert "sends 60 partition(s) to new replicas" in found(LISTED, DESTINATION, none).summary
@@ -186,8 +186,8 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
     assert finding.evidence["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
     assert finding.evidence["required_then_bytes_per_s"] == 6 * MB
     # 6 MB/s x 1.2
-    assert finding.recommendation["throttle_bytes_per_s"] == 7_200_000
-    assert finding.recommendation["reason"].startswith("not urgent")
+    assert finding.recommendation.throttle_bytes_per_s == 7_200_000
+    assert finding.recommendation.reason.startswith("not urgent")
     assert finding.summary == (
         "If broker 2 came to lead t-9, its throttle of 5.0 MB/s would be 1.0 MB/s too low: "
         "it would have to send 6.0 MB/s"
@@ -197,13 +197,13 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
 def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() -> None:
     busy = status(4, LEADER, 30, 20, partition(3, leader=4))
     finding = found(busy, *successor(2, 4, 5, 2))
-    assert finding.recommendation["throttle_bytes_per_s"] == 24_000_000
+    assert finding.recommendation.throttle_bytes_per_s == 24_000_000
 
 
 def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
     finding = found(LISTED, *successor(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
-    assert finding.recommendation["throttle_bytes_per_s"] is None
-    assert finding.recommendation["reason"].endswith("no throttle would do, for a broker carries 6.0 MB/s")
+    assert finding.recommendation.throttle_bytes_per_s is None
+    assert finding.recommendation.reason.endswith("no throttle would do, for a broker carries 6.0 MB/s")
 
 
 def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
@@ -242,7 +242,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
         "No reassignment is running, but there is still a throttle of 5.0 MB/s to 7.0 MB/s on broker(s) 1, 2 "
         "and throttled replica lists that name t-0, t-1"
     )
-    headroom, first, second, topic = finding.recommendation["commands"]
+    headroom, first, second, topic = finding.recommendation.commands
     assert headroom == "headroom throttle clear --execute"
     assert "--entity-name 1 " in first
     assert "--entity-name 2 " in second
@@ -262,7 +262,7 @@ def test_a_rate_without_lists_or_lists_without_a_rate_limit_nothing(statuses: li
     finding = found(*statuses)
     assert finding.severity is Severity.WARNING
     assert finding.summary == f"No reassignment is running, but there is still {said}"
-    assert "it limits nothing as it is" in finding.recommendation["reason"]
+    assert "it limits nothing as it is" in finding.recommendation.reason
 
 
 def test_a_rate_for_the_whole_cluster_is_no_remains_of_a_move() -> None:
@@ -272,7 +272,7 @@ def test_a_rate_for_the_whole_cluster_is_no_remains_of_a_move() -> None:
 def test_a_rate_for_the_whole_cluster_limits_what_forgotten_lists_name_and_stays() -> None:
     finding = found(resting(1, LEADER, 5, 0, throttle_source="default"))
     assert (finding.severity, finding.evidence["cluster_default"]) == (Severity.WARNING, True)
-    assert not any("--entity-type brokers" in c or "default" in c for c in finding.recommendation["commands"])
+    assert not any("--entity-type brokers" in c or "default" in c for c in finding.recommendation.commands)
 
 
 def test_lists_that_are_cut_are_told_with_their_number() -> None:
@@ -304,5 +304,5 @@ def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_b
     )
     assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.0 MB/s")
     assert finding.summary.endswith("; replicas out of sync fall further behind")
-    assert finding.recommendation["action"] == "clear_throttle"
-    assert finding.recommendation["commands"][0] == "headroom throttle clear --execute"
+    assert finding.recommendation.action == "clear_throttle"
+    assert finding.recommendation.commands[0] == "headroom throttle clear --execute"

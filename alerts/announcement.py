@@ -1,0 +1,140 @@
+"""What an alert last announced, and how a finding of its next tick differs from that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+from alerts.finding import Finding, Subject
+from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease, StoredBrokerRole
+from alerts.recommendations.recommendation import Action
+from alerts.stored_event import (
+    StoredEvidence,
+    StoredFinding,
+    StoredRecommendation,
+    evidence_of,
+    recommendation_of,
+)
+from schemas.alerts import AlertEvent, AlertKind
+
+# A firing alert is announced again when the recommended throttle has grown by more than this factor.
+_UPDATE_RATIO = 1.15
+# It is announced again when it affects this many times as many replicas as announced, and at least five more.
+_SPREAD_RATIO, _SPREAD = 2, 5
+# Causes that escalate an alert whatever its cause was before: they need a person at once.
+_SEVERE_CAUSES = ("broker_down", "destination_down", "destination_disk", "no_leader")
+_KINDS = {kind.value for kind in AlertKind}
+
+
+class Change(IntEnum):
+    """How a finding differs from the announcement: not at all; in cause or action; or in scope, which escalates."""
+
+    NONE = 0
+    UPDATED = 1
+    ESCALATED = 2
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """Content of an alert's last event.
+
+    Attributes:
+        evidence: evidence of the event.
+        recommendation: recommendation of the event.
+        also: findings that it listed; the finding that the alert continued with counts as listed.
+        brokers: listed brokers, and those whose throttle the recommendation raises.
+        raises: recommended increases, by broker and role.
+    """
+
+    evidence: StoredEvidence
+    recommendation: StoredRecommendation
+    also: frozenset[Subject]
+    brokers: frozenset[int]
+    raises: Mapping[StoredBrokerRole, AdvisedIncrease]
+
+    def change(self, finding: Finding, due: Collection[Subject]) -> Change:
+        """Return how a finding differs from the announcement.
+
+        Args:
+            finding: finding of the alert.
+            due: findings that have lasted for their pending time.
+        """
+        before, why, action = self.evidence, finding.evidence.get("cause"), finding.recommendation.action
+        spread = finding.affected - (before.affected or 0)
+        more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
+        joined = {
+            one["broker_id"]
+            for one in finding.evidence.get("also", [])
+            if one["broker_id"] is not None and (AlertKind(one["kind"]), one["subject"]) in due
+        }
+        is_more_severe = why in _SEVERE_CAUSES and before.cause not in _SEVERE_CAUSES
+        if is_more_severe or more or not joined <= self.brokers:
+            return Change.ESCALATED
+        goes_on_with = finding.evidence.get("goes_on_with", {}).get("kind")
+        is_other = (
+            why not in (None, before.cause)
+            # An action that is currently unknown is not a change.
+            or action not in (Action.NONE, self.recommendation.action)
+            or goes_on_with != (None if before.goes_on_with is None else before.goes_on_with.kind)
+            or self._is_raised(finding)
+        )
+        return Change.UPDATED if is_other else Change.NONE
+
+    def _is_raised(self, finding: Finding) -> bool:
+        """Return whether a throttle was raised as announced: the announcement does not cover what follows."""
+        if not self.raises:
+            return False
+        return any(
+            (advised := self.raises.get((one.broker_id, one.role.value))) is not None
+            and one.throttle_bytes_per_s is not None
+            and one.throttle_bytes_per_s >= advised.to_bytes_per_s
+            for one in finding.recommendation.per_broker
+        )
+
+    def needs_higher_throttle(self, finding: Finding) -> bool:
+        """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
+        if finding.kind not in THROTTLE_KINDS:
+            return False
+        announced, needed = self.recommendation.throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
+        return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))
+
+    def escalation(self, escalated_tick_ms: int | None) -> dict[str, int]:
+        """Return the evidence on escalations: their number and the tick of the last one; empty if there was none.
+
+        Args:
+            escalated_tick_ms: tick of a new escalation, epoch milliseconds; None if there is none.
+        """
+        before = self.evidence
+        if escalated_tick_ms is not None:
+            return {"escalation": (before.escalation or 0) + 1, "escalated_tick_ms": escalated_tick_ms}
+        known = {"escalation": before.escalation, "escalated_tick_ms": before.escalated_tick_ms}
+        return {name: value for name, value in known.items() if value is not None}
+
+
+# Every firing alert is compared with its last event in every tick.
+@lru_cache(maxsize=1000)
+def announcement_of(event: AlertEvent) -> Announcement:
+    """Return what an event announced."""
+    evidence, recommendation = evidence_of(event), recommendation_of(event)
+    raises = _raises(recommendation)
+    listed: list[StoredFinding] = [*evidence.also, *([] if evidence.goes_on_with is None else [evidence.goes_on_with])]
+    brokers = {evidence.broker_id, *(one.broker_id for one in evidence.also), *(broker for broker, _ in raises)}
+    return Announcement(
+        evidence,
+        recommendation,
+        frozenset((AlertKind(one.kind), one.subject) for one in listed if one.kind in _KINDS),
+        frozenset(broker for broker in brokers if broker is not None),
+        raises,
+    )
+
+
+def _raises(recommendation: StoredRecommendation) -> dict[StoredBrokerRole, AdvisedIncrease]:
+    """Return the increases that a recommendation contains, by broker and role."""
+    return {
+        (one.broker_id, one.role): AdvisedIncrease(in_force, one.recommended_bytes_per_s)
+        for one in recommendation.per_broker
+        if one.recommended_bytes_per_s is not None
+        and one.recommended_bytes_per_s > (in_force := one.throttle_bytes_per_s or 0.0)
+    }

@@ -1,0 +1,98 @@
+"""Which brokers a recommended throttle raises, and the commands that do it for the running move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus
+from alerts.recommendations import commands
+from schemas.alerts import Role
+from schemas.keys import BrokerRole
+
+# Most Kafka commands, one per broker or topic; Headroom's own command handles any number.
+MOST_KAFKA_LINES = 20
+
+
+def raise_commands(
+    statuses: Sequence[ThrottleStatus], throttle: int, bootstrap_servers: str, config: str | None
+) -> list[str]:
+    """Return the commands that raise the rates below a throttle: Headroom's, and Kafka's broker by broker.
+
+    Args:
+        statuses: every broker and role of a tick.
+        throttle: throttle, bytes/s.
+        bootstrap_servers: bootstrap servers in Kafka's commands.
+        config: configuration file in Headroom's commands; None if there is none.
+    """
+    lower = _lower_rates(statuses, throttle)
+    if not lower:
+        return []
+    brokers = sorted({broker for broker, _ in lower})
+    result = [commands.headroom_apply(throttle, brokers, config)]
+    if len(brokers) <= MOST_KAFKA_LINES:
+        for broker in brokers:
+            roles = [role for role in Role if (broker, role) in lower]
+            result.append(commands.kafka_configs(throttle, broker, bootstrap_servers, roles))
+    moves = _moves(statuses)
+    if moves and _sets_every_rate(statuses, throttle, brokers):
+        result.append(commands.kafka_reassign(throttle, moves[:1], bootstrap_servers))
+    return result
+
+
+def cancel_command(statuses: Sequence[ThrottleStatus], bootstrap_servers: str, config: str | None) -> str:
+    """Return the command that cancels the running move.
+
+    Args:
+        statuses: every broker and role of a tick.
+        bootstrap_servers: bootstrap servers in Kafka's commands.
+        config: configuration file in Headroom's commands; None if there is none.
+    """
+    if any(status.moving_partitions > len(status.moves) for status in statuses):
+        return commands.cancel_all(config, bootstrap_servers)
+    return commands.cancel(_moves(statuses), bootstrap_servers)
+
+
+def moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
+    """Return the brokers that lead or follow a partition in a reassignment."""
+    return {status.broker for status in statuses if status.moving_partitions}
+
+
+def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
+    """Return the brokers and roles of a move whose rate in force is lower than a throttle and can be raised.
+
+    This includes brokers outside the move if an old list still limits an out-of-sync replica. Dead brokers are left
+    out, because they cannot apply a rate. Brokers without a rate are left out, because a rate would slow them down.
+
+    Args:
+        statuses: every broker and role of a tick.
+        throttle_bytes_per_s: throttle.
+    """
+    part = moving_brokers(statuses) | {status.broker for status in statuses if status.load.limited_replicas}
+    return {
+        status.load.broker_role
+        for status in statuses
+        if status.broker in part
+        and status.alive
+        and (status.load.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
+    }
+
+
+def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float, lower: Collection[int]) -> bool:
+    """Return whether one rate on both roles of every broker of the move is enough, as Kafka's tool sets it.
+
+    Args:
+        statuses: every broker and role of a tick.
+        throttle_bytes_per_s: rate to set; it must not lower a higher rate.
+        lower: brokers whose rates must be raised; the tool sets only those in a running reassignment.
+    """
+    part = moving_brokers(statuses)
+    of_part = [status for status in statuses if status.broker in part]
+    rates = [status.load.throttle_bytes_per_s or math.inf for status in of_part]
+    lowers_none = all(status.alive for status in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
+    return lowers_none and part.issuperset(lower)
+
+
+def _moves(statuses: Sequence[ThrottleStatus]) -> list[MovingPartition]:
+    found = {(p.topic, p.partition): p for status in statuses for p in status.moves}
+    return [found[key] for key in sorted(found)]

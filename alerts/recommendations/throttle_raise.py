@@ -1,0 +1,124 @@
+"""Recommendation of one throttle for every broker of a running move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
+from alerts.recommendations.throttle_commands import cancel_command, moving_brokers, raise_commands
+from alerts.text.formatting import join_names
+from planning.finish.finish_time import Earlier, finish
+
+
+@dataclass(frozen=True)
+class ThrottleChoice:
+    """A throttle that is enough, or what to do without one.
+
+    Attributes:
+        action: raise_throttle; reduce_move if no throttle is enough; none.
+        throttle_bytes_per_s: throttle to set, bytes/s; None for other actions.
+        smallest_bytes_per_s: rate that a throttle has to exceed, bytes/s; None if unknown.
+        reason: settings that it does not satisfy, or the action in words; None if there is nothing to add.
+    """
+
+    action: Action
+    throttle_bytes_per_s: int | None = None
+    smallest_bytes_per_s: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ThrottleRaise:
+    """The recommendation to raise the throttles of a move; each value is computed when it is read, once.
+
+    Attributes:
+        choose: returns the throttle. With a deadline it simulates the move, so it is called only when needed.
+        statuses: every broker and role of the tick.
+        bootstrap_servers: bootstrap servers in Kafka's commands.
+        config: configuration file in Headroom's commands; None if there is none.
+        earlier: previous ticks, newest first: age in seconds and throttle loads.
+    """
+
+    choose: Callable[[], ThrottleChoice]
+    statuses: Sequence[ThrottleStatus]
+    bootstrap_servers: str
+    config: str | None
+    earlier: Earlier
+
+    @cached_property
+    def _choice(self) -> ThrottleChoice:
+        return self.choose()
+
+    @property
+    def action(self) -> Action:
+        """Return what to do."""
+        return self._choice.action
+
+    @property
+    def throttle_bytes_per_s(self) -> int | None:
+        """Return the throttle to set, bytes/s; None if there is none."""
+        return self._choice.throttle_bytes_per_s
+
+    @property
+    def smallest_bytes_per_s(self) -> float | None:
+        """Return the rate that the throttle has to exceed, bytes/s; None if there is none."""
+        return self._choice.smallest_bytes_per_s
+
+    @cached_property
+    def per_broker(self) -> list[BrokerThrottle]:
+        """Return every broker and role that a throttle limits; empty if nothing is recommended."""
+        if self.action is Action.NONE:
+            return []
+        return [_per_broker(status, self.throttle_bytes_per_s) for status in self._limited]
+
+    @cached_property
+    def finish(self) -> FinishRange:
+        """Return when the move finishes under the throttle, by a simulation of all its copies."""
+        limited, throttle = [status.load for status in self._limited], self.throttle_bytes_per_s
+        found = finish(limited, throttle, self.earlier) if limited and throttle is not None else None
+        return NO_FINISH if found is None else FinishRange(found.middle_s, found.low_s, found.high_s)
+
+    @cached_property
+    def reason(self) -> str | None:
+        """Return the limits of the throttle, and the brokers that cannot take it; None if there are none."""
+        if self.action is not Action.RAISE_THROTTLE:
+            return self._choice.reason
+        return "; ".join(filter(None, [self._choice.reason, _down_brokers(self.statuses)])) or None
+
+    @cached_property
+    def commands(self) -> list[str]:
+        """Return the commands that raise the throttle, or cancel the move."""
+        if self.throttle_bytes_per_s is not None:
+            return raise_commands(self.statuses, self.throttle_bytes_per_s, self.bootstrap_servers, self.config)
+        if self.action is Action.REDUCE_MOVE:
+            return [cancel_command(self.statuses, self.bootstrap_servers, self.config)]
+        return []
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the recommendation as it is stored, ready for JSON."""
+        return recommendation_json(self)
+
+    @property
+    def _limited(self) -> list[ThrottleStatus]:
+        return [status for status in self.statuses if status.load.limited_replicas]
+
+
+def _per_broker(status: ThrottleStatus, throttle: int | None) -> BrokerThrottle:
+    own = status.load.throttle_bytes_per_s
+    # Higher rates stay, and brokers without a rate stay without one.
+    recommended = None if throttle is None or own is None else max(throttle, own)
+    required = status.load.required_bytes_per_s
+    return BrokerThrottle(status.broker, status.role, status.verdict, own, required, recommended)
+
+
+def _down_brokers(statuses: Sequence[ThrottleStatus]) -> str | None:
+    """Return the advice on dead brokers of the move; None if all are alive."""
+    down = sorted(moving_brokers([status for status in statuses if not status.alive]))
+    if not down:
+        return None
+    which = join_names([str(broker) for broker in down], most=10)
+    return f"broker(s) {which} of the move are down, and keep their rates: run the command again when they are back"

@@ -1,0 +1,72 @@
+"""The list of rules, one for each alert kind, and their evaluation."""
+
+from __future__ import annotations
+
+from alerts.finding import Finding
+from alerts.rules.leaders.leader_imbalance import LeaderImbalance
+from alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
+from alerts.rules.no_data import NoData
+from alerts.rules.reassignments.eta_slipping import EtaSlipping
+from alerts.rules.reassignments.reassignment_stalled import ReassignmentStalled
+from alerts.rules.reassignments.reassignment_without_throttle import ReassignmentWithoutThrottle
+from alerts.rules.replicas.isr_shrink_during_move import IsrShrinkDuringMove
+from alerts.rules.replicas.under_replicated import UnderReplicated
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.rules.store_unwritable import StoreUnwritable
+from alerts.rules.throttles.leader_unthrottled import LeaderUnthrottled
+from alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
+from alerts.rules.throttles.throttle_below_inbound import ThrottleBelowInbound
+from alerts.rules.throttles.throttle_below_leader_write import ThrottleBelowLeaderWrite
+from alerts.rules.throttles.throttle_left_behind import ThrottleLeftBehind
+from schemas.alerts import AlertKind, Role
+
+# In the order of their findings: of several firing alerts of one cause, the first lists the findings that join.
+RULES: tuple[Rule, ...] = (
+    ThrottleBelowLeaderWrite(),
+    ThrottleBelowInbound(),
+    ReassignmentStalled(),
+    IsrShrinkDuringMove(),
+    UnderReplicated(),
+    NoData(),
+    LeaderUnthrottled(),
+    ReassignmentWithoutThrottle(),
+    ThrottleAtRisk(),
+    ThrottleLeftBehind(),
+    LeaderImbalance(),
+    PreferredLeaderUnavailable(),
+    StoreUnwritable(),
+    EtaSlipping(),
+)
+# Findings of these pairs are in the order of the tick's rows, whichever of the two kinds each has.
+_PAIRED = {
+    AlertKind.THROTTLE_BELOW_INBOUND: AlertKind.THROTTLE_BELOW_LEADER_WRITE,
+    AlertKind.UNDER_REPLICATED: AlertKind.ISR_SHRINK_DURING_MOVE,
+}
+
+
+def evaluate_rules(tick: RuleInputs) -> Assessment:
+    """Evaluate all rules for one tick of one cluster."""
+    assessment = Assessment.union(rule.evaluate(tick) for rule in RULES)
+    _sort_pairs(assessment.findings, tick)
+    return assessment
+
+
+def evaluate_missing_ticks(inputs: RuleInputs) -> Assessment:
+    """Evaluate all rules for a cluster whose ticks are missing."""
+    return Assessment.union(rule.evaluate_missing_ticks(inputs) for rule in RULES)
+
+
+def _sort_pairs(findings: list[Finding], tick: RuleInputs) -> None:
+    """Sort the findings by rule, and those of a pair of kinds by the row of their broker and role."""
+    if not any(finding.kind in _PAIRED for finding in findings):
+        return
+    rules = {rule.kind: place for place, rule in enumerate(RULES)}
+    rows = {(status.broker, status.role.value): row for row, status in enumerate(tick.statuses)}
+
+    def place(finding: Finding) -> tuple[int, int]:
+        kind, evidence = _PAIRED.get(finding.kind, finding.kind), finding.evidence
+        in_pair = kind in _PAIRED.values()
+        row = rows[evidence["broker_id"], evidence["role"] or Role.FOLLOWER.value] if in_pair else 0
+        return rules[kind], row
+
+    findings.sort(key=place)

@@ -1,0 +1,1 @@
+"""Rules on partitions that their preferred leader does not lead."""

@@ -1,0 +1,89 @@
+"""Rule ``reassignment_stalled``: adding replicas copy nothing, and no throttle explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from alerts.finding import Finding
+from alerts.inputs.throttle_status import Stall, ThrottleStatus
+from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
+from alerts.rules.evidence import status_evidence, subject
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.text.formatting import join_names
+from schemas.alerts import AlertKind, Role, Severity, Verdict
+
+_REASONS = {
+    "destination_down": "the broker is down",
+    "destination_disk": "the broker is up but the replica is offline: a log directory of it has failed, or is full",
+    "no_leader": "the partition has no leader: every broker that could lead it is down",
+    "not_fetching": "the broker does not fetch it",
+    "unknown": "no throttle explains it",
+}
+# If a destination has several causes, the alert names the last of these.
+_GRAVITY = ("unknown", "not_fetching", "no_leader", "offline")
+# Causes on the destination itself.
+_CAUSED_BY_DESTINATION = ("destination_down", "destination_disk", "not_fetching")
+# Causes that a throttle may explain too: the leader leaves a throttled replica out of its responses.
+_THROTTLED = ("unknown", "not_fetching")
+
+
+class ReassignmentStalled(Rule):
+    """Adding replicas of a destination copy nothing, and no throttle explains it."""
+
+    kind = AlertKind.REASSIGNMENT_STALLED
+
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding for each destination with such replicas; an unknown verdict keeps its alert firing."""
+        slow_leaders = {status.broker for status in tick.below_required if status.role is Role.LEADER}
+        found = [
+            self._finding(status, stalls, tick)
+            for status in tick.statuses
+            if status.role is Role.FOLLOWER and (stalls := _unexplained(status, slow_leaders))
+        ]
+        unknown = [status for status in tick.statuses if status.verdict is Verdict.NO_DATA]
+        return Assessment(found, {(self.kind, subject(status)) for status in unknown})
+
+    def _finding(self, status: ThrottleStatus, stalls: Sequence[Stall], tick: RuleInputs) -> Finding:
+        worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
+        own = [stall for stall in stalls if stall.cause == worst]
+        count, total = sum(stall.replicas for stall in own), sum(stall.replicas for stall in stalls)
+        cause = "destination_disk" if worst == "offline" else worst
+        if not status.alive and cause != "no_leader":
+            cause = "destination_down"
+        which = join_names([name for stall in own for name in stall.partitions], count)
+        more = f"; nor of {total - count} more, for other reasons" if total > count else ""
+        return Finding(
+            kind=self.kind,
+            subject=subject(status),
+            severity=Severity.WARNING,
+            summary=f"The move stands still: {subject(status)} copies nothing of {which} ({_REASONS[cause]}){more}",
+            evidence=status_evidence(status, cause=cause),
+            recommendation=tick.recommender.restore_or_inspect_broker(status.broker, cause),
+            hold_s=tick.settings.stalled_s,
+            cause=_group(status, cause, {stall.leader for stall in own}),
+            continues=broker_causes(status.broker, status.alive) if cause in _CAUSED_BY_DESTINATION else (),
+            precedence=BrokerPrecedence.STALLED,
+            affected=total,
+        )
+
+
+def _unexplained(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[Stall]:
+    """Return the stalls that no throttle explains: neither the destination's own, nor that of the leader."""
+    return [
+        stall
+        for stall in status.stalls
+        if not status.alive
+        or stall.cause not in _THROTTLED
+        or not (status.below_required or stall.leader in slow_leaders)
+    ]
+
+
+def _group(status: ThrottleStatus, cause: str, leaders: Collection[int | None]) -> str:
+    """Return the group of a stall, shared with other destinations; empty if there is none."""
+    if cause == "no_leader":
+        return NO_LEADER
+    if cause == "unknown":
+        # An unexplained stall must not join an older alert on its broker. If all copies have one leader, that leader
+        # may be the cause.
+        return f"copies from broker {next(iter(leaders))}" if len(leaders) == 1 else ""
+    return broker_cause(status.broker, status.alive)

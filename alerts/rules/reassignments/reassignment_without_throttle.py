@@ -1,0 +1,61 @@
+"""Rule ``reassignment_without_throttle``: partitions move and no throttled replica list contains any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from alerts.finding import Finding
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.rules.evidence import EMPTY_EVIDENCE
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.text.formatting import format_rate
+from schemas.alerts import AlertKind, Role, Severity
+
+_SUBJECT = "moves"
+
+
+class ReassignmentWithoutThrottle(Rule):
+    """Partitions move and no throttled replica list contains any of them."""
+
+    kind = AlertKind.REASSIGNMENT_WITHOUT_THROTTLE
+
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding if no throttle limits any copy of the move; an unknown verdict keeps the alert firing."""
+        if tick.has_unknown_verdict:
+            return Assessment(keep_firing={(self.kind, _SUBJECT)})
+        free = [status for status in tick.statuses if status.load.free_replicas and status.moving_partitions]
+        if tick.has_limited_replicas or not any(status.role is Role.LEADER for status in free):
+            return Assessment()
+        return Assessment([self._finding(free, tick)])
+
+    def _finding(self, free: Sequence[ThrottleStatus], tick: RuleInputs) -> Finding:
+        count = sum(status.moving_partitions for status in free if status.role is Role.LEADER)
+        need, worst = _greatest_need(free)
+        takes = "" if worst is None else f"; to limit it, take more than {format_rate(need)}"
+        return Finding(
+            kind=self.kind,
+            subject=_SUBJECT,
+            severity=Severity.INFO,
+            summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{takes}",
+            evidence={
+                **EMPTY_EVIDENCE,
+                "broker_id": None if worst is None else worst.broker,
+                "required_bytes_per_s": need,
+                "moving_partitions": count,
+            },
+            recommendation=tick.recommender.no_throttle_change(f"nothing, unless it is too fast{_advice(need, worst)}"),
+            hold_s=tick.settings.hold_s,
+        )
+
+
+def _greatest_need(free: Sequence[ThrottleStatus]) -> tuple[float | None, ThrottleStatus | None]:
+    """Return the rate that a throttle must exceed, bytes/s, and who needs it; None if any need is unknown."""
+    needs = [(status.moving_bytes_per_s, status) for status in free if status.moving_bytes_per_s is not None]
+    return max(needs, key=lambda need: need[0]) if len(needs) == len(free) else (None, None)
+
+
+def _advice(need: float | None, worst: ThrottleStatus | None) -> str:
+    if worst is None:
+        return "; what a throttle would have to exceed is not known"
+    does = "sends" if worst.role is Role.LEADER else "receives"
+    return f": a throttle must exceed {format_rate(need)}, what broker {worst.broker} {does}"

@@ -1,0 +1,1 @@
+"""Rules on replicas that are out of the ISR."""

@@ -1,0 +1,90 @@
+"""What the rules on a broker's out-of-sync replicas share: all but whether their partitions move."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from alerts.finding import Finding
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
+from alerts.rules.evidence import broker_evidence
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.text.formatting import join_names
+from schemas.alerts import Role, Severity
+
+_REASONS = {
+    "no_leader": "has replicas that nobody leads",
+    "fallen_behind": "has fallen behind",
+    "broker_down": "is down",
+}
+
+
+class OutOfSyncReplicas(Rule):
+    """A broker has replicas that are out of the ISR, other than adding ones.
+
+    Adding replicas are out of sync until they have copied everything, as planned.
+
+    Attributes:
+        moving: whether the rule is about partitions in a reassignment, or about the others.
+        qualifier: what the partitions are, for the summary.
+        precedence: order within the broker's findings.
+    """
+
+    moving: ClassVar[bool]
+    qualifier: ClassVar[str]
+    precedence: ClassVar[BrokerPrecedence]
+
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding for each broker with such replicas."""
+        return Assessment(
+            [
+                self._finding(status, count, tick)
+                for status in tick.statuses
+                if status.role is Role.FOLLOWER and (count := self._count(status))
+            ]
+        )
+
+    def _count(self, status: ThrottleStatus) -> int:
+        moving = status.lost_moving_replicas
+        return moving if self.moving else status.lost_replicas - moving
+
+    def _finding(self, status: ThrottleStatus, count: int, tick: RuleInputs) -> Finding:
+        lost = [one for one in status.lost if one.moving is self.moving]
+        cause = "broker_down"
+        if status.alive:
+            cause = "no_leader" if self._leaderless(status) == count else "fallen_behind"
+        leaderless = cause == "no_leader"
+        return Finding(
+            kind=self.kind,
+            subject=f"broker {status.broker}",
+            severity=Severity.WARNING,
+            summary=(
+                f"Broker {status.broker} {_REASONS[cause]}: {count} of its replicas, {self.qualifier}"
+                f"none of them a new one, out of the ISR ({join_names([one.name for one in lost], count)})"
+            ),
+            evidence=broker_evidence(status.broker, lost, alive=status.alive, lost_replicas=count, cause=cause),
+            recommendation=tick.recommender.restore_or_inspect_broker(
+                status.broker, "no_leader" if leaderless else _remedy(status)
+            ),
+            hold_s=tick.settings.under_replicated_s,
+            # The time without a leader is a pending time of its own; a restart that ends it is the same cause.
+            hold_of=NO_LEADER if leaderless else "",
+            cause=NO_LEADER if leaderless else broker_cause(status.broker, status.alive),
+            continues=() if leaderless else broker_causes(status.broker, status.alive),
+            precedence=self.precedence,
+            affected=count,
+        )
+
+    def _leaderless(self, status: ThrottleStatus) -> int:
+        """Return how many of the replicas have no leader."""
+        every, moving = status.lost_leaderless_replicas, status.lost_leaderless_moving_replicas
+        if every is not None and moving is not None:
+            return moving if self.moving else every - moving
+        # Rows of older versions have only a truncated list of names: the rest is assumed to have a leader.
+        return sum(one.leader is None and one.moving is self.moving for one in status.lost)
+
+
+def _remedy(status: ThrottleStatus) -> str:
+    if status.alive:
+        return "not_fetching"
+    return "being_replaced" if status.lost_leaving_replicas == status.lost_replicas else "broker_down"

@@ -1,0 +1,46 @@
+"""Rates and throttled replica lists that are still set for partitions that do not move, and their removal."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.recommendations.recommendation import Recommendation
+from alerts.rules.rule import RuleInputs
+from schemas.alerts import Role
+
+
+def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:
+    """Return the recommendation that removes throttles while nothing moves.
+
+    Args:
+        tick: the tick.
+        reason: why they should be removed.
+    """
+    keys: dict[int, list[str]] = defaultdict(list)
+    for status in tick.statuses:
+        if status.load.throttle_bytes_per_s is not None and status.throttle_source != "default":
+            keys[status.broker].append(f"{status.role.value}.replication.throttled.rate")
+    for broker in log_dirs_rates(tick.statuses):
+        keys[broker].append("replica.alter.log.dirs.io.max.bytes.per.second")
+    # If the list of topics is truncated, commands for these topics alone would leave the others behind.
+    if any(status.resting_topic_count != len(status.resting_topics) for status in tick.statuses):
+        return tick.recommender.clear_throttle({}, {}, reason)
+    return tick.recommender.clear_throttle(keys, resting_lists(tick.statuses), reason)
+
+
+def resting_lists(statuses: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:
+    """Return the roles by topic whose throttled lists contain partitions that do not move."""
+    lists: dict[str, set[Role]] = defaultdict(set)
+    for status in statuses:
+        for topic in status.resting_topics:
+            lists[topic].add(status.role)
+    return dict(lists)
+
+
+def log_dirs_rates(statuses: Sequence[ThrottleStatus]) -> list[int]:
+    """Return the brokers with a broker-level throttle for moves between log directories."""
+    return sorted(
+        {status.broker for status in statuses if status.log_dirs.bytes_per_s and status.log_dirs.source == "broker"}
+    )

@@ -1,0 +1,15 @@
+"""Rule ``throttle_below_leader_write``: a leader's throttle is below what its followers require."""
+
+from __future__ import annotations
+
+from alerts.rules.throttles.throttle_below_required import ThrottleBelowRequired
+from schemas.alerts import AlertKind, Role
+
+
+class ThrottleBelowLeaderWrite(ThrottleBelowRequired):
+    """A leader may send less than its followers require."""
+
+    kind = AlertKind.THROTTLE_BELOW_LEADER_WRITE
+    role = Role.LEADER
+    requires = "its leaders must send"
+    precedence = 0

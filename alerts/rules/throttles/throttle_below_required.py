@@ -1,0 +1,132 @@
+"""What the rules on a throttle below the required rate share: all but the role that the throttle limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from alerts.finding import Finding
+from alerts.grouping import THROTTLE
+from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
+from alerts.recommendations.recommendation import Advice, Recommendation
+from alerts.rules.evidence import status_evidence, subject
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.rules.throttles.leftovers import clear_throttle
+from alerts.text.formatting import format_rate, join_names
+from schemas.alerts import Role, Severity, Verdict
+
+_SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}
+_CONSEQUENCE = {
+    Verdict.STARVED: "get nothing",
+    Verdict.LOSING: "fall further behind",
+    Verdict.SLOW: "gain only by the responses that no quota cuts",
+}
+
+
+class ThrottleBelowRequired(Rule):
+    """A throttle is below the rate that its replicas require to catch up.
+
+    Attributes:
+        role: role that the throttle limits.
+        requires: what the broker does at the required rate, for the summary.
+        precedence: order within the cause; of several throttles that are too low, a leader's alert comes first.
+    """
+
+    role: ClassVar[Role]
+    requires: ClassVar[str]
+    precedence: ClassVar[int]
+
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding for each throttle of the role that is too low; if there is none, for each slow one.
+
+        An alert keeps firing if its throttle is unknown, within the exit margin, or slow while another is too low.
+        """
+        own = [status for status in tick.statuses if status.role is self.role]
+        # A slow throttle matters less than one under which the move never finishes.
+        low = [status for status in tick.too_low or tick.below_required if status.role is self.role]
+        recommendation = _recommendation(tick) if low else Advice()
+        return Assessment(
+            [self._finding(status, tick.settings.hold_s, recommendation) for status in low],
+            {(self.kind, subject(status)) for status in own if _keeps_firing(status, tick)},
+            {(self.kind, subject(status)): rate for status in own if (rate := _enough_while_down(status)) is not None},
+        )
+
+    def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Recommendation) -> Finding:
+        switches, load = _causing_switches(status), status.load
+        return Finding(
+            kind=self.kind,
+            subject=subject(status),
+            severity=_SEVERITY[status.verdict],
+            summary=self._summary(status, switches),
+            evidence=status_evidence(status, switches),
+            recommendation=recommendation,
+            hold_s=0.0 if switches and status.too_low else hold_s,
+            # One leader switch affects several brokers, and one rate that is too low is usually set on all brokers.
+            cause=f"switch from broker {switches[0].previous_leader}" if switches else THROTTLE,
+            precedence=self.precedence,
+            weight=(load.required_bytes_per_s or status.known_required_bytes_per_s)
+            - (load.throttle_bytes_per_s or 0.0),
+            # A lowered throttle, or traffic above the recommended rate, is news even while another alert is active.
+            joins=False,
+        )
+
+    def _summary(self, status: ThrottleStatus, switches: Sequence[LeaderSwitch]) -> str:
+        load = status.load
+        moves = status.moving_partitions > 0
+        operation, replicas = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
+        ends = "takes long" if status.verdict is Verdict.SLOW else "will not finish"
+        required = format_rate(load.required_bytes_per_s)
+        if load.required_bytes_per_s is None:
+            required = f"at least {format_rate(status.known_required_bytes_per_s)}"
+        cause = ""
+        if switches:
+            names = [f"{name} ({s.previous_leader} to {status.broker})" for s in switches for name in s.names]
+            cause = f" since the leader switch of {join_names(names, sum(s.partitions for s in switches))}"
+        return (
+            f"{operation} {ends}: {subject(status)} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
+            f"but {self.requires} {required}{cause}; {replicas} {_CONSEQUENCE[status.verdict]}"
+        )
+
+
+def _recommendation(tick: RuleInputs) -> Recommendation:
+    if tick.has_moves:
+        return tick.raise_throttle
+    # A throttle left by a finished move slows down replicas that are out of sync for another reason.
+    return clear_throttle(tick, "no reassignment is running: remove what one has left behind")
+
+
+def _causing_switches(status: ThrottleStatus) -> list[LeaderSwitch]:
+    """Return the recent leader switches that made the throttle too low, largest traffic first; may be empty."""
+    throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
+    if status.role is not Role.LEADER or throttle is None or required is None or not status.switches:
+        return []
+    ordered = sorted(status.switches, key=lambda switch: switch.bytes_per_s, reverse=True)
+    return ordered if throttle > required - sum(switch.bytes_per_s for switch in ordered) else []
+
+
+def _keeps_firing(status: ThrottleStatus, tick: RuleInputs) -> bool:
+    """Return whether the alert on a throttle that is not reported keeps firing."""
+    if status.verdict is Verdict.NO_DATA:
+        return True
+    if status.verdict is Verdict.SLOW:
+        # Slow throttles are reported only if no throttle is too low.
+        return bool(tick.too_low)
+    if status.verdict is Verdict.IDLE:
+        # No replica fetches while its broker is down, which does not make the throttle sufficient.
+        return status.down_replicas > 0
+    throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
+    if status.verdict is not Verdict.CATCHING_UP or throttle is None or required is None:
+        return False
+    # If a broker cannot carry the exit margin, the recommended throttle is enough.
+    enough = tick.recommender.policy.throttle_above(required) or math.inf
+    return throttle < min(required * tick.settings.exit_ratio, enough)
+
+
+def _enough_while_down(status: ThrottleStatus) -> float | None:
+    """Return a throttle, bytes/s, that is enough only because replicas on dead brokers fetch nothing; else None."""
+    throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
+    down = status.down_required_bytes_per_s or 0.0
+    if status.verdict is not Verdict.CATCHING_UP or throttle is None or required is None or not down:
+        return None
+    return throttle if throttle <= required + down else None

@@ -1,0 +1,95 @@
+"""Rule ``throttle_left_behind``: nothing moves, and rates or throttled replica lists are still set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from alerts.finding import Finding
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.rules.evidence import EMPTY_EVIDENCE
+from alerts.rules.rule import Assessment, Rule, RuleInputs
+from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, resting_lists
+from alerts.text.formatting import format_rate, join_names
+from schemas.alerts import AlertKind, Role, Severity
+
+_SUBJECT = "throttles"
+
+
+class ThrottleLeftBehind(Rule):
+    """Rates or throttled replica lists are still set although nothing moves.
+
+    Together they slow down the next replica that has to catch up, as after a broker restart. One without the other
+    limits nothing. A cluster-wide default rate alone is not a leftover, because no move sets it.
+    """
+
+    kind = AlertKind.THROTTLE_LEFT_BEHIND
+
+    def evaluate(self, tick: RuleInputs) -> Assessment:
+        """Return a finding if nothing moves and something is still set; unread rates keep the alert firing."""
+        if tick.has_moves:
+            return Assessment()
+        listed = resting_lists(tick.statuses)
+        rated = [
+            status
+            for status in tick.statuses
+            if status.load.throttle_bytes_per_s is not None and (listed or status.throttle_source != "default")
+        ]
+        found = [self._finding(rated, listed, tick)] if rated or listed else []
+        return Assessment(found, {(self.kind, _SUBJECT)} if _has_unread_rates(tick.statuses) else set())
+
+    def _finding(self, rated: Sequence[ThrottleStatus], listed: Collection[str], tick: RuleInputs) -> Finding:
+        statuses = tick.statuses
+        brokers = sorted({status.broker for status in rated})
+        names = sorted({p.name for status in statuses for p in status.partitions if p.followers and not p.moving})
+        count = _resting_count(statuses, names)
+        return Finding(
+            kind=self.kind,
+            subject=_SUBJECT,
+            severity=Severity.WARNING,
+            summary=_summary(rated, brokers, listed, names, count),
+            evidence={
+                **EMPTY_EVIDENCE,
+                "brokers": brokers,
+                "cluster_default": any(status.throttle_source == "default" for status in rated),
+                "throttle_bytes_per_s": max((s.load.throttle_bytes_per_s or 0.0 for s in rated), default=None),
+                "listed_partitions": names,
+                "listed_partition_count": count,
+                "listed_topics": sorted(listed),
+                "listed_topic_count": max((status.resting_topic_count for status in statuses), default=0),
+                "log_dirs_throttle_brokers": log_dirs_rates(statuses),
+            },
+            recommendation=clear_throttle(
+                tick,
+                "remove what is left, or replicas that fall behind later catch up no faster than this"
+                if rated and listed
+                else "remove what is left: it limits nothing as it is, but together with what a later move sets",
+            ),
+            hold_s=tick.settings.left_behind_s,
+        )
+
+
+def _summary(
+    rated: Sequence[ThrottleStatus], brokers: Sequence[int], listed: Collection[str], names: Sequence[str], count: int
+) -> str:
+    found = []
+    if rated:
+        rates = sorted({status.load.throttle_bytes_per_s or 0.0 for status in rated})
+        span = format_rate(rates[0]) if len(rates) == 1 else f"{format_rate(rates[0])} to {format_rate(rates[-1])}"
+        found.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
+    if listed:
+        # A list may contain only replicas that do not fetch now, as those of a broker that is down.
+        entries = f"that name {join_names(names, count)}" if names else f"of {join_names(sorted(listed))}"
+        found.append(f"throttled replica lists {entries}")
+    return f"No reassignment is running, but there is still {' and '.join(found)}"
+
+
+def _resting_count(statuses: Sequence[ThrottleStatus], names: Sequence[str]) -> int:
+    """Return the number of listed partitions that do not move."""
+    # Counted on leaders, because each partition has one leader and a follower list may contain only some replicas.
+    led = sum(status.resting_listed_partitions for status in statuses if status.role is Role.LEADER)
+    return max(led, len(names), *(status.resting_listed_partitions for status in statuses), 0)
+
+
+def _has_unread_rates(statuses: Sequence[ThrottleStatus]) -> bool:
+    """Return whether the rate of a live broker is unknown."""
+    return any(s.alive and s.throttle_source is None and s.load.throttle_bytes_per_s is None for s in statuses)
