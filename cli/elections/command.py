@@ -16,10 +16,10 @@ from cli.common.output import console, echo, print_json
 from cli.common.parameters import BrokerIds, Names
 from cli.common.progress import ProgressView
 from cli.config.load import load_settings
-from cli.elections.export import result_json, view_json, write_batches
+from cli.elections.json_view import result_json, view_json, write_batches
 from cli.elections.plan import ElectionPlanning
 from cli.elections.run import ElectionRun, print_run, run_plan, stopping
-from cli.elections.view import MAX_ROWS, ElectionView, print_view
+from cli.elections.text_view import MAX_ROWS, ElectionView, print_view
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cli.common.output import mb_per_s
 from cli.common.quantities import parse_window
-from cli.elections.view import ElectionView
+from cli.elections.text_view import ElectionView
 from cluster.elections.executor import ExecutionPolicy
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.model import LeaderRebalanceConfig

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cli.common.output import echo, print_table
 from cli.common.progress import ProgressView
-from cli.elections.view import ElectionView, percent
+from cli.elections.text_view import ElectionView, percent
 from cli.watch.collect import stop_on_signals
 from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from schemas.errors import HeadroomError

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from cli.elections import command as elections_command
 from cli.elections.plan import blocked_reason_of, quiet_policy
-from cli.elections.view import ElectionView, notes, print_view
+from cli.elections.text_view import ElectionView, notes, print_view
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from cluster.model import LeaderRebalanceConfig

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.elections.view import ElectionView
+from cli.elections.text_view import ElectionView
 from cluster.elections.executor import BatchResult
 from planning.elections.election_file import request_json
 from planning.elections.planner import Batch, Name
