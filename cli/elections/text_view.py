@@ -1,29 +1,17 @@
-"""Text output of an election plan: brokers, batches, skipped partitions, and throttles to raise first."""
+"""Text output of ``headroom elections``: the plan, the batch files, and the results of a run."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
-from alerts.recommendations.commands import headroom_apply
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
-from cluster.elections.leadership import LeadershipSnapshot
+from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
+from cluster.elections.executor import BatchResult
 from cluster.elections.preconditions import list_partitions
-from planning.elections.planner import (
-    WHY,
-    Balance,
-    Batch,
-    ElectionPlan,
-    Name,
-    Reason,
-    RequiredThrottleIncrease,
-    out_of_balance,
-)
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.config import Settings
+from planning.elections.planner import WHY, Balance, Batch, Name, Reason, RequiredThrottleIncrease
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -40,59 +28,19 @@ _REMEDIES: Mapping[Reason, str] = {
 }
 
 
-@dataclass(frozen=True)
-class ElectionView:
-    """An election plan and its inputs.
-
-    Attributes:
-        settings: all settings.
-        config: settings file as given on the command line; the default one if None.
-        leadership: state of the cluster for which the plan was made.
-        plan: the plan.
-        thresholds: by broker, the share of leadership elsewhere above which it is out of balance.
-    """
-
-    settings: Settings
-    config: str | None
-    leadership: LeadershipSnapshot
-    plan: ElectionPlan
-    thresholds: Mapping[int, float]
-
-    def over(self, balance: Balance) -> bool:
-        """Return whether a broker is out of balance."""
-        return out_of_balance(balance, self.thresholds[balance.broker])
-
-    def partitions(self) -> int:
-        """Return the number of partitions in all batches."""
-        return sum(len(batch.partitions) for batch in self.plan.batches)
-
-    def raised_bytes_per_s(self) -> int | None:
-        """Return a sufficient throttle for the brokers to raise, in bytes per second; None if it exceeds capacity."""
-        policy = ThrottlePolicy(self.settings.alerts.margin_ratio, None, self.settings.cluster.replication_capacity)
-        return policy.throttle_above(max(increase.required_bytes_per_s for increase in self.plan.raise_first))
-
-    def raised_brokers(self) -> list[int]:
-        """Return the brokers whose throttle has to be raised."""
-        return sorted({increase.broker_role[0] for increase in self.plan.raise_first})
-
-    def raise_command(self) -> str | None:
-        """Return the command that raises the throttles; None if none is too low, or none would be enough."""
-        rate = self.raised_bytes_per_s() if self.plan.raise_first else None
-        return None if rate is None else headroom_apply(rate, self.raised_brokers(), self.config)
-
-
-def print_view(view: ElectionView) -> None:
+def print_plan(planned: PlannedElections) -> None:
     """Print a plan: summary, tables and notes."""
-    echo(_summary(view))
-    _print("Brokers", _BROKERS, _broker_rows(view))
-    _print("Batches", _BATCHES, _batch_rows(view))
-    _print("Left out", ("partitions", "why", "such as", "what has to happen"), _left_out_rows(view))
-    if view.plan.raise_first:
-        _print("Throttles to raise first", ("broker", "in force", "must exceed"), _raise_rows(view.plan.raise_first))
-        echo(f"  $ {view.raise_command()}" if view.raise_command() else _NO_THROTTLE)
-    for note in notes(view):
+    echo(_summary(planned))
+    _print("Brokers", _BROKERS, _broker_rows(planned))
+    _print("Batches", _BATCHES, _batch_rows(planned))
+    _print("Left out", ("partitions", "why", "such as", "what has to happen"), _left_out_rows(planned))
+    if planned.plan.raise_first:
+        command = planned.raise_command()
+        _print("Throttles to raise first", ("broker", "in force", "must exceed"), _raise_rows(planned.plan.raise_first))
+        echo(f"  $ {command}" if command else _NO_THROTTLE)
+    for note in notes(planned):
         echo()
-        echo(f"{note}")
+        echo(note)
 
 
 _NO_THROTTLE = "  No throttle would do: it would have to exceed cluster.replication_capacity. Move less at a time."
@@ -111,9 +59,9 @@ _BROKERS = (
 _BATCHES = ("batch", "partitions", "their writes", "such as", "imbalance then")
 
 
-def notes(view: ElectionView) -> Iterator[str]:
+def notes(planned: PlannedElections) -> Iterator[str]:
     """Yield notes about a plan that its tables do not show."""
-    silent = view.leadership.traffic.unmeasured
+    silent = planned.leadership.traffic.unmeasured
     if silent:
         broker, reason = next(iter(sorted(silent.items())))
         others = f" and of {len(silent) - 1} more" if len(silent) > 1 else ""
@@ -122,28 +70,28 @@ def notes(view: ElectionView) -> Iterator[str]:
             "Batches and capacity use only known rates, and nothing is elected behind a throttle that "
             "may be too low."
         )
-    automatic = sorted(broker for broker, balancing in view.leadership.balancing.items() if balancing.auto)
+    automatic = sorted(broker for broker, balancing in planned.leadership.balancing.items() if balancing.auto)
     if automatic:
         yield (
             f"Kafka elects preferred leaders automatically, unplanned and many at once, on {_brokers(automatic)} "
             "(auto.leader.rebalance.enable)."
         )
-    if not view.plan.batches and not view.plan.left_out:
+    if not planned.plan.batches and not planned.plan.left_out:
         yield "All balanced: nothing to elect."
-    elif not view.plan.batches:
+    elif not planned.plan.batches:
         yield "Nothing to elect now."
-    still = [balance.broker for balance in view.plan.after if view.over(balance)]
-    if view.plan.batches and still:
+    still = [balance.broker for balance in planned.plan.after if planned.over(balance)]
+    if planned.plan.batches and still:
         yield f"Out of balance even then: {_brokers(still)}."
 
 
-def _summary(view: ElectionView) -> str:
-    away = sum(balance.non_preferred_partitions for balance in view.plan.before)
-    over = sum(map(view.over, view.plan.before))
-    name = view.settings.cluster.name
+def _summary(planned: PlannedElections) -> str:
+    away = sum(balance.non_preferred_partitions for balance in planned.plan.before)
+    over = sum(map(planned.over, planned.plan.before))
+    name, total = planned.settings.cluster.name, len(planned.leadership.partitions)
     return (
-        f"Cluster {name}: {away} of {len(view.leadership.partitions)} partitions are led by another broker than their "
-        f"preferred one; {over} of {len(view.plan.before)} brokers are out of balance."
+        f"Cluster {name}: {away} of {total} partitions are led by another broker than their "
+        f"preferred one; {over} of {len(planned.plan.before)} brokers are out of balance."
     )
 
 
@@ -155,9 +103,9 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text
         echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
 
 
-def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
+def _broker_rows(planned: PlannedElections) -> list[tuple[str | Text, ...]]:
     # If not all brokers fit, those with the highest imbalance are shown.
-    balances = sorted(view.plan.before, key=lambda b: b.imbalance_ratio, reverse=True)
+    balances = sorted(planned.plan.before, key=lambda b: b.imbalance_ratio, reverse=True)
     if len(balances) <= MAX_ROWS:
         balances.sort(key=lambda b: b.broker)
     return [
@@ -165,8 +113,8 @@ def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
             str(balance.broker),
             str(balance.preferred_partitions),
             str(balance.non_preferred_partitions),
-            _imbalance(view, balance),
-            percent(view.thresholds[balance.broker]),
+            _imbalance(planned, balance),
+            percent(planned.thresholds[balance.broker]),
             str(balance.electable_now),
             str(balance.waiting_for_move),
             str(balance.non_preferred_partitions - balance.electable_now - balance.waiting_for_move),
@@ -177,12 +125,12 @@ def _broker_rows(view: ElectionView) -> list[tuple[str | Text, ...]]:
     ]
 
 
-def _imbalance(view: ElectionView, balance: Balance) -> Text:
+def _imbalance(planned: PlannedElections, balance: Balance) -> Text:
     text = percent(balance.imbalance_ratio)
-    return Text(f"{text}, too high", style="bold red") if view.over(balance) else Text(text)
+    return Text(f"{text}, too high", style="bold red") if planned.over(balance) else Text(text)
 
 
-def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
+def _batch_rows(planned: PlannedElections) -> list[tuple[str, ...]]:
     return [
         (
             str(number),
@@ -191,7 +139,7 @@ def _batch_rows(view: ElectionView) -> list[tuple[str, ...]]:
             list_partitions(batch.partitions),
             imbalance_then(batch),
         )
-        for number, batch in enumerate(view.plan.batches, start=1)
+        for number, batch in enumerate(planned.plan.batches, start=1)
     ]
 
 
@@ -208,9 +156,9 @@ def imbalance_then(batch: Batch) -> str:
     return ", ".join(shown) or "none"
 
 
-def _left_out_rows(view: ElectionView) -> list[tuple[str, ...]]:
+def _left_out_rows(planned: PlannedElections) -> list[tuple[str, ...]]:
     by_reason: dict[Reason, list[Name]] = defaultdict(list)
-    for left in view.plan.left_out:
+    for left in planned.plan.left_out:
         by_reason[left.reason].append((left.topic, left.partition))
     ordered = sorted(by_reason.items(), key=lambda of: len(of[1]), reverse=True)
     return [(str(len(names)), WHY[reason], list_partitions(names), _REMEDIES[reason]) for reason, names in ordered]
@@ -235,3 +183,53 @@ def percent(ratio: float) -> str:
 def _brokers(brokers: Sequence[int]) -> str:
     shown = ", ".join(map(str, brokers[:MAX_ROWS]))
     return f"broker{'s' if len(brokers) > 1 else ''} {shown}" + (" and more" if len(brokers) > MAX_ROWS else "")
+
+
+def print_result(result: ElectionsResult) -> None:
+    """Print what came of a plan: the batch files, and the run or the command that starts it."""
+    if result.batch_files:
+        _print_batch_files(result)
+    if result.run is not None:
+        _print_run(result.planned, result.run, result.left_partitions())
+    elif result.planned.plan.batches:
+        if result.blocked_reason is not None:
+            echo()
+            echo(f"Not now, but with --execute --wait: {result.blocked_reason}.")
+        echo()
+        echo(f"Nothing was changed. To do it: {result.planned.execute_command()}")
+
+
+def _print_batch_files(result: ElectionsResult) -> None:
+    files = result.batch_files
+    echo()
+    echo(f"Wrote {len(files)} files; one after the other, each once the one before has settled:")
+    for command in result.batch_commands()[:MAX_ROWS]:
+        echo(f"  $ {command}")
+    if len(files) > MAX_ROWS:
+        echo(f"  and so on to {files[-1].name}")
+
+
+def _print_run(planned: PlannedElections, run: ElectionRun, left: int) -> None:
+    """Print elected and remaining leaders, and the brokers' imbalance next to the predicted one."""
+    echo()
+    echo(f"{run.elected()} leaders elected; {left} of {planned.partitions()} are left.")
+    settled = [result for result in run.results if result.settled_s is not None]
+    if settled:
+        print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(planned, settled))
+    if left:
+        echo("Run the same command again for the remaining partitions: it makes a new plan.")
+
+
+def _ratio_rows(planned: PlannedElections, settled: Sequence[BatchResult]) -> list[tuple[str, ...]]:
+    last = settled[-1]
+    predicted = planned.plan.batches[last.number - 1].imbalance_ratios
+    return [
+        (
+            str(balance.broker),
+            percent(balance.imbalance_ratio),
+            percent(predicted[balance.broker]),
+            percent(last.imbalance_ratios[balance.broker]),
+        )
+        for balance in planned.plan.before
+        if balance.broker in predicted and balance.broker in last.imbalance_ratios
+    ]
