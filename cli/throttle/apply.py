@@ -21,8 +21,8 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, mb_per_s, print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
-from cli.throttle.plan import ApplyPlan, apply_plan
-from cli.throttle.plan_view import apply_notes, changes_json, command_words, print_plan
+from cli.throttle.apply_plan import ApplyPlan, apply_plan
+from cli.throttle.apply_view import apply_notes, changes_json, command_words, print_plan
 from cli.throttle.view import ThrottleView, read_view
 from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import RatesError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cli.throttle.plan import DOWN, SILENT
+from cli.throttle.apply_plan import DOWN, SILENT
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
-from cli.throttle.plan import DOWN, ApplyPlan, RateAction, RateChange
+from cli.throttle.apply_plan import DOWN, ApplyPlan, RateAction, RateChange
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
