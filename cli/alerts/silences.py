@@ -16,13 +16,11 @@ from cli.alerts.suppression_views import (
     print_silences,
     silences_json,
 )
-from cli.common.options import config_option, format_option
+from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import Duration, Moment
 from cli.config.load import read_settings
 from schemas.alerts import AlertKind
-
-_LONGEST_S = 366 * 86_400.0
 
 by_option = click.option("--by", metavar="NAME", help="Author; default: the login name.")
 
@@ -57,7 +55,7 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
 @click.option(
     "--for",
     "seconds",
-    type=Duration(_LONGEST_S),
+    type=Duration(MAX_DURATION_S),
     required=True,
     metavar="DURATION",
     help="Duration: 90s, 30m, 2h, 1h30m, 2d.",

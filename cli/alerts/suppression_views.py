@@ -20,12 +20,10 @@ def print_acknowledged(done: Acknowledged) -> None:
 
 def print_created(created: CreatedSilence) -> None:
     """Print a new silence, and the alerts that fire now and match."""
-    silence, firing = created.silence, created.firing
+    silence, record, firing = created.silence, created.silence.record, created.firing
     now = silence.starts_ms <= created.at_ms
     begins = "now" if now else moment(silence.starts_ms)
-    echo(
-        f"Silence {silence.record.mark_id}, from {begins} until {moment(silence.ends_ms)}: {_matchers(silence.record)}."
-    )
+    echo(f"Silence {record.mark_id}, from {begins} until {moment(silence.ends_ms)}: {_matchers(record)}.")
     matches = "matches" if now else "would match, if they still fire then,"
     echo(f"It {matches} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
     for event in firing:
@@ -55,11 +53,9 @@ def silences_json(silences: SilenceList) -> list[dict[str, Any]]:
 
 def print_ended(ended: EndedSilence) -> None:
     """Print which silence was ended or cancelled, and until when it was."""
-    silence = ended.before
+    silence, record = ended.before, ended.before.record
     done = "Cancelled" if silence.starts_ms > ended.at_ms else "Ended"
-    echo(
-        f"{done} silence {silence.record.mark_id}: {_matchers(silence.record)}. It was until {moment(silence.ends_ms)}."
-    )
+    echo(f"{done} silence {record.mark_id}: {_matchers(record)}. It was until {moment(silence.ends_ms)}.")
 
 
 def ended_json(ended: EndedSilence) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Plan of ``headroom throttle clear``, complete before anything is changed."""
+"""Plan and result of ``headroom throttle clear``; the plan is complete before anything is changed."""
 
 from __future__ import annotations
 
@@ -46,6 +46,21 @@ class ClearPlan:
             return None
         remedy = "See that it is up and that this user may DescribeConfigs, then run the command again."
         return HeadroomError(f"broker {', '.join(map(str, silent))}", f"{SILENT}, so they were not cleared", remedy)
+
+
+@dataclass(frozen=True)
+class ClearResult:
+    """Result of the command: the plan, and what came of it.
+
+    Attributes:
+        plan: the plan.
+        executed: whether the plan was executed.
+        error: the first error; None if there was none.
+    """
+
+    plan: ClearPlan
+    executed: bool
+    error: HeadroomError | None
 
 
 def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:
