@@ -33,6 +33,7 @@ from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
 from planning.finish.finish_time import Finish
+from streaming.clock import now_ms
 
 _FINISH_POLL_S = 0.2
 _SWING_S = 7.0
@@ -230,14 +231,10 @@ def _apply(alert: Line) -> int:
     for text in done.stderr:
         output.append(text.strip())
         if set_ms is None and text.startswith("rates set on"):
-            set_ms = _now_ms()
+            set_ms = now_ms()
     if done.wait() != 0 or set_ms is None:
         raise failure(f"the alert's command failed: {' | '.join(output)}")
     return set_ms
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)
 
 
 def _end_ms(move: ThrottledMove, name: str) -> int:
@@ -247,4 +244,4 @@ def _end_ms(move: ThrottledMove, name: str) -> int:
         if time.monotonic() > deadline:
             raise failure(f"{name}: not finished 600 s after the recommended throttle")
         time.sleep(_FINISH_POLL_S)
-    return _now_ms()
+    return now_ms()

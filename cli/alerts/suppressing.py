@@ -15,8 +15,9 @@ from alerts.text.formatting import moment
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from streaming.clock import now_ms
 from streaming.tables.current_alerts import CurrentAlert, read_current_alerts
-from streaming.tables.suppression_rows import append_suppression, now_ms, read_suppressions
+from streaming.tables.suppression_rows import append_suppression, read_suppressions
 
 T = TypeVar("T")
 

@@ -13,8 +13,9 @@ from cli.common.output import echo, print_table
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from streaming.clock import now_ms
 from streaming.delta.query_table import query_all
-from streaming.tables.suppression_rows import now_ms, read_suppressions
+from streaming.tables.suppression_rows import read_suppressions
 from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, percent, print_table
 from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
 from cluster.elections.preconditions import list_partitions
@@ -73,8 +73,8 @@ def notes(planned: PlannedElections) -> Iterator[str]:
     automatic = sorted(broker for broker, balancing in planned.leadership.balancing.items() if balancing.auto)
     if automatic:
         yield (
-            f"Kafka elects preferred leaders automatically, unplanned and many at once, on {_brokers(automatic)} "
-            "(auto.leader.rebalance.enable)."
+            "Kafka elects preferred leaders automatically, unplanned and many at once, on "
+            f"{broker_names(automatic, MAX_ROWS)} (auto.leader.rebalance.enable)."
         )
     if not planned.plan.batches and not planned.plan.left_out:
         yield "All balanced: nothing to elect."
@@ -82,7 +82,7 @@ def notes(planned: PlannedElections) -> Iterator[str]:
         yield "Nothing to elect now."
     still = [balance.broker for balance in planned.plan.after if planned.over(balance)]
     if planned.plan.batches and still:
-        yield f"Out of balance even then: {_brokers(still)}."
+        yield f"Out of balance even then: {broker_names(still, MAX_ROWS)}."
 
 
 def _summary(planned: PlannedElections) -> str:
@@ -173,16 +173,6 @@ def _raise_rows(raises: Sequence[RequiredThrottleIncrease]) -> list[tuple[str, .
         )
         for increase in raises
     ]
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio as text in percent."""
-    return f"{ratio * 100:.1f}".removesuffix(".0") + " %"
-
-
-def _brokers(brokers: Sequence[int]) -> str:
-    shown = ", ".join(map(str, brokers[:MAX_ROWS]))
-    return f"broker{'s' if len(brokers) > 1 else ''} {shown}" + (" and more" if len(brokers) > MAX_ROWS else "")
 
 
 def print_result(result: ElectionsResult) -> None:

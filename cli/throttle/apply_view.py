@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from cli.common.changing import broker_names, error_json, passed_over_json
-from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cli.common.changing import error_json, passed_over_json
+from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
 from cli.throttle.apply_plan import DOWN, ApplyPlan, ApplyResult, RateAction, RateChange
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
 from cli.throttle.view import ThrottleView, rate_text
