@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from grafana import (
+from grafana.panels import (
     BLUE,
     BYTES,
     BYTES_PER_S,
