@@ -43,7 +43,7 @@ _SPIN = "while True: pass"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PredictedFinish:
     """Predicted and real time of one move.
 
     Attributes:
@@ -84,12 +84,14 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     recorded_moves.print_promises(moves)
     delay_s = percentile([recorded.delay_s for recorded in moves], 0.5)
     return [
-        *figures([Outcome(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]),
+        *figures(
+            [PredictedFinish(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]
+        ),
         Figure("finish_apply_delay_s_median", delay_s, "s", len(moves)),
     ]
 
 
-def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
+def figures(outcomes: Sequence[PredictedFinish]) -> list[Figure]:
     """Return the figures of outcomes. Those without a prediction count only in ``finish_unknown_ratio``.
 
     Raises:

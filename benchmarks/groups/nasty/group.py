@@ -59,7 +59,7 @@ from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.nasty.record import (
-    Outcome,
+    SceneResult,
     is_recorded,
     outcome,
     print_outcomes,
@@ -70,9 +70,9 @@ from benchmarks.groups.nasty.record import (
 from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
 from benchmarks.groups.nasty.schedule import schedule
 from benchmarks.groups.nasty.scoring.advice import CommandRotation
-from benchmarks.groups.nasty.stage.damage import Damage
+from benchmarks.groups.nasty.stage.damage import BrokerDamage
 from benchmarks.groups.nasty.stage.shell import Shell
-from benchmarks.groups.nasty.stage.stage import SceneContext, Tools
+from benchmarks.groups.nasty.stage.stage import SceneContext, SceneTools
 from benchmarks.groups.nasty.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
 from cli.common.watch_process import WatchProcess
@@ -99,10 +99,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
     scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
-    outcomes: list[Outcome] = []
+    outcomes: list[SceneResult] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
         bench.add_section("alerts", _ALERTS)
-        tools = Tools(bench, Damage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
+        tools = SceneTools(bench, BrokerDamage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
         _pin_ticks_topic(bench)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
@@ -153,7 +153,7 @@ def _pin_ticks_topic(bench: BenchCluster) -> None:
     bench.admin.alter_replica_log_dirs(log_dirs)
 
 
-def _play(tools: Tools, scene: NastyScene) -> Outcome:
+def _play(tools: SceneTools, scene: NastyScene) -> SceneResult:
     """Run a scene, and return its outcome. A void scene runs once more."""
     for attempt in range(_ATTEMPTS):
         tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
@@ -165,7 +165,7 @@ def _play(tools: Tools, scene: NastyScene) -> Outcome:
     return played
 
 
-def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
+def _played(tools: SceneTools, scene: NastyScene, attempt: int) -> SceneResult:
     """Run a scene once. Afterwards all brokers are up, nothing moves, and no throttle is set."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.bench.folder / f"store-{name}"

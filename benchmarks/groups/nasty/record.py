@@ -18,7 +18,7 @@ from cli.common.output import print_table
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SceneResult:
     """Result of one scene.
 
     Attributes:
@@ -38,7 +38,7 @@ class Outcome:
     record: dict[str, Any]
 
 
-def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outcome:
+def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> SceneResult:
     """Return the result of a scene.
 
     Args:
@@ -47,12 +47,12 @@ def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outco
         void: reason why it does not count; None if it counts.
     """
     scored = score(context.causes, context.announcements())
-    return Outcome(
+    return SceneResult(
         scene, void, scored, list(context.followed), list(context.wrong_numbers), _record(scene, context, void, scored)
     )
 
 
-def store_record(one: Outcome, folder: Path) -> None:
+def store_record(one: SceneResult, folder: Path) -> None:
     """Write the record of a scene."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -75,7 +75,7 @@ def _file(scene: NastyScene) -> str:
     return f"{scene.name.replace(':', '-')}.json"
 
 
-def print_outcomes(outcomes: Sequence[Outcome]) -> None:
+def print_outcomes(outcomes: Sequence[SceneResult]) -> None:
     """Print a line per scene, then all wrong alerts and all failed advice."""
     header = (
         "scene",
@@ -95,7 +95,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             print(f"{one.scene.name}: {problem}")
 
 
-def problems(one: Outcome) -> list[str]:
+def problems(one: SceneResult) -> list[str]:
     """Return a sentence for each problem of a scene, with the text of the alert."""
     began_s = one.record["began_monotonic_s"]
     found = [f"void: {one.void}"] if one.void else []
@@ -116,7 +116,7 @@ def _shown(alert: ScoredAlert, began_s: float) -> str:
     return f"{first.at_s - began_s:.0f} s {first.severity} {first.kind} [{first.subject}] {first.summary}"
 
 
-def _row(one: Outcome) -> tuple[str, ...]:
+def _row(one: SceneResult) -> tuple[str, ...]:
     counts = (
         len(one.score.alerts),
         len(one.score.false),

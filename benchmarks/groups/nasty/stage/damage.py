@@ -15,7 +15,7 @@ _FAILED = "-failed"
 _BACK_S = 150.0
 
 
-class Damage:
+class BrokerDamage:
     """Brokers that are down, and failed log directories.
 
     Args:

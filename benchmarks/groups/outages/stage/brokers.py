@@ -150,7 +150,7 @@ def is_led(partitions: Sequence[Mapping[str, Any]], replicas: Sequence[Sequence[
     )
 
 
-class TicksTopic:
+class ReplicatedTicksTopic:
     """The ticks topic, with replicas where scenarios need them.
 
     Args:
