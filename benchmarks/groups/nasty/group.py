@@ -50,14 +50,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
+from benchmarks.fixtures.processes import kill_tree
 from benchmarks.groups.nasty.record import (
     SceneResult,
     is_recorded,
@@ -79,8 +78,6 @@ from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
 
-# Shorter than the defaults, as in the group ``precision``, so that a scene of two minutes is long enough.
-_ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 # Deleted partitions leave the disk at once, because a run writes about 100,000 of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 _FIRST_VERDICT_S = 240.0
@@ -101,7 +98,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
     outcomes: list[SceneResult] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
-        bench.add_section("alerts", _ALERTS)
+        bench.add_section("alerts", SHORT_ALERT_TIMES)
         tools = SceneTools(bench, BrokerDamage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
         _pin_ticks_topic(bench)
         for scene in scenes:
@@ -195,9 +192,8 @@ def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
 
 def _end(watch: WatchProcess) -> None:
     """Kill a watch with all its processes. Its tables are not used again."""
-    for process in watch.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    for process in watch.processes()[:1]:
+        kill_tree(process)
 
 
 def _await_steady(watch: WatchProcess) -> None:

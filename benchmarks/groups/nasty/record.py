@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.nasty.scenes.base import NastyScene
 from benchmarks.groups.nasty.scoring.advice import FollowedAdvice, RatesInForce
 from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
@@ -54,8 +54,7 @@ def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Scene
 
 def store_record(one: SceneResult, folder: Path) -> None:
     """Write the record of a scene."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_record(folder, _file_name(one.scene), one.record)
 
 
 def is_recorded(scene: NastyScene, folder: Path) -> bool:
@@ -66,13 +65,11 @@ def is_recorded(scene: NastyScene, folder: Path) -> bool:
 
 def stored_record(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
     """Return the record of a scene; None if it has not run."""
-    path = folder / _file(scene)
-    record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    return record
+    return read_record(folder, _file_name(scene))
 
 
-def _file(scene: NastyScene) -> str:
-    return f"{scene.name.replace(':', '-')}.json"
+def _file_name(scene: NastyScene) -> str:
+    return scene.name.replace(":", "-")
 
 
 def print_outcomes(outcomes: Sequence[SceneResult]) -> None:

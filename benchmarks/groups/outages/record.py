@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.outages.schedule import Play
 from benchmarks.results import Figure
 from cli.common.output import print_table
@@ -85,17 +84,14 @@ class RunRecord:
 
 def store_record(record: RunRecord, play: Play, folder: Path) -> None:
     """Write the record of a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(asdict(record), separators=(",", ":")) + "\n"
-    (folder / _file(play)).write_text(text, encoding="utf-8")
+    write_record(folder, play.name, asdict(record))
 
 
 def stored_record(play: Play, folder: Path) -> RunRecord | None:
     """Return the record of a run; None if it has not run."""
-    path = folder / _file(play)
-    if not path.exists():
+    fields = read_record(folder, play.name)
+    if fields is None:
         return None
-    fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     lists = {name: tuple(fields[name]) for name in ("missing", "notes")}
     return RunRecord(**{**fields, **lists, "critical": tuple(Critical(**one) for one in fields["critical"])})
 
@@ -107,10 +103,6 @@ def is_recorded(play: Play, folder: Path) -> bool:
     """
     record = stored_record(play, folder)
     return record is not None and record.void is None
-
-
-def _file(play: Play) -> str:
-    return f"{play.name}.json"
 
 
 def figures(records: Sequence[RunRecord]) -> list[Figure]:

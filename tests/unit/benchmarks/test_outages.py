@@ -23,6 +23,7 @@ from prometheus_client import generate_latest
 
 from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
+from benchmarks.fixtures.preferred_leaders import is_led
 from benchmarks.groups.outages import group, play
 from benchmarks.groups.outages.play import explained
 from benchmarks.groups.outages.record import Critical, RunRecord, figures, is_recorded, store_record, stored_record
@@ -31,7 +32,7 @@ from benchmarks.groups.outages.scenarios.arrangement import Arrangement, Void
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.schedule import SCENARIOS, Play, batches, schedule
 from benchmarks.groups.outages.stage.answers import ABSURD, garbled, with_absurd_offset
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS, is_led
+from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
 from benchmarks.groups.outages.stage.damage import cut_newest_commit, damaged, newest_tick_ms, remove_events_of_the_past
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.stage.outage_cluster import BROKERS, listeners
