@@ -37,15 +37,11 @@ class Range:
                 return f"must be from {self.minimum:g} to {self.maximum:g}"
             return f"must be greater than {self.minimum:g}" if self.above else f"must be {self.minimum:g} or more"
         if value > self.maximum or value == math.inf:
-            return (
-                f"must be from {self.minimum:g} to {self.maximum:g}"
-                if self.bounded
-                else f"must be {self._maximum_rule()}"
-            )
+            if self.bounded:
+                return f"must be from {self.minimum:g} to {self.maximum:g}"
+            finite = self.maximum < math.inf
+            return f"must be at most {self.maximum:,}" if finite else "must be a number that is not infinite"
         return None
-
-    def _maximum_rule(self) -> str:
-        return f"at most {self.maximum:,}" if self.maximum < math.inf else "a number that is not infinite"
 
 
 # A year: a longer wait is a typing error, and too long for the timers of Python and of the JVM.

@@ -87,6 +87,7 @@ def elections(
         if output_format == "text":
             # Before anything is changed, because the operator decides by it.
             print_plan(planned)
+        # Before the run, so that the operator has the files of the whole plan if it stops.
         files = write_batches(batches_dir, planned.plan.batches) if batches_dir is not None else []
         run = _execute(planned, cluster, policy, progress, yes) if execute and planned.plan.batches else None
     result = ElectionsResult(planned, files, run, policy.blocked_reason(leadership))

@@ -19,6 +19,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
     """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once."""
+    # Restored at the end: only a batch that has begun has to be finished, the rest of the command may end at once.
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     stop = threading.Event()
     stop_on_signals(stop)
