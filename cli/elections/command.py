@@ -12,12 +12,13 @@ from cli.common.options import config_option, format_option
 from cli.common.output import console, print_json
 from cli.common.parameters import BrokerIds, Names
 from cli.common.progress import ProgressView
+from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.elections.batch_files import write_batches
 from cli.elections.json_view import result_json
 from cli.elections.plan import ElectionPlanning
 from cli.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
-from cli.elections.run import run_plan, stopping
+from cli.elections.run import run_plan
 from cli.elections.text_view import print_plan, print_result
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from cli.common.progress import ProgressView
 from cli.elections.result import ElectionRun, PlannedElections
-from cli.watch.collect import stop_on_signals
 from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from schemas.errors import HeadroomError
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once."""
-    # Restored at the end: only a batch that has begun has to be finished, the rest of the command may end at once.
-    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
-    stop = threading.Event()
-    stop_on_signals(stop)
-    try:
-        yield stop
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
 
 def run_plan(
