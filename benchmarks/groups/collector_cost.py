@@ -22,7 +22,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.synthetic.fake_brokers import workload
-from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, Partition, SyntheticCluster
+from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, SyntheticCluster, SyntheticPartition
 from benchmarks.results import Figure
 from cluster.collector.observation import Observer
 from cluster.collector.publisher import Publisher
@@ -48,7 +48,7 @@ _ACK_S = 30.0
 
 
 @dataclass
-class Cost:
+class TickTimes:
     """Times of the ticks of one size, seconds each, and the age of their metadata."""
 
     observe_s: list[float] = field(default_factory=list)
@@ -115,7 +115,7 @@ class FakeBrokers:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self._read_line())
 
-    def switch(self, partition: Partition) -> None:
+    def switch(self, partition: SyntheticPartition) -> None:
         """Make the next replica of a partition its leader, in both copies of the cluster."""
         assert self._process.stdin is not None
         self.cluster.switch(partition, 0)
@@ -149,7 +149,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     return figures
 
 
-def _figures(size: int, cost: Cost) -> list[Figure]:
+def _figures(size: int, cost: TickTimes) -> list[Figure]:
     name = f"{size // 1000}k"
     peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return [
@@ -174,8 +174,8 @@ def _figures(size: int, cost: Cost) -> list[Figure]:
     ]
 
 
-def _run(bench: BenchCluster, size: int, ticks: int, on_progress: OnProgress) -> Cost:
-    cost = Cost()
+def _run(bench: BenchCluster, size: int, ticks: int, on_progress: OnProgress) -> TickTimes:
+    cost = TickTimes()
     with closing(FakeBrokers(max(6, min(100, size // 2000)), size)) as fake:
         watched = ClusterSettings(bootstrap_servers=f"127.0.0.1:{fake.port}", name="paper")
         settings = replace(
@@ -218,7 +218,7 @@ def _observer(link: AdminConnection, source: CannedMetrics, collect: CollectSett
 
 
 def _ticks(
-    fake: FakeBrokers, source: CannedMetrics, observer: Observer, publisher: Publisher, count: int, cost: Cost
+    fake: FakeBrokers, source: CannedMetrics, observer: Observer, publisher: Publisher, count: int, cost: TickTimes
 ) -> None:
     chance = random.Random(1)
     pending: dict[TopicPartition, tuple[int, int]] = {}
@@ -227,14 +227,14 @@ def _ticks(
         source.prepare(number * _INTERVAL_S)
         time.sleep(max(0.0, began_s + number * _INTERVAL_S - time.monotonic()))
         # The first tick connects and reads everything, so it does not count.
-        rows = _tick(observer, publisher, cost if number else Cost())
+        rows = _tick(observer, publisher, cost if number else TickTimes())
         _note_visible(rows, number, pending, cost)
         for p in chance.sample(fake.cluster.partitions, _SWITCHES_PER_TICK):
             fake.switch(p)
             pending[p.name] = (number, p.leader)
 
 
-def _tick(observer: Observer, publisher: Publisher, cost: Cost) -> Rows:
+def _tick(observer: Observer, publisher: Publisher, cost: TickTimes) -> Rows:
     tick_ms = int(time.time() * 1000)
     with _timed(cost.tick_s), _timed(cost.cpu_s, time.process_time):
         with _timed(cost.observe_s):
@@ -254,7 +254,7 @@ def _timed(into: list[float], clock: Callable[[], float] = time.monotonic) -> It
     into.append(clock() - began_s)
 
 
-def _note_visible(rows: Rows, number: int, pending: dict[TopicPartition, tuple[int, int]], cost: Cost) -> None:
+def _note_visible(rows: Rows, number: int, pending: dict[TopicPartition, tuple[int, int]], cost: TickTimes) -> None:
     """Record the number of ticks until each switch was visible."""
     leaders = {TopicPartition(row["topic"], row["partition"]): row["leader"] for row in rows["leaders"]}
     for name, (switched, leader) in list(pending.items()):

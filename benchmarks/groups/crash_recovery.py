@@ -25,7 +25,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from alerts.delivery.delivery_log import notifiable
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, find_child
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
 from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
@@ -178,7 +178,7 @@ class SupervisedWatch:
 
     def kill_child(self, word: str) -> int:
         """Kill the child process whose command line has a word, once it runs."""
-        return kill_tree(self._watch.wait(lambda: find_child(self._watch, word), _READY_S, f"a child that runs {word}"))
+        return kill_tree(await_child(self._watch, word, _READY_S))
 
     def kill_watch(self) -> int:
         """Kill the watch with all its child processes."""

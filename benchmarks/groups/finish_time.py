@@ -33,6 +33,7 @@ from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
 from planning.finish.finish_time import Finish
+from streaming.clock import now_ms
 
 _FINISH_POLL_S = 0.2
 _SWING_S = 7.0
@@ -42,7 +43,7 @@ _SPIN = "while True: pass"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PredictedFinish:
     """Predicted and real time of one move.
 
     Attributes:
@@ -83,12 +84,14 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     recorded_moves.print_promises(moves)
     delay_s = percentile([recorded.delay_s for recorded in moves], 0.5)
     return [
-        *figures([Outcome(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]),
+        *figures(
+            [PredictedFinish(one.promise(one.delay_s), one.promised.get("finish_s"), one.real_s) for one in moves]
+        ),
         Figure("finish_apply_delay_s_median", delay_s, "s", len(moves)),
     ]
 
 
-def figures(outcomes: Sequence[Outcome]) -> list[Figure]:
+def figures(outcomes: Sequence[PredictedFinish]) -> list[Figure]:
     """Return the figures of outcomes. Those without a prediction count only in ``finish_unknown_ratio``.
 
     Raises:
@@ -230,14 +233,10 @@ def _apply(alert: Line) -> int:
     for text in done.stderr:
         output.append(text.strip())
         if set_ms is None and text.startswith("rates set on"):
-            set_ms = _now_ms()
+            set_ms = now_ms()
     if done.wait() != 0 or set_ms is None:
         raise failure(f"the alert's command failed: {' | '.join(output)}")
     return set_ms
-
-
-def _now_ms() -> int:
-    return round(time.time() * 1000)
 
 
 def _end_ms(move: ThrottledMove, name: str) -> int:
@@ -247,4 +246,4 @@ def _end_ms(move: ThrottledMove, name: str) -> int:
         if time.monotonic() > deadline:
             raise failure(f"{name}: not finished 600 s after the recommended throttle")
         time.sleep(_FINISH_POLL_S)
-    return _now_ms()
+    return now_ms()

@@ -43,7 +43,7 @@ _BROKER = 1
 
 
 @dataclass(frozen=True)
-class Cost:
+class SourceCost:
     """Cost of one source at one size.
 
     Attributes:
@@ -69,7 +69,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     sizes = sorted(int(size) for size in os.environ.get("BENCH_REPLICAS", "1000,4000,10000").split(","))
     options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
-    costs: list[Cost] = []
+    costs: list[SourceCost] = []
     with BenchCluster(2, options) as bench:
         for size in sizes:
             plan = _grow(bench, size, on_progress)
@@ -78,7 +78,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     return [figure for size in sizes for figure in _figures([cost for cost in costs if cost.replicas == size])]
 
 
-def _figures(costs: list[Cost]) -> list[Figure]:
+def _figures(costs: list[SourceCost]) -> list[Figure]:
     """Return the figures of one size. A name without a source is that of the fastest source."""
     best = min(costs, key=lambda cost: cost.read_s)
     size = best.replicas
@@ -182,7 +182,7 @@ def _reading(bench: BenchCluster, source: Source) -> Iterator[Callable[[ReadPlan
         open_source.stop()
 
 
-def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnProgress) -> Cost:
+def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnProgress) -> SourceCost:
     process = psutil.Process(bench.broker(_BROKER).pid)
     with _reading(bench, source) as read:
         for _ in range(_WARM_UP_READS):
@@ -192,7 +192,7 @@ def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnPr
         busy, took_s = _cpu_ratio(process, lambda: times.extend(_times(read, plan)))
     per_read_s = (busy - idle) * took_s / len(times)
     replicas = len(plan.leads) * 2
-    cost = Cost(source, replicas, percentile(times, 0.5), per_read_s / _TICK_S, len(times))
+    cost = SourceCost(source, replicas, percentile(times, 0.5), per_read_s / _TICK_S, len(times))
     on_progress(
         f"{replicas} replicas by {source.value}: {cost.read_s:.3f} s, broker {per_read_s:.3f} core seconds a read"
         f" (idle {idle:.3f} of a core)"
@@ -218,7 +218,7 @@ def _cpu_ratio(process: psutil.Process, work: Callable[[], None]) -> tuple[float
     return (after.user + after.system - before.user - before.system) / took_s, took_s
 
 
-def _print(costs: list[Cost]) -> None:
+def _print(costs: list[SourceCost]) -> None:
     rows = [
         (str(c.replicas), c.source.value, f"{c.read_s:.3f}", f"{c.core_ratio * _TICK_S:.3f}", f"{c.core_ratio:.4f}")
         for c in costs

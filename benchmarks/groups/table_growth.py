@@ -27,7 +27,15 @@ from statistics import median
 from typing import Any
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
-from benchmarks.fixtures.synthetic.simulated_week import BROKERS, CLUSTERS, MAINTAINED, PLAIN, RETENTION, Span, span
+from benchmarks.fixtures.synthetic.simulated_week import (
+    BROKERS,
+    CLUSTERS,
+    MAINTAINED,
+    PLAIN,
+    RETENTION,
+    SimulatedTime,
+    span,
+)
 from benchmarks.results import Figure
 from cli.common.output import print_table
 
@@ -120,7 +128,7 @@ def _table_figures(days: Sequence[Day], end: Day) -> list[Figure]:
     ]
 
 
-def _query_figures(folder: Path, simulated: Span, on_progress: OnProgress) -> list[Figure]:
+def _query_figures(folder: Path, simulated: SimulatedTime, on_progress: OnProgress) -> list[Figure]:
     broker_roles = simulated.hour_ticks * BROKERS * 2
     queries = (
         ("dashboard_query_s", MAINTAINED, "headroom", broker_roles),

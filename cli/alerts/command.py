@@ -7,7 +7,7 @@ from click.core import ParameterSource
 
 from alerts.text.formatting import moment
 from cli.alerts.silences import ack, silence, silences, unsilence
-from cli.alerts.undelivered import show_undelivered
+from cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, echo_lines, print_json
 from cli.config.load import read_settings
@@ -48,10 +48,22 @@ def alerts(
         return
     settings = read_settings(config)
     if undelivered:
-        show_undelivered(settings, output_format, kind)
-        return
+        _show_undelivered(settings, output_format, kind)
+    else:
+        _show_alerts(settings, output_format, show_all, kind)
+
+
+def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:
+    found = [one for one in read_undelivered(settings) if kind in (None, one.event.kind)]
+    if output_format == "json":
+        print_json(undelivered_json(found))
+    else:
+        print_undelivered(settings, found)
+
+
+def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: str | None) -> None:
     latest = read_current_alerts(settings)
-    shown = [alert for alert in latest or [] if _is_shown(alert, show_all, kind)]
+    shown = [a for a in latest or [] if (show_all or a.is_active) and kind in (None, a.event.kind)]
     if output_format == "json":
         print_json([as_json(alert) for alert in shown])
     elif shown:
@@ -69,10 +81,6 @@ def _require_options_after(context: click.Context, command: str) -> None:
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if given:
         raise click.UsageError(f"Options go after the command: headroom alerts {command} ...", context)
-
-
-def _is_shown(alert: CurrentAlert, show_all: bool, kind: str | None) -> bool:
-    return (show_all or alert.is_active) and kind in (None, alert.event.kind)
 
 
 def _print_text(alerts: list[CurrentAlert]) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from alerts.delivery.delivery_log import Backlog, event_order
 from alerts.delivery.queue import DeliveryQueue
 from alerts.text.formatting import clock
-from cli.common.output import echo, print_json, print_table
+from cli.common.output import echo, print_table
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from streaming.clock import now_ms
 from streaming.delta.query_table import query_all
-from streaming.tables.suppression_rows import now_ms, read_suppressions
+from streaming.tables.suppression_rows import read_suppressions
 from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
 
 
@@ -34,7 +36,7 @@ class Undelivered:
     answer: str
 
 
-def undelivered(settings: Settings) -> list[Undelivered]:
+def read_undelivered(settings: Settings) -> list[Undelivered]:
     """Return each receiver's undelivered events in event order, without silenced ones.
 
     Raises:
@@ -68,26 +70,24 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog:
     return backlog_from(events or [], attempts or [])
 
 
-def show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:
-    """Print the undelivered events of each receiver.
+def print_undelivered(settings: Settings, found: Sequence[Undelivered]) -> None:
+    """Print the undelivered events as a table, or why there are none.
 
     Args:
         settings: all settings.
-        output_format: text or json.
-        kind: show only alerts of this kind; all kinds if None.
-
-    Raises:
-        HeadroomError: a table cannot be read.
+        found: the undelivered events to show.
     """
-    found = [one for one in undelivered(settings) if kind in (None, one.event.kind)]
-    if output_format == "json":
-        print_json([_as_json(one) for one in found])
-    elif found:
+    if found:
         print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in found])
     elif settings.notify.receivers():
         echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
     else:
         echo("No receiver of alerts is configured; the sections [notify] and [notify.*] name them.")
+
+
+def undelivered_json(found: Sequence[Undelivered]) -> list[dict[str, Any]]:
+    """Return the undelivered events as a JSON array."""
+    return [_as_json(one) for one in found]
 
 
 def _as_json(one: Undelivered) -> dict[str, Any]:

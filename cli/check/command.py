@@ -58,6 +58,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
         ("Brokers", check_brokers.broker_checks),
     ]
     for name, checks in remote:
+        # Without a connection, every further check would only wait for its time limit.
         if cluster[0].answer is CheckStatus.OK:
             yield from with_timeout(name, limit_s + 30, partial(checks, settings))
         else:

@@ -44,8 +44,3 @@ def error_json(error: HeadroomError | None) -> dict[str, Any] | None:
 def passed_over_json(passed_over: dict[int, str]) -> list[dict[str, Any]]:
     """Return the brokers that a command skips, with the reason, as a JSON array."""
     return [{"broker": broker, "reason": reason} for broker, reason in sorted(passed_over.items())]
-
-
-def broker_names(brokers: Sequence[int]) -> str:
-    """Return brokers as text: ``broker 1`` or ``brokers 1, 2``."""
-    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
@@ -82,14 +79,3 @@ class ChildProcess:
 
 def _next_delay_s(delay_s: float) -> float:
     return min(max(_RESTART_AFTER_S, 2 * delay_s), _MAX_RESTART_AFTER_S)
-
-
-def stop_when_orphaned(stop: threading.Event) -> Callable[[], None]:
-    """Return a function that sets ``stop`` if the parent process has ended."""
-    parent = os.getppid()
-
-    def check() -> None:
-        if os.getppid() != parent:
-            stop.set()
-
-    return check

@@ -33,12 +33,12 @@ format_option = click.option(
 )
 
 # A year. A longer duration is a typing error.
-_MAX_DURATION_S = 366 * 86_400.0
+MAX_DURATION_S = 366 * 86_400.0
 
 for_option = click.option(
     "--for",
     "seconds",
-    type=Duration(_MAX_DURATION_S),
+    type=Duration(MAX_DURATION_S),
     metavar="SECONDS",
     help="Stop after this time, such as 90 or 10m; default: run until stopped.",
 )

@@ -1,5 +1,8 @@
 """Output of results: tables, JSON, and amounts with their units.
 
+Rates here are all in MB/s, so that the rows of a table compare. Alerts scale the unit instead, for one number in a
+sentence (alerts/text/formatting.py).
+
 All text is made printable first, because names come from clusters, tables and files that others write. A control
 character in a name must not reach the terminal.
 """
@@ -43,6 +46,23 @@ def duration(seconds: float | None) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as text in percent with at most one decimal, e.g. ``12.5 %`` or ``75 %``."""
+    return f"{ratio * 100:.1f}".removesuffix(".0") + " %"
+
+
+def broker_names(brokers: Sequence[int], most: int | None = None) -> str:
+    """Return brokers as text: ``broker 1``, ``brokers 1, 2``, or ``brokers 1, 2 and more``.
+
+    Args:
+        brokers: broker ids, in the order in which they are named.
+        most: number of brokers that are named; all if None.
+    """
+    named = brokers[:most]
+    more = " and more" if len(named) < len(brokers) else ""
+    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, named))}{more}"
 
 
 def echo(text: str = "", *, err: bool = False) -> None:

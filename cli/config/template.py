@@ -62,7 +62,8 @@ def commented_toml(name: str, bootstrap_servers: str) -> str:
         own = [doc for doc in docs if doc.section == section]
         # A sub-table such as [collect.endpoints] ends its section, so the plain keys come first.
         for doc in sorted(own, key=lambda doc: isinstance(doc.default, (dict, tuple))):
-            lines += ["", *textwrap.wrap(_plain(doc.meaning), 110, initial_indent="# ", subsequent_indent="# ")]
+            meaning = doc.meaning.replace("``", "")
+            lines += ["", *textwrap.wrap(meaning, 110, initial_indent="# ", subsequent_indent="# ")]
             lines += _assignment(doc, chosen.get((doc.section, doc.name)))
     return "\n".join(lines) + "\n"
 
@@ -131,10 +132,6 @@ def _reworded(meaning: str, section: str) -> str:
     """Return a meaning without Python's terms, and with the section's own variables for inherited keys."""
     text = re.sub(r"\bNone\b", "not set", meaning).replace("HEADROOM_CLUSTER__", f"HEADROOM_{section.upper()}__")
     return text[:1].upper() + text[1:]
-
-
-def _plain(meaning: str) -> str:
-    return meaning.replace("``", "")
 
 
 def _code(meaning: str) -> str:

@@ -37,15 +37,11 @@ class Range:
                 return f"must be from {self.minimum:g} to {self.maximum:g}"
             return f"must be greater than {self.minimum:g}" if self.above else f"must be {self.minimum:g} or more"
         if value > self.maximum or value == math.inf:
-            return (
-                f"must be from {self.minimum:g} to {self.maximum:g}"
-                if self.bounded
-                else f"must be {self._maximum_rule()}"
-            )
+            if self.bounded:
+                return f"must be from {self.minimum:g} to {self.maximum:g}"
+            finite = self.maximum < math.inf
+            return f"must be at most {self.maximum:,}" if finite else "must be a number that is not infinite"
         return None
-
-    def _maximum_rule(self) -> str:
-        return f"at most {self.maximum:,}" if self.maximum < math.inf else "a number that is not infinite"
 
 
 # A year: a longer wait is a typing error, and too long for the timers of Python and of the JVM.
@@ -204,14 +200,17 @@ def _sources(collect: CollectSettings) -> Iterator[SettingError]:
     yield from duplicate_secrets("collect", collect, "jmx_password", "http_password", "http_token")
     if collect.http_username and (collect.http_token or collect.http_token_file):
         yield SettingError(("collect", "http_username"), "is set beside a token", ONE_OF_TWO)
-    if bool(collect.http_certfile) != bool(collect.http_keyfile):
-        missing = "http_keyfile" if collect.http_certfile else "http_certfile"
-        yield SettingError(
-            ("collect", missing), "is missing: a certificate and its key go together", "Set both or neither."
-        )
+    yield from _certificate("collect", "http", collect.http_certfile, collect.http_keyfile)
     if collect.http_path and not collect.http_path.startswith("/"):
         yield SettingError(("collect", "http_path"), "must begin with a slash")
     yield from _unused_metrics(collect)
+
+
+def _certificate(section: str, prefix: str, certificate: str | None, key: str | None) -> Iterator[SettingError]:
+    if bool(certificate) != bool(key):
+        missing = f"{prefix}_keyfile" if certificate else f"{prefix}_certfile"
+        rule = "is missing: a certificate and its key go together"
+        yield SettingError((section, missing), rule, "Set both or neither.")
 
 
 def _unused_metrics(collect: CollectSettings) -> Iterator[SettingError]:
@@ -233,11 +232,7 @@ def _connection(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
     if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
         yield SettingError((section, "bootstrap_servers"), "must be host:port, several separated by commas")
     yield from duplicate_secrets(section, kafka, "sasl_password")
-    if bool(kafka.ssl_certfile) != bool(kafka.ssl_keyfile):
-        missing = "ssl_keyfile" if kafka.ssl_certfile else "ssl_certfile"
-        yield SettingError(
-            (section, missing), "is missing: a certificate and its key go together", "Set both or neither."
-        )
+    yield from _certificate(section, "ssl", kafka.ssl_certfile, kafka.ssl_keyfile)
     if kafka.security_protocol.startswith("SASL"):
         yield from _sasl(section, kafka)
 

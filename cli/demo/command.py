@@ -17,10 +17,10 @@ from kafka.errors import KafkaError
 from cli.common.logs import log_to_stderr
 from cli.common.output import console, echo, print_table
 from cli.common.progress import ProgressView
-from cli.common.quick_java import QUICK_JAVA
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cli.demo.outcome import DemoOutcome, failures, summary_rows
+from cli.demo.quick_java import QUICK_JAVA
 from cli.demo.scenario import BROKERS, DemoKafka
 from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from alerts.recommendations.commands import headroom_elections, kafka_elect
 from cli.common.options import config_option, format_option
-from cli.common.output import console, echo, print_json
+from cli.common.output import console, print_json
 from cli.common.parameters import BrokerIds, Names
 from cli.common.progress import ProgressView
+from cli.common.stopping import stopping
 from cli.config.load import load_settings
-from cli.elections.export import result_json, view_json, write_batches
+from cli.elections.batch_files import write_batches
+from cli.elections.json_view import result_json
 from cli.elections.plan import ElectionPlanning
-from cli.elections.run import ElectionRun, print_run, run_plan, stopping
-from cli.elections.view import MAX_ROWS, ElectionView, print_view
+from cli.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
+from cli.elections.run import run_plan
+from cli.elections.text_view import print_plan, print_result
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership
@@ -77,24 +77,26 @@ def elections(
     _check_options(execute, yes, wait)
     _silence_client_logs()
     settings = load_settings(config)
-    planning = ElectionPlanning(settings, topics, brokers)
+    planning = ElectionPlanning(settings, ElectionScope(topics, brokers))
     policy = planning.policy(wait)
     progress = ProgressView(console(sys.stderr))
     with LiveLeadership(settings) as cluster:
         leadership = (
             _wait_until_quiet(cluster, policy, progress) if execute and wait else cluster.leadership_with_traffic()
         )
-        view = planning.view(leadership, config)
+        planned = planning.plan(leadership, config)
         if output_format == "text":
-            print_view(view)
-        files = write_batches(batches_dir, view.plan.batches) if batches_dir is not None else []
-        run = _execute(view, cluster, policy, progress, yes) if execute and view.plan.batches else None
+            # Before anything is changed, because the operator decides by it.
+            print_plan(planned)
+        # Before the run, so that the operator has the files of the whole plan if it stops.
+        files = write_batches(batches_dir, planned.plan.batches) if batches_dir is not None else []
+        run = _execute(planned, cluster, policy, progress, yes) if execute and planned.plan.batches else None
+    result = ElectionsResult(planned, files, run, policy.blocked_reason(leadership))
     if output_format == "json":
-        print_json({**view_json(view), **_files_json(view, files), **_run_json(view, run)})
+        print_json(result_json(result))
     else:
-        _print_files(view, files)
-        _print_end(view, run, policy, topics, brokers)
-    _exit(view, run)
+        print_result(result)
+    _exit(result)
 
 
 def _check_options(execute: bool, yes: bool, wait: bool) -> None:
@@ -125,75 +127,24 @@ def _wait_until_quiet(cluster: Cluster, policy: ExecutionPolicy, progress: Progr
 
 
 def _execute(
-    view: ElectionView, cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView, yes: bool
+    planned: PlannedElections, cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView, yes: bool
 ) -> ElectionRun | None:
     """Run the plan and return its results; None if the operator declined it at the terminal."""
-    blocked_reason = policy.blocked_reason(view.leadership)
+    blocked_reason = policy.blocked_reason(planned.leadership)
     if blocked_reason is not None and not policy.wait:
         raise not_quiet(blocked_reason)
-    question = f"Elect {view.partitions()} leaders in {len(view.plan.batches)} batches?"
+    question = f"Elect {planned.partitions()} leaders in {len(planned.plan.batches)} batches?"
     if not yes and not click.confirm(question, err=True):
         return None
     with stopping() as stop:
-        return run_plan(view, cluster, policy, stop, progress)
+        return run_plan(planned, cluster, policy, stop, progress)
 
 
-def _run_json(view: ElectionView, run: ElectionRun | None) -> dict[str, Any]:
-    if run is None:
-        return {"executed": False}
-    stopped = run.stopped
-    return {
-        "executed": True,
-        "results": [result_json(result) for result in run.results],
-        "stopped": stopped and {"subject": stopped.subject, "rule": stopped.rule, "remedy": stopped.remedy},
-        "left_partitions": view.partitions() - run.done(),
-    }
-
-
-def _files_json(view: ElectionView, files: Sequence[Path]) -> dict[str, Any]:
-    return {"batch_files": [str(file) for file in files], "batch_commands": _kafka_commands(view, files)}
-
-
-def _kafka_commands(view: ElectionView, files: Sequence[Path]) -> list[str]:
-    servers = view.settings.alerts.bootstrap_servers or view.settings.cluster.bootstrap_servers
-    return [kafka_elect(str(file), servers) for file in files]
-
-
-def _print_files(view: ElectionView, files: Sequence[Path]) -> None:
-    if files:
-        echo()
-        echo(f"Wrote {len(files)} files; one after the other, each once the one before has settled:")
-    for command in _kafka_commands(view, files[:MAX_ROWS]):
-        echo(f"  $ {command}")
-    if len(files) > MAX_ROWS:
-        echo(f"  and so on to {files[-1].name}")
-
-
-def _print_end(
-    view: ElectionView,
-    run: ElectionRun | None,
-    policy: ExecutionPolicy,
-    topics: Sequence[str] | None,
-    brokers: Sequence[int] | None,
-) -> None:
-    if run is not None:
-        print_run(view, run)
-    elif view.plan.batches:
-        chosen = [f"--topics {','.join(topics)}"] if topics else []
-        chosen += [f"--brokers {','.join(map(str, brokers))}"] if brokers else []
-        blocked_reason = policy.blocked_reason(view.leadership)
-        if blocked_reason is not None:
-            echo()
-            echo(f"Not now, but with --execute --wait: {blocked_reason}.")
-        echo()
-        echo(f"Nothing was changed. To do it: {' '.join([headroom_elections(view.config), *chosen])}")
-
-
-def _exit(view: ElectionView, run: ElectionRun | None) -> None:
+def _exit(result: ElectionsResult) -> None:
     """Raise the error that ended the run before its last batch, if there was one."""
-    if run is None:
+    if result.run is None:
         return
-    if run.stopped is not None:
-        raise run.stopped
-    if run.done() < view.partitions():
+    if result.run.stopped is not None:
+        raise result.run.stopped
+    if result.left_partitions():
         raise click.Abort

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from cli.common.output import mb_per_s
 from cli.common.quantities import parse_window
-from cli.elections.view import ElectionView
+from cli.elections.result import ElectionScope, PlannedElections
 from cluster.elections.executor import ExecutionPolicy
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.model import LeaderRebalanceConfig
 from planning.elections.limits import limits_of
-from planning.elections.planner import ElectionPlan, plan_elections
+from planning.elections.planner import plan_elections
 from planning.elections.quiet_hours import QuietPolicy
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
@@ -23,23 +22,18 @@ class ElectionPlanning:
 
     Args:
         settings: all settings.
-        topics: only partitions of these topics; all if None.
-        brokers: only partitions whose preferred leader is one of these brokers; all if None.
+        scope: partitions to which a plan is restricted.
     """
 
-    def __init__(self, settings: Settings, topics: Sequence[str] | None, brokers: Sequence[int] | None) -> None:
+    def __init__(self, settings: Settings, scope: ElectionScope) -> None:
         self._settings = settings
+        self._scope = scope
         self._limits = limits_of(settings.elections)
-        self._topics = None if topics is None else frozenset(topics)
-        self._brokers = None if brokers is None else frozenset(brokers)
+        self._topics = None if scope.topics is None else frozenset(scope.topics)
+        self._brokers = None if scope.brokers is None else frozenset(scope.brokers)
 
-    def plan(self, leadership: LeadershipSnapshot) -> ElectionPlan:
-        """Return the election plan for a state of the cluster."""
-        constraints = leadership.cluster_constraints(self._topics, self._brokers)
-        return plan_elections(leadership.partitions.values(), self._limits, constraints)
-
-    def view(self, leadership: LeadershipSnapshot, config: str | None) -> ElectionView:
-        """Return the plan together with its inputs.
+    def plan(self, leadership: LeadershipSnapshot, config: str | None) -> PlannedElections:
+        """Return the plan for a state of the cluster, with its inputs.
 
         Args:
             leadership: state of the cluster.
@@ -49,11 +43,12 @@ class ElectionPlanning:
             HeadroomError: a requested topic or broker does not exist.
         """
         self._require_existing(leadership)
-        plan = self.plan(leadership)
+        constraints = leadership.cluster_constraints(self._topics, self._brokers)
+        plan = plan_elections(leadership.partitions.values(), self._limits, constraints)
         thresholds = {
             balance.broker: self._threshold(leadership.balancing.get(balance.broker)) for balance in plan.before
         }
-        return ElectionView(self._settings, config, leadership, plan, thresholds)
+        return PlannedElections(self._settings, config, leadership, plan, thresholds, self._scope)
 
     def _threshold(self, balancing: LeaderRebalanceConfig | None) -> float:
         own = balancing.percentage if balancing is not None else None

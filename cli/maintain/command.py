@@ -11,7 +11,7 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json_line, print_table
 from cli.config.load import load_settings
-from cli.maintain.repair import repair_tables, show_repairs
+from cli.maintain.repair import print_failed, print_repairs, repair_tables
 from cli.watch.pipeline import require_store
 from schemas.config import Settings
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
@@ -42,7 +42,12 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     settings = load_settings(config)
     require_store(settings)
     if repair:
-        ctx.exit(show_repairs(repair_tables(settings.store.path), output_format))
+        repairs = repair_tables(settings.store.path)
+        if output_format == "json":
+            print_json_line([asdict(one) for one in repairs])
+        else:
+            print_repairs(repairs)
+        ctx.exit(1 if print_failed(repairs) else 0)
     done = _maintain(settings)
     if output_format == "json":
         print_json_line([_as_json(one) for one in done])

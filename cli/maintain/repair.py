@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from cli.common.output import echo, print_json_line, print_table
+from cli.common.output import echo, print_table
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.damage import damages, mend
@@ -51,16 +51,18 @@ def repair_tables(store_path: str) -> list[Repair]:
     return repairs
 
 
-def show_repairs(repairs: Sequence[Repair], output_format: str) -> int:
-    """Print repairs, and return the exit code: 1 if a file could not be repaired."""
-    failed = [one for one in repairs if not one.mended]
-    if output_format == "json":
-        print_json_line([asdict(one) for one in repairs])
-    elif repairs:
+def print_repairs(repairs: Sequence[Repair]) -> None:
+    """Print one row per damaged file."""
+    if repairs:
         columns = ("table", "file", "fault", "lost", "mended")
         print_table("", columns, [(o.table, o.file, o.fault, o.lost, "yes" if o.mended else "no") for o in repairs])
     else:
         echo("No table is damaged.")
-    for table in sorted({one.table for one in failed}):
+
+
+def print_failed(repairs: Sequence[Repair]) -> bool:
+    """Print the tables that could not be repaired, on standard error, and return whether there are any."""
+    failed = sorted({one.table for one in repairs if not one.mended})
+    for table in failed:
         echo(f"headroom: {table} cannot be repaired: move its folder away, and an empty table is created.", err=True)
-    return 1 if failed else 0
+    return bool(failed)

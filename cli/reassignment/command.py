@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,31 +50,53 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
     settings = load_settings(config)
     running = read_reassignments(settings)
     found = [r for r in running if not topics or r.topic in topics]
-    if file is not None and found:
-        write_plan(file, found)
+    written = file if found else None
+    if written is not None:
+        write_plan(written, found)
         print_notes(_notes(found))
+    result = ReassignmentList(settings, found, len(running), topics, written)
     if output_format == "json":
-        print_json(_json(settings, found, file if found else None))
+        print_json(_json(result))
     else:
-        _print(settings, found, len(running), topics)
-        if file is not None and found:
-            _print_file(settings, found, file)
-    if file is not None and not found:
+        _print(result)
+    if file is not None and written is None:
         rule = f"none is running{_of(topics)}, so {file} was not written"
         raise HeadroomError("reassignments", rule, "There is nothing to cancel or to change.")
 
 
-def _print(settings: Settings, found: Sequence[Reassignment], total: int, topics: Sequence[str]) -> None:
-    others = f" (of {total} in all)" if len(found) < total else ""
+@dataclass(frozen=True)
+class ReassignmentList:
+    """Result of the command.
+
+    Attributes:
+        settings: settings of the cluster.
+        found: running reassignments of the requested topics.
+        total: number of running reassignments of all topics.
+        topics: requested topics; empty for all.
+        file: plan file that was written; None if none was.
+    """
+
+    settings: Settings
+    found: Sequence[Reassignment]
+    total: int
+    topics: Sequence[str]
+    file: Path | None
+
+
+def _print(result: ReassignmentList) -> None:
+    found, name = result.found, result.settings.cluster.name
+    others = f" (of {result.total} in all)" if len(found) < result.total else ""
     if not found:
-        echo(f"Cluster {settings.cluster.name}: no reassignment is running{_of(topics)}{others}.")
+        echo(f"Cluster {name}: no reassignment is running{_of(result.topics)}{others}.")
         return
-    echo(f"Cluster {settings.cluster.name}: {_count(len(found))} running{_of(topics)}{others}.")
+    echo(f"Cluster {name}: {_count(len(found))} running{_of(result.topics)}{others}.")
     echo()
     header = ("partition", "replicas", "adding", "removing", "target", "leader")
     print_table("", header, [_row(reassignment) for reassignment in found[:MAX_ROWS]])
     if len(found) > MAX_ROWS:
         echo(f"and {len(found) - MAX_ROWS} more; --format json shows all, --file PATH writes all")
+    if result.file is not None:
+        _print_file(result.settings, found, result.file)
 
 
 def _row(reassignment: Reassignment) -> tuple[str, ...]:
@@ -103,10 +126,10 @@ def _notes(found: Sequence[Reassignment]) -> list[str]:
     ]
 
 
-def _json(settings: Settings, found: Sequence[Reassignment], file: Path | None) -> dict[str, Any]:
+def _json(result: ReassignmentList) -> dict[str, Any]:
     """Return the reassignments as a JSON object; ``leader`` is null without a leader, ``file`` if none was written."""
     return {
-        "cluster": settings.cluster.name,
+        "cluster": result.settings.cluster.name,
         "reassignments": [
             {
                 "topic": r.topic,
@@ -117,9 +140,9 @@ def _json(settings: Settings, found: Sequence[Reassignment], file: Path | None) 
                 "target": list(r.target),
                 "leader": r.leader,
             }
-            for r in found
+            for r in result.found
         ],
-        "file": None if file is None else str(file),
+        "file": None if result.file is None else str(result.file),
     }
 
 

@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
 import click
 
-from cli.common.changing import (
-    broker_names,
-    error_json,
-    execute_option,
-    passed_over_json,
-    print_notes,
-    print_nothing_changed,
-    print_step,
-)
+from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
-from cli.common.output import echo, mb_per_s, print_json
+from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
-from cli.throttle.plan import ApplyPlan, apply_plan
-from cli.throttle.plan_view import apply_notes, changes_json, command_words, print_plan
+from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
+from cli.throttle.apply_view import apply_json, apply_notes, command_words, print_plan, print_result
 from cli.throttle.view import ThrottleView, read_view
-from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from schemas.config import Settings
-from schemas.errors import HeadroomError
-
-
-@dataclass(frozen=True)
-class ApplyResult:
-    """Result of executing a plan.
-
-    Attributes:
-        after: rates in force on the changed brokers, read back from each.
-        error: error of the brokers that could not be changed; None if there was none.
-    """
-
-    after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
-    error: HeadroomError | None = None
 
 
 @click.command(short_help="Set one throttle rate on brokers, or only raise lower ones to it.")
@@ -94,63 +67,21 @@ def apply(
     if output_format == "text":
         print_plan(view, plan)
     print_notes(apply_notes(settings, view, plan))
-    result = _execute(settings, plan) if execute else ApplyResult()
+    result = _execute(settings, view, plan) if execute else ApplyResult(view, plan, executed=False)
     if output_format == "json":
-        print_json(_plan_json(view, plan, result, execute))
-    elif not plan.rates():
-        echo(f"Nothing to raise: {_lowest(plan)}.")
-    elif execute:
-        _print_in_force(plan, result)
+        print_json(apply_json(result))
+    elif execute or not plan.rates():
+        print_result(result)
     else:
         print_nothing_changed(command_words(plan, roles), config)
     if result.error is not None:
         raise result.error
 
 
-def _execute(settings: Settings, plan: ApplyPlan) -> ApplyResult:
+def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:
     """Set the rates and return the result; the failure of a broker does not stop the others."""
     try:
         after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
     except RatesError as error:
-        return ApplyResult(error.in_force, error)
-    return ApplyResult(after, plan.unknown_error())
-
-
-def _lowest(plan: ApplyPlan) -> str:
-    qualifier = "that is known " if plan.unknown() else ""
-    return (
-        f"no rate in force {qualifier}on {broker_names(plan.brokers())} is lower than {mb_per_s(plan.rate_bytes_per_s)}"
-    )
-
-
-def _print_in_force(plan: ApplyPlan, result: ApplyResult) -> None:
-    if result.after:
-        where = "where it was lower, on" if plan.raise_only else "on"
-        rate = mb_per_s(plan.rate_bytes_per_s)
-        echo(f"In force: {rate} {where} {broker_names(sorted(result.after))}, read back from each.")
-
-
-def _plan_json(view: ThrottleView, plan: ApplyPlan, result: ApplyResult, execute: bool) -> dict[str, Any]:
-    """Return the plan and its result as a JSON object; ``after`` is null for a broker that was not changed."""
-    return {
-        "executed": execute,
-        "rate_bytes_per_s": plan.rate_bytes_per_s,
-        "raise_only": plan.raise_only,
-        "brokers": _brokers_json(view, plan, result, plan.brokers()),
-        "passed_over": passed_over_json(plan.passed_over),
-        "failed": error_json(result.error),
-    }
-
-
-def _brokers_json(
-    view: ThrottleView, plan: ApplyPlan, result: ApplyResult, brokers: Sequence[int]
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "broker": broker,
-            "before": vars(view.of(broker)),
-            "after": vars(result.after[broker]) if broker in result.after else None,
-            "changes": changes_json(plan.changes, broker),
-        }
-        for broker in brokers
-    ]
+        return ApplyResult(view, plan, executed=True, after=error.in_force, error=error)
+    return ApplyResult(view, plan, executed=True, after=after, error=plan.unknown_error())

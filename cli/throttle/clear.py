@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import click
 
-from cli.common.changing import (
-    error_json,
-    execute_option,
-    passed_over_json,
-    print_notes,
-    print_nothing_changed,
-    print_step,
-)
+from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
+from cli.common.output import print_json
 from cli.config.load import load_settings
-from cli.throttle.clear_plan import ClearPlan, clear_notes, clear_plan, require_idle
-from cli.throttle.view import ThrottleView, rate_text, read_view
+from cli.throttle.clear_plan import ClearPlan, ClearResult, clear_notes, clear_plan, require_idle
+from cli.throttle.clear_view import clear_json, print_plan, print_result
+from cli.throttle.view import read_view
 from cluster.throttles.rates import clear_lists, clear_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -52,22 +45,20 @@ def clear(
     view = read_view(settings)
     plan = clear_plan(view, only, cluster_default)
     if output_format == "text":
-        _print_plan(view, plan)
+        print_plan(view, plan)
     print_notes(clear_notes(view, plan))
     if execute and not plan.empty():
         require_idle(view, force)
-    error = _execute(settings, plan) if execute else None
+    result = ClearResult(plan, execute, _execute(settings, plan) if execute else None)
     if output_format == "json":
-        print_json(_plan_json(plan, error, execute))
-    elif plan.empty():
-        echo("Nothing to clear." if not plan.passed_over else "Nothing else to clear.")
-    elif execute and error is None:
-        echo("Cleared, and read back.")
-    elif not execute:
+        print_json(clear_json(result))
+    elif execute or plan.empty():
+        print_result(result)
+    else:
         options = [f"--{only}"] * bool(only) + ["--cluster-default"] * cluster_default + ["--force"] * force
         print_nothing_changed(["throttle", "clear", *options], config)
-    if error is not None:
-        raise error
+    if result.error is not None:
+        raise result.error
 
 
 def _execute(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
@@ -87,33 +78,3 @@ def _error_of(change: Callable[[], object]) -> HeadroomError | None:
     except HeadroomError as error:
         return error
     return None
-
-
-def _print_plan(view: ThrottleView, plan: ClearPlan) -> None:
-    log_dirs = bool(view.log_dirs())
-    roles = ("leader", "follower", *["log_dirs"] * log_dirs)
-    rows = [(f"broker {b}", *(rate_text(view.rates[b], role) for role in roles)) for b in plan.brokers]
-    if plan.cluster_default:
-        rows.append(("cluster default", *(rate_text(view.default, role) for role in roles)))
-    for topic in plan.topics:
-        config = view.snapshot.topic_configs[topic]
-        rows.append((f"topic {topic}", config.leader_list or "none", config.follower_list or "none", *[""] * log_dirs))
-    if rows:
-        print_table("", ("to clear", "leader", "follower", *["log directories"] * log_dirs), rows)
-        echo()
-
-
-def _plan_json(plan: ClearPlan, error: HeadroomError | None, execute: bool) -> dict[str, Any]:
-    return {
-        "executed": execute,
-        "brokers": list(plan.brokers),
-        "topics": list(plan.topics),
-        "cluster_default": plan.cluster_default,
-        "keys": {
-            "brokers": [{"broker": broker, "keys": list(keys)} for broker, keys in plan.broker_keys.items()],
-            "topics": [{"topic": topic, "keys": list(keys)} for topic, keys in plan.topic_keys.items()],
-            "cluster_default": list(plan.default_keys),
-        },
-        "passed_over": passed_over_json(plan.passed_over),
-        "failed": error_json(error),
-    }

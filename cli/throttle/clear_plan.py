@@ -1,11 +1,11 @@
-"""Plan of ``headroom throttle clear``, complete before anything is changed."""
+"""Plan and result of ``headroom throttle clear``; the plan is complete before anything is changed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cli.throttle.plan import DOWN, SILENT
+from cli.throttle.apply_plan import DOWN, SILENT
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig
@@ -46,6 +46,21 @@ class ClearPlan:
             return None
         remedy = "See that it is up and that this user may DescribeConfigs, then run the command again."
         return HeadroomError(f"broker {', '.join(map(str, silent))}", f"{SILENT}, so they were not cleared", remedy)
+
+
+@dataclass(frozen=True)
+class ClearResult:
+    """Result of the command: the plan, and what came of it.
+
+    Attributes:
+        plan: the plan.
+        executed: whether the plan was executed.
+        error: the first error; None if there was none.
+    """
+
+    plan: ClearPlan
+    executed: bool
+    error: HeadroomError | None
 
 
 def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:

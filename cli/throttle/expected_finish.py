@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -12,6 +11,7 @@ from cli.common.output import echo
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS
+from streaming.clock import now_ms
 from streaming.delta.query_table import query
 
 # Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
@@ -42,55 +42,55 @@ class ExpectedFinish:
     eta_low_s: float | None
     eta_high_s: float | None
 
-    def text(self, now_ms: int) -> str:
+    def text(self, at_ms: int) -> str:
         """Return the prediction as a sentence.
 
         Args:
-            now_ms: current time, in epoch milliseconds.
+            at_ms: current time, in epoch milliseconds.
         """
-        ago = f"by the tick of {format_duration(max(0, now_ms - self.tick_ms) / 1000)} ago"
+        ago = f"by the tick of {format_duration(max(0, at_ms - self.tick_ms) / 1000)} ago"
         if self.never:
             return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync, {ago}."
         if self.unknown:
             return f"When the moves are done is unknown for {self.unknown} of {self.replicas} new replicas, {ago}."
-        passed_s = (now_ms - self.tick_ms) / 1000
+        passed_s = (at_ms - self.tick_ms) / 1000
         low_s = max(0.0, (self.eta_low_s or 0.0) - passed_s)
         high_s = None if self.eta_high_s is None else max(0.0, self.eta_high_s - passed_s)
         return f"At the throttles in force the moves are done in {span(low_s, high_s)}, {ago}."
 
 
-def expected_finish(settings: Settings, now_ms: int | None = None) -> ExpectedFinish | None:
+def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFinish | None:
     """Return the prediction of the newest tick of a cluster; None if nothing moves or no watch is running.
 
     Args:
         settings: settings of the cluster.
-        now_ms: current time, in epoch milliseconds; this machine's clock if None.
+        at_ms: current time, in epoch milliseconds; this machine's clock if None.
 
     Raises:
         HeadroomError: the table exists but cannot be read.
     """
-    now_ms = round(time.time() * 1000) if now_ms is None else now_ms
-    since_ms = now_ms - _FRESH_MS
+    at_ms = now_ms() if at_ms is None else at_ms
+    since_ms = at_ms - _FRESH_MS
     day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
     cluster = settings.cluster.name.replace("'", "''")
     found = query(
         settings.store.path,
         REASSIGNMENT_PROGRESS.path,
-        _SQL.format(cluster=cluster, since=since_ms, until=now_ms + _FRESH_MS, day=day),
+        _SQL.format(cluster=cluster, since=since_ms, until=at_ms + _FRESH_MS, day=day),
     )
     return ExpectedFinish(**found[0]) if found else None
 
 
 def finish_note(settings: Settings) -> str:
     """Return the expected finish as a sentence, or the reason why it is unknown."""
-    now_ms = round(time.time() * 1000)
+    at_ms = now_ms()
     try:
-        found = expected_finish(settings, now_ms)
+        found = expected_finish(settings, at_ms)
     except HeadroomError as error:
         return f"When the moves are done is unknown: {error}"
     if found is None:
         return "When the moves are done is unknown: start headroom watch. No tick of the last minute is in store.path."
-    return found.text(now_ms)
+    return found.text(at_ms)
 
 
 def finish_json(settings: Settings) -> dict[str, Any] | None:

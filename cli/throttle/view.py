@@ -37,7 +37,8 @@ class ThrottleView:
 
     def participants(self) -> list[int]:
         """Return the brokers that take part in running moves: leaders, replicas and destinations."""
-        return sorted({broker for p in self.moving() for broker in (*p.replicas, *p.adding, *_some(p.leader))})
+        brokers = (broker for p in self.moving() for broker in (*p.replicas, *p.adding, p.leader))
+        return sorted({broker for broker in brokers if broker is not None})
 
     def alive(self, broker: int) -> bool:
         """Return whether a broker is registered now."""
@@ -143,7 +144,8 @@ def view_json(view: ThrottleView) -> dict[str, Any]:
 
 def notes(view: ThrottleView) -> list[str]:
     """Return notes about the view that its rows do not show."""
-    limited = [broker for broker, rates in view.rates.items() if _any_rate(rates)]
+    rates = view.rates.values()
+    limited = any(r.leader_bytes_per_s is not None or r.follower_bytes_per_s is not None for r in rates)
     listed = view.listed()
     lines = [f"{_partitions(len(view.moving()))} moving." if view.moving() else "Nothing is moving."]
     if (limited or listed) and not view.moving():
@@ -152,7 +154,8 @@ def notes(view: ThrottleView) -> list[str]:
         )
     if limited and not listed and not view.unread_topics():
         lines.append("No throttled replica list is set: a rate without a list limits nothing.")
-    if listed and not limited and all(rates.known for rates in view.rates.values()):
+    # A broker that did not report its rates may have one.
+    if listed and not limited and all(r.known for r in rates):
         lines.append("No rate is set: a list without a rate limits nothing.")
     if view.log_dirs():
         lines.append(_log_dirs_note(view.log_dirs()))
@@ -179,10 +182,6 @@ def _in_file_notes(view: ThrottleView) -> Iterator[str]:
             )
 
 
-def _any_rate(rates: BrokerThrottles) -> bool:
-    return rates.leader_bytes_per_s is not None or rates.follower_bytes_per_s is not None
-
-
 def _part(broker: int, moving: list[Partition]) -> str:
     sends = sum(p.leader == broker for p in moving)
     receives = sum(broker in p.adding for p in moving)
@@ -192,7 +191,3 @@ def _part(broker: int, moving: list[Partition]) -> str:
 
 def _partitions(count: int) -> str:
     return f"{count} partition" if count == 1 else f"{count} partitions"
-
-
-def _some(leader: int | None) -> tuple[int, ...]:
-    return () if leader is None else (leader,)

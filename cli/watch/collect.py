@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from kafka.errors import KafkaError
 from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, for_option
 from cli.common.output import echo, print_json_line
+from cli.common.stopping import stop_on_signals
 from cli.config.load import load_settings
 from cluster.collector.collector import Collector, TickReport
 from cluster.collector.publisher import PublishError, SentMessages
@@ -97,17 +97,6 @@ class PrintSink:
 
     def close(self) -> None:
         """Do nothing: standard output stays open."""
-
-
-def stop_on_signals(stop: threading.Event) -> None:
-    """Set ``stop`` on SIGTERM and SIGINT; a second signal ends the process at once."""
-
-    def handle(number: int, _frame: Any) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, handle)
 
 
 def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Callable[[TickReport], None]:

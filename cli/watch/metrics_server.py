@@ -19,7 +19,7 @@ from cli.watch.bounded_server import BoundedServer
 from cli.watch.pipeline import ConfiguredClusters
 from schemas.config import MetricsSettings
 from schemas.errors import HeadroomError
-from streaming.tables.suppression_rows import now_ms
+from streaming.clock import now_ms
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
 from alerts.delivery.receivers.webhook import WebhookReceiver
 from cluster.secrets import secret
 from schemas.config import NotifySettings
-from streaming.tables.suppression_rows import now_ms
+from streaming.clock import now_ms
 
 
 def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:

@@ -18,6 +18,7 @@ from alerts.text.formatting import moment
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
+from streaming.clock import now_ms
 from streaming.delta.locations import local_path
 
 _POLL_S = 0.5
@@ -88,7 +89,7 @@ def _write_owner(file: IO[str]) -> None:
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "command": one_line(f"headroom {' '.join(sys.argv[1:])}", _MAX_CHARACTERS),
-        "since_ms": time.time_ns() // 1_000_000,
+        "since_ms": now_ms(),
     }
     try:
         file.truncate(0)

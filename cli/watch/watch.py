@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import click
 
 from alerts.inputs.throttle_status import ThrottleStatus
-from cli.common.child_process import ChildProcess, stop_when_orphaned
+from cli.common.child_process import ChildProcess
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
-from cli.watch.collect import stop_on_signals
+from cli.common.stopping import stop_on_signals, stop_when_orphaned
 from cli.watch.metrics_server import serving_metrics
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter

@@ -9,9 +9,10 @@ from alerts.delivery.suppression import SuppressionRecord
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
+from streaming.clock import now_ms
 from streaming.delta.query_table import query
 from streaming.tables.events import event_of
-from streaming.tables.suppression_rows import now_ms, read_suppressions
+from streaming.tables.suppression_rows import read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 

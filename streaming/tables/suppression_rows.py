@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.config import Settings
@@ -43,8 +42,3 @@ def append_suppression(settings: Settings, record: SuppressionRecord) -> None:
         logger.debug("writing %s", location, exc_info=True)
         remedy = "Look at store.path and the rights on it."
         raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
-
-
-def now_ms() -> int:
-    """Return the time now, epoch milliseconds."""
-    return time.time_ns() // 1_000_000

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.quick_java import QUICK_JAVA
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
+from cli.demo.quick_java import QUICK_JAVA
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from tests.integration.scene import Scene

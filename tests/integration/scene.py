@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kafka import KafkaAdminClient, TopicPartition
 
 from cluster.embedded import EmbeddedCluster
+from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import apply_lists, apply_rates
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
@@ -14,6 +15,10 @@ from tests.integration.support import wait_until
 
 MB = 1_000_000
 ROLES = ("leader", "follower")
+WRITE = 1 * MB
+# Of a cluster of four brokers, RF 3: both gain broker 4, and broker 2 comes first in line once they move.
+SLOW_MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
+_SLOW_BROKERS = (1, 2, 3, 4)
 
 
 class Scene:
@@ -35,16 +40,32 @@ class Scene:
     def move(self, moves: Sequence[Move]) -> None:
         """Set the throttled replica lists as Kafka's tool does, and start the moves."""
         apply_lists(self._settings, lists_of_plan(moves))
-        targets = {TopicPartition(m.topic, m.partition): list(m.after) for m in moves}
-        refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
-        assert not refused, refused
+        self._reassign({TopicPartition(m.topic, m.partition): list(m.after) for m in moves})
+
+    def start_slow_moves(self, load: PacedProducer) -> None:
+        """Fill the partitions of ``SLOW_MOVES``, and put them on their way to broker 4 at 3.6 MB/s.
+
+        Each leader requires 1 MB/s x 3 followers. Destinations get less than one partition takes: neither gets in sync,
+        and the moves outlast the tests.
+
+        Args:
+            load: writes to them at eight times ``WRITE``, and at ``WRITE`` afterwards.
+        """
+        for move in SLOW_MOVES:
+            self.await_size(move.topic, move.partition, 40 * MB, 120)
+            load.set_rate(move.topic, move.partition, WRITE)
+        self.throttle(dict.fromkeys(_SLOW_BROKERS, 3.6 * MB), "leader")
+        self.throttle(dict.fromkeys(_SLOW_BROKERS, 0.8 * MB), "follower")
+        self.move(SLOW_MOVES)
 
     def reorder(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
         """Put the replicas of partitions in another order, and wait until they are; leaders stay as they are."""
-        targets = {TopicPartition(topic, partition): list(order) for partition, order in replicas.items()}
+        self._reassign({TopicPartition(topic, partition): list(order) for partition, order in replicas.items()})
+        self.await_end(topic, 30)
+
+    def _reassign(self, targets: Mapping[TopicPartition, list[int]]) -> None:
         refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
         assert not refused, refused
-        self.await_end(topic, 30)
 
     def throttle(self, rates_bytes_per_s: Mapping[int, float], role: str) -> None:
         """Set the rate of one role on brokers, and wait until it is in force."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import psutil
@@ -47,28 +48,31 @@ def wait_until(
     return seen
 
 
-def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]]) -> None:
-    """Create a topic with these replicas of each partition, the preferred leader first, and wait for its leaders."""
+@contextmanager
+def admin_of(cluster: EmbeddedCluster) -> Iterator[KafkaAdminClient]:
+    """Yield an admin client of a cluster, and close it."""
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
-        admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
+        yield admin
     finally:
         admin.close()
+
+
+def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]]) -> None:
+    """Create a topic with these replicas of each partition, the preferred leader first, and wait for its leaders."""
+    with admin_of(cluster) as admin:
+        admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
     expected = {p: r[0] for p, r in replicas.items()}
     wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
 
 
 def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
     """Return the leader's broker id of each partition, -1 for none; nothing if the broker that was asked is down."""
-    admin = None
     try:
-        admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-        found = admin.describe_topics([topic])[0]["partitions"]
+        with admin_of(cluster) as admin:
+            found = admin.describe_topics([topic])[0]["partitions"]
     except KafkaError:
         return {}
-    finally:
-        if admin is not None:
-            admin.close()
     return {int(p["partition_index"]): int(p["leader_id"]) for p in found}
 
 
@@ -88,3 +92,10 @@ def _lives(pid: int) -> bool:
     except (psutil.NoSuchProcess, ProcessLookupError):
         # The second: the process ended while psutil read of it.
         return False
+
+
+def command_line(process: psutil.Process) -> str:
+    """Return the command line of a process; nothing of one that has ended since, as Spark's own small helpers do."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""

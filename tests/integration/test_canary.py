@@ -23,7 +23,7 @@ from cluster.embedded import EmbeddedCluster
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import TABLE_POLL_S
+from tests.integration.support import TABLE_POLL_S, command_line
 from tests.support.canaries import CANARIES, in_settings, leaks
 from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing
 
@@ -110,7 +110,7 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
         with _silence(watch):
             watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
         processes = watch.processes()
-        shown = [_command_line(process) for process in processes]
+        shown = [command_line(process) for process in processes]
         java_environments = [_environment(process) for process in processes if process.name() == "java"]
         metrics = _metrics(log)
         message = repr(watch.lines)
@@ -128,7 +128,7 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
 @contextmanager
 def _silence(watch: WatchProcess) -> Iterator[None]:
     """Let the ticks stay away, which is an alert; a collector that ended would be back before that."""
-    (collector,) = [process for process in watch.processes() if " collect " in _command_line(process)]
+    (collector,) = [process for process in watch.processes() if " collect " in command_line(process)]
     collector.suspend()
     try:
         yield
@@ -138,13 +138,6 @@ def _silence(watch: WatchProcess) -> Iterator[None]:
 
 def _answered(site: Site) -> set[object]:
     return {row["receiver"] for row in site.rows(ALERT_DELIVERIES.path) if row["state"] in ("delivered", "failed")}
-
-
-def _command_line(process: psutil.Process) -> str:
-    """Return the command line of a process; nothing of one that has ended since."""
-    with suppress(psutil.NoSuchProcess):
-        return " ".join(process.cmdline())
-    return ""
 
 
 def _environment(process: psutil.Process) -> str:

@@ -14,7 +14,7 @@ from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from cluster.throttles.rates import apply_lists
 from planning.throttles.replica_lists import TopicLists
 from tests.integration.conftest import StartCluster
-from tests.integration.support import create_topic, partition, wait_until
+from tests.integration.support import admin_of, create_topic, partition, wait_until
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -45,12 +45,9 @@ def _deny(cluster: EmbeddedCluster, operation: ACLOperation, resource: ResourceP
     def acl(which: ACLOperation, permission: ACLPermissionType) -> ACL:
         return ACL("User:ANONYMOUS", "*", which, permission, resource)
 
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         admin.create_acls([acl(ACLOperation.ALL, ACLPermissionType.ALLOW), acl(operation, ACLPermissionType.DENY)])
         wait_until(lambda: operation.name not in _cluster_rights(admin), 30, f"{operation.name} denied")
-    finally:
-        admin.close()
 
 
 def _cluster_rights(admin: KafkaAdminClient) -> list[str]:
@@ -121,9 +118,6 @@ def _fill(cluster: EmbeddedCluster, topic: str, records: int) -> None:
 
 
 def _move(cluster: EmbeddedCluster, topic: str, replicas: list[int]) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         refused = admin.alter_partition_reassignments({partition(topic, 0): replicas})[partition(topic, 0)]
         assert refused is None
-    finally:
-        admin.close()

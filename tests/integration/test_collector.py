@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
@@ -29,7 +29,7 @@ from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
 from schemas.tick_messages import ROWS
-from tests.integration.support import create_topic, leaders, living, wait_until
+from tests.integration.support import admin_of, create_topic, leaders, living, wait_until
 from tests.integration.ticks import Running, Tick, collecting, settings_of
 
 RATE_BYTES_PER_S = 200_000.0
@@ -81,19 +81,13 @@ def moving(cluster: EmbeddedCluster, settings: Settings, running: Running) -> It
 
 
 def _reassign(cluster: EmbeddedCluster, wanted: dict[TopicPartition, list[int] | None]) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         admin.alter_partition_reassignments(wanted)
-    finally:
-        admin.close()
 
 
 def _elect(cluster: EmbeddedCluster, topic: str, partition: int) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         admin.elect_leaders(0, {topic: [partition]})
-    finally:
-        admin.close()
 
 
 def _logs(move: dict[str, Any] | None) -> dict[int, dict[str, Any]]:

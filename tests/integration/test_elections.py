@@ -21,7 +21,7 @@ from cluster.java import jar_folder, java_command
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
-from tests.integration.support import create_topic, leaders, wait_until
+from tests.integration.support import admin_of, create_topic, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
 RESTARTED = 2
@@ -54,16 +54,13 @@ def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
 
 
 def not_led_by_preferred(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         return [
             (topic["name"], p["partition_index"])
             for topic in admin.describe_topics(["orders", "payments"])
             for p in topic["partitions"]
             if len(p["isr_nodes"]) < len(p["replica_nodes"])
         ]
-    finally:
-        admin.close()
 
 
 def run(config_file: Path, *arguments: str, **environ: str) -> Result:

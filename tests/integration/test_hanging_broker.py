@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from kafka import KafkaAdminClient
 
 from cluster.collector.collector import Collector, TickReport
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from schemas.config import ClusterSettings, Settings
-from tests.integration.support import create_topic, wait_until
+from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import settings_of
 
 # What waiting for the broker that hangs would cost, and what starting may cost on a busy machine.
@@ -41,11 +40,8 @@ def paused(request: pytest.FixtureRequest, cluster: EmbeddedCluster, monkeypatch
 
 
 def _isr_sizes(cluster: EmbeddedCluster) -> list[int]:
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
+    with admin_of(cluster) as admin:
         return [len(p["isr_nodes"]) for p in admin.describe_topics(["orders"])[0]["partitions"]]
-    finally:
-        admin.close()
 
 
 def _settings(cluster: EmbeddedCluster, first: int) -> Settings:

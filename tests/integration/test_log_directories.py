@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaProducer
 
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
@@ -16,7 +16,7 @@ from cluster.embedded import BrokerOptions, EmbeddedCluster
 from cluster.throttles.rates import apply_lists
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import Source
-from tests.integration.support import create_topic, wait_until
+from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import collecting, settings_of
 
 RECORDS, RECORD_BYTES = 3000, 1000
@@ -62,7 +62,7 @@ def _fill(cluster: EmbeddedCluster) -> None:
 
 
 def _move(cluster: EmbeddedCluster, folders: list[Path]) -> None:
-    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
+    with admin_of(cluster) as admin:
 
         def logs() -> dict[bool, str]:
             """Return the directory of the log of orders-0, and of its copy."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions
 
 from cli.check.brokers import broker_checks
@@ -27,7 +26,7 @@ from cluster.throttles.rates import apply_lists, apply_rates
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import CollectSettings, Source
 from tests.integration.conftest import StartCluster
-from tests.integration.support import create_topic
+from tests.integration.support import admin_of, create_topic
 from tests.integration.ticks import Running, Tick, collecting, settings_of
 from tests.support.certificates import Certificate, key_store, make_certificate
 
@@ -236,8 +235,7 @@ def test_a_topic_that_grows_and_goes_between_ticks_costs_no_tick_and_no_other_ro
     settings = replace(settings, collect=replace(settings.collect, broker_timeout_s=10.0))
     create_topic(agents, topic, {0: [1, 2], 1: [2, 1]})
     apply_lists(settings, {topic: TopicLists("*", "*")})
-    admin = KafkaAdminClient(bootstrap_servers=agents.bootstrap_servers)
-    with closing(admin), collecting(settings) as running:
+    with admin_of(agents) as admin, collecting(settings) as running:
         # Every partition is listed, and so has a row on both brokers.
         running.tick_with(lambda tick: len(sampled(tick, topic)) == 4, "two partitions with samples", 120)
         admin.create_partitions({topic: NewPartitions(40)})

@@ -21,7 +21,7 @@ from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings
 from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import TABLE_POLL_S, living, wait_until
+from tests.integration.support import TABLE_POLL_S, command_line, living, wait_until
 
 PASSWORD = "hunter2-of-the-submitted-jobs"
 CLUSTERS = ("orders", "payments")
@@ -142,20 +142,12 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         shown = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
         assert shown == set(CLUSTERS)
         processes = psutil.Process().children(recursive=True)
-        commands = [_command_line(process) for process in processes]
+        commands = [command_line(process) for process in processes]
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
     pids = [process.pid for process, output in zip(processes, commands, strict=True) if "org.apache.spark" in output]
     wait_until(lambda: not living(pids), 20, "end of all Spark processes", lambda: living(pids))
     assert _files_with(PASSWORD, site.folder) == {"kafka/broker-1.properties", "password"}
-
-
-def _command_line(process: psutil.Process) -> str:
-    """The command line of a process; none of one that has ended since, as Spark's own small helpers do."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return ""
 
 
 def _submitted(site: Site, spark: SparkCluster, job: str) -> SubmittedJobs:

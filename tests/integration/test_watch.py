@@ -18,43 +18,31 @@ from cli.common.watch_process import WatchProcess
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.layout import free_ports
 from cluster.embedded.paced_producer import PacedProducer
-from planning.throttles.replica_lists import Move
 from schemas import metrics
 from schemas.config import Settings
 from schemas.metrics import METRICS
 from streaming.delta.query_table import query
 from tests.integration import real_prometheus
-from tests.integration.scene import MB, Scene
+from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_until
 from tests.support import monitoring
 from tests.unit.fakes.receivers import FakeSlack, Scripted, serving
 
 pytestmark = pytest.mark.alone
 
-WRITE = 1 * MB
-BROKERS = (1, 2, 3, 4)
-# RF 3, both gain broker 4; once they move, broker 2 comes first in line after broker 1.
-MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
-
 
 @pytest.fixture(scope="module")
 def load(cluster: EmbeddedCluster) -> Iterator[PacedProducer]:
-    create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
+    create_topic(cluster, "w", {m.partition: list(m.before) for m in SLOW_MOVES})
     with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedProducer) -> Iterator[Scene]:
-    """Both partitions on their way to broker 4 at 3.6 MB/s; each leader requires 1 MB/s x 3 followers."""
+    """Both partitions on their way to broker 4."""
     scene = Scene(cluster, settings)
-    for move in MOVES:
-        scene.await_size("w", move.partition, 40 * MB, 120)
-        load.set_rate("w", move.partition, WRITE)
-    scene.throttle(dict.fromkeys(BROKERS, 3.6 * MB), "leader")
-    # Less than one partition takes: neither gets in sync, and the move outlasts the tests.
-    scene.throttle(dict.fromkeys(BROKERS, 0.8 * MB), "follower")
-    scene.move(MOVES)
+    scene.start_slow_moves(load)
     yield scene
     scene.close()
 

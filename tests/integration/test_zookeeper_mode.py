@@ -15,15 +15,10 @@ from cli.common.watch_process import WatchProcess
 from cli.main import headroom
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import read_throttles
-from planning.throttles.replica_lists import Move
 from schemas.config import Settings
-from tests.integration.scene import MB, Scene
+from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import create_topic, leaders, wait_until
 from tests.integration.zookeeper import ZooKeeperCluster
-
-WRITE = 1 * MB
-# Broker 1 leads one, broker 2 the other; both gain broker 4, and broker 2 comes first in line once they move.
-MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +29,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
 
 @pytest.fixture(scope="module")
 def scene(cluster: ZooKeeperCluster, settings: Settings) -> Iterator[Scene]:
-    """Both partitions on their way to broker 4 at 3.6 MB/s, each leader in need of 3 MB/s."""
-    create_topic(cluster, "w", {m.partition: list(m.before) for m in MOVES})
+    """Both partitions on their way to broker 4."""
+    create_topic(cluster, "w", {m.partition: list(m.before) for m in SLOW_MOVES})
     with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as load:
         scene = Scene(cluster, settings)
-        for move in MOVES:
-            scene.await_size("w", move.partition, 40 * MB, 120)
-            load.set_rate("w", move.partition, WRITE)
-        scene.throttle(dict.fromkeys((1, 2, 3, 4), 3.6 * MB), "leader")
-        scene.throttle(dict.fromkeys((1, 2, 3, 4), 0.8 * MB), "follower")
-        scene.move(MOVES)
+        scene.start_slow_moves(load)
         yield scene
         scene.close()
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from cluster.embedded import EmbeddedCluster
@@ -17,7 +16,7 @@ from cluster.embedded.files import broker_command, write_properties
 from cluster.embedded.layout import HOST, BrokerPorts, free_ports
 from cluster.embedded.processes import Guardian
 from cluster.java import jar_folder, java_command
-from tests.integration.support import wait_until
+from tests.integration.support import admin_of, wait_until
 
 # What KRaft alone knows.
 _KRAFT = ("node.id", "process.roles", "controller.quorum.voters", "controller.listener.names")
@@ -109,10 +108,6 @@ class ZooKeeperCluster(EmbeddedCluster):
 
     def controller(self) -> int:
         """Return the broker that is the controller now; -1: nobody tells of one."""
-        with suppress(KafkaError):
-            admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
-            try:
-                return int(admin.describe_cluster()["controller_id"])
-            finally:
-                admin.close()
+        with suppress(KafkaError), admin_of(self) as admin:
+            return int(admin.describe_cluster()["controller_id"])
         return -1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.common.quick_java import QUICK_JAVA
+from cli.demo.quick_java import QUICK_JAVA
 from schemas.config import SparkSettings
 from streaming.session import build_session
 

@@ -21,14 +21,13 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
+from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.results import CHECKOUT, Figure, percentile
 
 _TOPIC = "elections"
 _PARTITIONS = 400
 BROKERS = 4
 _REPLICAS = 3
-# Kafka's election type of preferred leader elections.
-_PREFERRED = 0
 _RECORD_BYTES = 200
 _RECORDS_PER_S = 400
 _STEP_S = 0.05
@@ -161,7 +160,7 @@ def elect_in_batches(bench: BenchCluster) -> None:
 
 
 def _all_at_once(bench: BenchCluster) -> None:
-    bench.admin.elect_leaders(_PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
+    bench.admin.elect_leaders(PREFERRED, {_TOPIC: list(range(_PARTITIONS))})
 
 
 class LeadershipReader:

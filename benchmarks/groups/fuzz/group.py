@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fixtures.bench_cluster import OnProgress
-from benchmarks.groups.fuzz.made import Record, records
-from benchmarks.groups.fuzz.texts import Reading, readings
+from benchmarks.groups.fuzz.made import FuzzedRecord, records
+from benchmarks.groups.fuzz.texts import TextReader, text_readers
 from benchmarks.groups.fuzz.ticks import Reader
 from benchmarks.results import Figure
 from schemas.config import SparkSettings
@@ -74,7 +74,7 @@ def _run_examples(strategy: st.SearchStrategy[Any], count: int, use: Callable[[A
 def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
     """Return the number of ticks that were read, were evaluated, and crashed."""
     spark = build_session(SparkSettings(master="local[2]", driver_memory="2g"), "fuzz")
-    reader, waiting = Reader(spark), list[list[Record]]()
+    reader, waiting = Reader(spark), list[list[FuzzedRecord]]()
     read = crashed = 0
 
     def flush() -> None:
@@ -84,7 +84,7 @@ def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
         waiting.clear()
         on_progress(f"{read} ticks read, {reader.evaluated} evaluated, {crashed} crashed")
 
-    def use(tick: list[Record]) -> None:
+    def use(tick: list[FuzzedRecord]) -> None:
         waiting.append(tick)
         if len(waiting) == _TICKS_PER_BATCH:
             flush()
@@ -98,7 +98,7 @@ def _ticks(count: int, on_progress: OnProgress) -> tuple[int, int, int]:
     return read, reader.evaluated, crashed
 
 
-def _crashes(reader: Reader, ticks: list[list[Record]], on_progress: OnProgress) -> int:
+def _crashes(reader: Reader, ticks: list[list[FuzzedRecord]], on_progress: OnProgress) -> int:
     """Return the number of ticks that cannot be read. A failing batch is halved until single ticks fail."""
     try:
         reader.read(ticks)
@@ -117,7 +117,7 @@ def _crashes(reader: Reader, ticks: list[list[Record]], on_progress: OnProgress)
 def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
     """Return the number of texts that were read, and of those that crashed."""
     read = crashed = 0
-    with readings() as found:
+    with text_readers() as found:
         for reading in found:
             count, failed = _read(reading, count // len(found), on_progress)
             read, crashed = read + count, crashed + failed
@@ -125,7 +125,7 @@ def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
     return read, crashed
 
 
-def _read(reading: Reading, examples: int, on_progress: OnProgress) -> tuple[int, int]:
+def _read(reading: TextReader, examples: int, on_progress: OnProgress) -> tuple[int, int]:
     count = failed = 0
 
     def use(text: bytes) -> None:

@@ -60,7 +60,7 @@ EDGES: tuple[Any, ...] = (
 
 
 @dataclass(frozen=True)
-class Record:
+class FuzzedRecord:
     """A Kafka record of a collector or of a foreign producer.
 
     Attributes:
@@ -74,7 +74,7 @@ class Record:
     tick_ms: int
 
 
-def records() -> st.SearchStrategy[list[Record]]:
+def records() -> st.SearchStrategy[list[FuzzedRecord]]:
     """Return a strategy for the records of one tick in the order of the alert partition, some of them malformed."""
     return st.builds(
         _records,
@@ -87,7 +87,7 @@ def records() -> st.SearchStrategy[list[Record]]:
 
 def _records(
     after: int, cluster: str, replaced: list[tuple[int, Any]], garbled: list[tuple[int, bytes, int]]
-) -> list[Record]:
+) -> list[FuzzedRecord]:
     tick_ms = TICK_MS + after
     messages = tick(cluster, tick_ms)
     for location, value in replaced:
@@ -98,14 +98,14 @@ def _records(
         one = made[number % len(made)]
         cut = at % (len(one.value) + 1)
         value = one.value[:cut] + garbage + one.value[cut + len(garbage) :]
-        made[number % len(made)] = Record(one.key, value, tick_ms)
+        made[number % len(made)] = FuzzedRecord(one.key, value, tick_ms)
     return made
 
 
-def record(message: dict[str, Any], tick_ms: int) -> Record:
+def record(message: dict[str, Any], tick_ms: int) -> FuzzedRecord:
     """Return the record of a message, with the message's envelope as key."""
     key = {name: message.get(name) for name in _ENVELOPE}
-    return Record(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
+    return FuzzedRecord(json.dumps(key).encode(), json.dumps(message).encode(), tick_ms)
 
 
 def replace_value(message: Any, location: int, value: Any) -> None:

@@ -76,7 +76,7 @@ _HEADS = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextReader:
     """A reader of outside text.
 
     Attributes:
@@ -93,7 +93,7 @@ class Reading:
 
 
 @contextmanager
-def readings() -> Iterator[list[Reading]]:
+def text_readers() -> Iterator[list[TextReader]]:
     """Yield all readers of outside text."""
     with ExitStack() as stack:
         answer = b""
@@ -118,34 +118,36 @@ def readings() -> Iterator[list[Reading]]:
             return load_settings(str(file), {})
 
         yield [
-            Reading(
+            TextReader(
                 "exposition",
                 _responses(_garbled(_EXPOSITION.encode())),
                 answered(lambda: prometheus.read(1, endpoint, _PLAN, _TIMEOUT_S)),
                 (MetricsError,),
             ),
-            Reading(
+            TextReader(
                 "jolokia",
                 _responses(_json(_JOLOKIA)),
                 answered(lambda: jolokia.read(1, endpoint, _PLAN, _TIMEOUT_S)),
                 (MetricsError,),
             ),
-            Reading("slack", _responses(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
-            Reading(
+            TextReader("slack", _responses(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
+            TextReader(
                 "receiver",
                 _responses(_garbled(b"accepted")),
                 answered(lambda: poster.post(f"http://{endpoint}/secret", b"{}", {})),
                 (DeliveryError,),
             ),
-            Reading(
+            TextReader(
                 "replica list",
                 _lists(),
                 lambda text: parse_replica_list(text.decode("utf-8", "replace")),
                 (ValueError,),
             ),
             # Lower depth: a key with 100,000 parts is slow to read, and only the operator writes this file.
-            Reading("settings", _garbled(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
-            Reading("reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()),
+            TextReader("settings", _garbled(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
+            TextReader(
+                "reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()
+            ),
         ]
         http.close()
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from alerts.engine import AlertEngine
 from alerts.inputs.throttle_status import throttle_status_of
 from benchmarks.fixtures.synthetic.simulated_week import RECORD_DDL
-from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, Record
+from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, FuzzedRecord
 from schemas.config import Settings
 from schemas.tick_messages import KINDS
 from streaming.queries.whole_ticks import CompleteTicksReader
@@ -55,7 +55,7 @@ class Reader:
         self._engine = AlertEngine(Settings(), lambda: TICK_MS)
         self.evaluated = 0
 
-    def read(self, ticks: Sequence[Sequence[Record]]) -> None:
+    def read(self, ticks: Sequence[Sequence[FuzzedRecord]]) -> None:
         """Read ticks in one micro-batch. Any exception is a crash."""
         records = self._spark.createDataFrame(list(_rows(ticks)), RECORD_DDL).coalesce(1).persist()
         try:
@@ -96,7 +96,7 @@ def _compute(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _rows(ticks: Sequence[Sequence[Record]]) -> Any:
+def _rows(ticks: Sequence[Sequence[FuzzedRecord]]) -> Any:
     offset = 0
     for tick in ticks:
         first = offset

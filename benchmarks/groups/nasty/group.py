@@ -50,16 +50,15 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
+from benchmarks.fixtures.processes import kill_tree
 from benchmarks.groups.nasty.record import (
-    Outcome,
+    SceneResult,
     is_recorded,
     outcome,
     print_outcomes,
@@ -70,17 +69,15 @@ from benchmarks.groups.nasty.record import (
 from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
 from benchmarks.groups.nasty.schedule import schedule
 from benchmarks.groups.nasty.scoring.advice import CommandRotation
-from benchmarks.groups.nasty.stage.damage import Damage
+from benchmarks.groups.nasty.stage.damage import BrokerDamage
 from benchmarks.groups.nasty.stage.shell import Shell
-from benchmarks.groups.nasty.stage.stage import SceneContext, Tools
+from benchmarks.groups.nasty.stage.stage import SceneContext, SceneTools
 from benchmarks.groups.nasty.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
 
-# Shorter than the defaults, as in the group ``precision``, so that a scene of two minutes is long enough.
-_ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 # Deleted partitions leave the disk at once, because a run writes about 100,000 of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}
 _FIRST_VERDICT_S = 240.0
@@ -99,10 +96,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
     scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
-    outcomes: list[Outcome] = []
+    outcomes: list[SceneResult] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
-        bench.add_section("alerts", _ALERTS)
-        tools = Tools(bench, Damage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
+        bench.add_section("alerts", SHORT_ALERT_TIMES)
+        tools = SceneTools(bench, BrokerDamage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
         _pin_ticks_topic(bench)
         for scene in scenes:
             outcomes.append(_play(tools, scene))
@@ -153,7 +150,7 @@ def _pin_ticks_topic(bench: BenchCluster) -> None:
     bench.admin.alter_replica_log_dirs(log_dirs)
 
 
-def _play(tools: Tools, scene: NastyScene) -> Outcome:
+def _play(tools: SceneTools, scene: NastyScene) -> SceneResult:
     """Run a scene, and return its outcome. A void scene runs once more."""
     for attempt in range(_ATTEMPTS):
         tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
@@ -165,7 +162,7 @@ def _play(tools: Tools, scene: NastyScene) -> Outcome:
     return played
 
 
-def _played(tools: Tools, scene: NastyScene, attempt: int) -> Outcome:
+def _played(tools: SceneTools, scene: NastyScene, attempt: int) -> SceneResult:
     """Run a scene once. Afterwards all brokers are up, nothing moves, and no throttle is set."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.bench.folder / f"store-{name}"
@@ -195,9 +192,8 @@ def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
 
 def _end(watch: WatchProcess) -> None:
     """Kill a watch with all its processes. Its tables are not used again."""
-    for process in watch.processes():
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    for process in watch.processes()[:1]:
+        kill_tree(process)
 
 
 def _await_steady(watch: WatchProcess) -> None:

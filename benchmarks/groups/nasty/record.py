@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.nasty.scenes.base import NastyScene
 from benchmarks.groups.nasty.scoring.advice import FollowedAdvice, RatesInForce
 from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
@@ -18,7 +18,7 @@ from cli.common.output import print_table
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SceneResult:
     """Result of one scene.
 
     Attributes:
@@ -38,7 +38,7 @@ class Outcome:
     record: dict[str, Any]
 
 
-def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outcome:
+def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> SceneResult:
     """Return the result of a scene.
 
     Args:
@@ -47,15 +47,14 @@ def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> Outco
         void: reason why it does not count; None if it counts.
     """
     scored = score(context.causes, context.announcements())
-    return Outcome(
+    return SceneResult(
         scene, void, scored, list(context.followed), list(context.wrong_numbers), _record(scene, context, void, scored)
     )
 
 
-def store_record(one: Outcome, folder: Path) -> None:
+def store_record(one: SceneResult, folder: Path) -> None:
     """Write the record of a scene."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _file(one.scene)).write_text(json.dumps(one.record, separators=(",", ":")) + "\n", encoding="utf-8")
+    write_record(folder, _file_name(one.scene), one.record)
 
 
 def is_recorded(scene: NastyScene, folder: Path) -> bool:
@@ -66,16 +65,14 @@ def is_recorded(scene: NastyScene, folder: Path) -> bool:
 
 def stored_record(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
     """Return the record of a scene; None if it has not run."""
-    path = folder / _file(scene)
-    record: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    return record
+    return read_record(folder, _file_name(scene))
 
 
-def _file(scene: NastyScene) -> str:
-    return f"{scene.name.replace(':', '-')}.json"
+def _file_name(scene: NastyScene) -> str:
+    return scene.name.replace(":", "-")
 
 
-def print_outcomes(outcomes: Sequence[Outcome]) -> None:
+def print_outcomes(outcomes: Sequence[SceneResult]) -> None:
     """Print a line per scene, then all wrong alerts and all failed advice."""
     header = (
         "scene",
@@ -95,7 +92,7 @@ def print_outcomes(outcomes: Sequence[Outcome]) -> None:
             print(f"{one.scene.name}: {problem}")
 
 
-def problems(one: Outcome) -> list[str]:
+def problems(one: SceneResult) -> list[str]:
     """Return a sentence for each problem of a scene, with the text of the alert."""
     began_s = one.record["began_monotonic_s"]
     found = [f"void: {one.void}"] if one.void else []
@@ -116,7 +113,7 @@ def _shown(alert: ScoredAlert, began_s: float) -> str:
     return f"{first.at_s - began_s:.0f} s {first.severity} {first.kind} [{first.subject}] {first.summary}"
 
 
-def _row(one: Outcome) -> tuple[str, ...]:
+def _row(one: SceneResult) -> tuple[str, ...]:
     counts = (
         len(one.score.alerts),
         len(one.score.false),

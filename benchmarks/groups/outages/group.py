@@ -68,7 +68,7 @@ from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.outages import schedule
 from benchmarks.groups.outages.play import play_once
 from benchmarks.groups.outages.record import (
-    Record,
+    RunRecord,
     figures,
     is_recorded,
     print_records,
@@ -78,7 +78,7 @@ from benchmarks.groups.outages.record import (
 )
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play, batches
-from benchmarks.groups.outages.session import Tools, configure, session
+from benchmarks.groups.outages.session import ScenarioTools, configure, session
 from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.results import Figure, parts
@@ -107,12 +107,12 @@ def _folder(play: Play) -> Path:
     return parts("outages", __name__, type(play.scenario).__module__, without=schedule.__name__)
 
 
-def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[Record]:
+def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[RunRecord]:
     """Run plays, and return their records. Each record is stored when its run is over."""
-    records: list[Record] = []
+    records: list[RunRecord] = []
     with OutageCluster() as bench, Freshness(bench.metrics_port, bench.settings.cluster.name) as fresh:
         configure(bench)
-        tools, numbers = Tools(bench, fresh, on_progress), count()
+        tools, numbers = ScenarioTools(bench, fresh, on_progress), count()
         for batch in batches(plays):
             while batch:
                 done = _play_batch(tools, batch, numbers)
@@ -121,14 +121,14 @@ def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[Record
     return records
 
 
-def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> list[Record]:
+def _play_batch(tools: ScenarioTools, batch: Sequence[Play], numbers: count[int]) -> list[RunRecord]:
     """Run the plays of a batch until one needs a new watch, and return their records.
 
     Raises:
         HeadroomError: no watch started, or the brokers did not recover.
     """
     for attempt in range(1, _STARTS + 1):
-        records: list[Record] = []
+        records: list[RunRecord] = []
         try:
             with session(tools, batch[0].scenario.arrangement, next(numbers)) as context:
                 for play in batch:
@@ -148,7 +148,7 @@ def _play_batch(tools: Tools, batch: Sequence[Play], numbers: count[int]) -> lis
     return []
 
 
-def _stored(play: Play, record: Record, on_progress: OnProgress) -> Record:
+def _stored(play: Play, record: RunRecord, on_progress: OnProgress) -> RunRecord:
     """Store a record, print it, and return it."""
     store_record(record, play, _folder(play))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "
@@ -158,6 +158,6 @@ def _stored(play: Play, record: Record, on_progress: OnProgress) -> Record:
     return record
 
 
-def _void(play: Play, why: str) -> Record:
+def _void(play: Play, why: str) -> RunRecord:
     scenario = play.scenario
-    return Record(scenario.name, scenario.title, play.number, scenario.restarts_judging, void=why)
+    return RunRecord(scenario.name, scenario.title, play.number, scenario.restarts_judging, void=why)

@@ -12,7 +12,7 @@ import psutil
 from kafka.errors import KafkaError
 
 from alerts.rules.no_ticks import TICKS
-from benchmarks.groups.outages.record import Critical, Record
+from benchmarks.groups.outages.record import Critical, RunRecord
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play
 from benchmarks.groups.outages.stage.stage import ScenarioContext
@@ -57,7 +57,7 @@ class PlayProgress:
     failed: str | None = None
 
 
-def play_once(context: ScenarioContext, play: Play) -> Record:
+def play_once(context: ScenarioContext, play: Play) -> RunRecord:
     """Run a play, and return its record. Afterwards everything has recovered.
 
     Args:
@@ -134,7 +134,7 @@ def _await_shown(context: ScenarioContext) -> None:
         time.sleep(_POLL_S)
 
 
-def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Record:
+def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> RunRecord:
     """Return the record of a run, completed or not.
 
     Args:
@@ -144,11 +144,11 @@ def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Reco
     """
     scenario = play.scenario
     played_s = time.monotonic() - progress.began_s
-    begun = Record(
+    begun = RunRecord(
         scenario.name, scenario.title, play.number, scenario.restarts_judging, progress.void, progress.failed
     )
     if progress.void is not None or progress.before is None:
-        return Record(**{**vars(begun), "played_s": round(played_s, 1), "notes": list(context.notes)})
+        return RunRecord(**{**vars(begun), "played_s": round(played_s, 1), "notes": list(context.notes)})
     found, kafka, over = _longest_gap(context, progress)
     _await_shown(context)
     after = context.notifications.count(context.leaders.starved)
@@ -169,7 +169,7 @@ def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> Reco
         "missing": context.notifications.missing(),
         "notes": list(context.notes),
     }
-    return Record(**fields)
+    return RunRecord(**fields)
 
 
 def _longest_gap(context: ScenarioContext, progress: PlayProgress) -> tuple[Blind | None, Sequence[Span], Span | None]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.outages.schedule import Play
 from benchmarks.results import Figure
 from cli.common.output import print_table
@@ -32,7 +31,7 @@ class Critical:
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """Record of one run.
 
     Attributes:
@@ -83,21 +82,18 @@ class Record:
         return sum(not one.true for one in self.critical)
 
 
-def store_record(record: Record, play: Play, folder: Path) -> None:
+def store_record(record: RunRecord, play: Play, folder: Path) -> None:
     """Write the record of a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(asdict(record), separators=(",", ":")) + "\n"
-    (folder / _file(play)).write_text(text, encoding="utf-8")
+    write_record(folder, play.name, asdict(record))
 
 
-def stored_record(play: Play, folder: Path) -> Record | None:
+def stored_record(play: Play, folder: Path) -> RunRecord | None:
     """Return the record of a run; None if it has not run."""
-    path = folder / _file(play)
-    if not path.exists():
+    fields = read_record(folder, play.name)
+    if fields is None:
         return None
-    fields: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     lists = {name: tuple(fields[name]) for name in ("missing", "notes")}
-    return Record(**{**fields, **lists, "critical": tuple(Critical(**one) for one in fields["critical"])})
+    return RunRecord(**{**fields, **lists, "critical": tuple(Critical(**one) for one in fields["critical"])})
 
 
 def is_recorded(play: Play, folder: Path) -> bool:
@@ -109,11 +105,7 @@ def is_recorded(play: Play, folder: Path) -> bool:
     return record is not None and record.void is None
 
 
-def _file(play: Play) -> str:
-    return f"{play.name}.json"
-
-
-def figures(records: Sequence[Record]) -> list[Figure]:
+def figures(records: Sequence[RunRecord]) -> list[Figure]:
     """Return the figures of runs. Void runs count only as such, and without any run there are no times.
 
     Args:
@@ -144,7 +136,7 @@ def figures(records: Sequence[Record]) -> list[Figure]:
     ]
 
 
-def print_records(records: Sequence[Record]) -> None:
+def print_records(records: Sequence[RunRecord]) -> None:
     """Print a line per run, then all problems."""
     header = ("scenario", "what happens", "blind s", "Kafka s", "events", "lost", "doubled", "false critical", "")
     print_table("Plays", header, [_row(one) for one in records])
@@ -153,7 +145,7 @@ def print_records(records: Sequence[Record]) -> None:
             print(f"{one.scenario}-{one.number}: {problem}")
 
 
-def problems(one: Record) -> list[str]:
+def problems(one: RunRecord) -> list[str]:
     """Return a sentence for each problem of a run."""
     found = [f"void: {one.void}"] if one.void else []
     found += [f"failed: {one.failed}"] if one.failed else []
@@ -163,7 +155,7 @@ def problems(one: Record) -> list[str]:
     return found
 
 
-def _row(one: Record) -> tuple[str, ...]:
+def _row(one: RunRecord) -> tuple[str, ...]:
     state = "void" if one.void else "failed" if one.failed else "restarts" if one.restarts_judging else ""
     times = ("-" if value is None else f"{value:.1f}" for value in (one.blind_s, one.kafka_s))
     counts = (str(count) for count in (one.events, one.lost, one.doubled, one.false_critical))

@@ -12,7 +12,7 @@ from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS,
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.brokers import BrokerFaults, TicksTopic
+from benchmarks.groups.outages.stage.brokers import BrokerFaults, ReplicatedTicksTopic
 from benchmarks.groups.outages.stage.damage import newest_tick_ms
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
@@ -34,7 +34,7 @@ _NOTIFY = {"least_severity": "info"}
 
 
 @dataclass(frozen=True)
-class Tools:
+class ScenarioTools:
     """Tools that all scenarios share.
 
     Attributes:
@@ -56,7 +56,7 @@ def configure(bench: OutageCluster) -> None:
 
 
 @contextmanager
-def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[ScenarioContext]:
+def session(tools: ScenarioTools, arrangement: Arrangement, number: int) -> Iterator[ScenarioContext]:
     """Yield a context with a watch that evaluates the endless move and writes history. Its exit removes all of it.
 
     Args:
@@ -79,14 +79,14 @@ def session(tools: Tools, arrangement: Arrangement, number: int) -> Iterator[Sce
         yield context
 
 
-def _build(stack: ExitStack, tools: Tools, arrangement: Arrangement, number: int) -> ScenarioContext:
+def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, number: int) -> ScenarioContext:
     """Start a watch with its surroundings and the topic of the move. The stack stops them."""
     bench = tools.bench
     folder = bench.folder / f"session-{number}"
     folder.mkdir()
     disk = _disk(stack, folder / "disk") if arrangement is Arrangement.OWN_DISK else None
     store = folder / "store" if disk is None else disk.store
-    ticks = TicksTopic(bench)
+    ticks = ReplicatedTicksTopic(bench)
     ticks.renew()
     receivers = stack.enter_context(Receivers(folder, bench.receivers_port))
     proxies = _proxies(stack, bench) if arrangement is Arrangement.PROXIED else None

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, find_child
+from benchmarks.fixtures.bench_cluster import BenchCluster, await_child
+from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from cli.common.watch_process import WatchProcess
 from planning.throttles.replica_lists import TopicLists
@@ -357,9 +358,9 @@ def _bring_back(context: FaultContext, broker: int) -> None:
     # Preferred leaders of the ticks topic lead again, so that the next fault begins with a healthy cluster.
     ticks = context.bench.settings.ticks.topic
     context.watch.wait(
-        lambda: bool(context.bench.admin.elect_leaders(0, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
+        lambda: bool(context.bench.admin.elect_leaders(PREFERRED, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
     )
 
 
 def _collector(watch: WatchProcess) -> psutil.Process:
-    return watch.wait(lambda: find_child(watch, "collect"), _HEALTH_S, "a collector")
+    return await_child(watch, "collect", _HEALTH_S)

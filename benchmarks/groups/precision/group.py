@@ -35,7 +35,7 @@ from dataclasses import asdict
 
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
 from benchmarks.fixtures.prometheus import EXPORTER_CONFIG, INTERVAL_S, Prometheus, rules
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.precision.faults import Fault, FaultContext, schedule
@@ -58,8 +58,6 @@ from schemas.errors import HeadroomError
 
 # All faults and alerts with their times, from which the figures can be computed again.
 RECORD = CHECKOUT / "build" / "precision.json"
-# Shorter than the defaults, so that a fault of a minute and a half is long enough; all other settings are the defaults.
-_ALERTS = {"stalled_s": 15.0, "under_replicated_s": 20.0, "left_behind_s": 20.0}
 _MB = 1_000_000
 _POLL_S = 2.0
 _QUIET_S = 90.0
@@ -77,7 +75,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     healthy_s = float(os.environ.get("BENCH_HEALTHY_S", "1800"))
     for_ratio = float(os.environ.get("BENCH_STOCK_FOR_RATIO", "1"))
     with BenchCluster(4, BrokerOptions(agents=True, exporter_config=EXPORTER_CONFIG)) as bench:
-        bench.add_section("alerts", _ALERTS)
+        bench.add_section("alerts", SHORT_ALERT_TIMES)
         on_progress(f"alerts: {asdict(bench.settings.alerts)}")
         on_progress(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
         targets = [f"{bench.broker(b).host}:{bench.broker(b).exporter_port}" for b in bench.brokers]

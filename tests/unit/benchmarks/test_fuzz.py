@@ -7,8 +7,8 @@ import json
 from hypothesis import strategies as st
 
 from benchmarks.groups.fuzz.group import _read, _run_examples
-from benchmarks.groups.fuzz.made import TICK_MS, Record, records, tick
-from benchmarks.groups.fuzz.texts import Reading, readings
+from benchmarks.groups.fuzz.made import TICK_MS, FuzzedRecord, records, tick
+from benchmarks.groups.fuzz.texts import TextReader, text_readers
 from schemas.tick_messages import COLUMNAR, KINDS, REQUIRED, row_columns
 
 
@@ -23,7 +23,7 @@ def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> No
 
 
 def test_generated_ticks_have_eight_records_and_some_are_malformed() -> None:
-    drawn: list[list[Record]] = []
+    drawn: list[list[FuzzedRecord]] = []
     _run_examples(records(), 200, drawn.append)
     assert {len(tick) for tick in drawn} == {len(KINDS)}
 
@@ -44,14 +44,14 @@ def test_any_exception_but_a_documented_refusal_is_a_crash() -> None:
             raise KeyError("crashed")
 
     progress: list[str] = []
-    reading = Reading("numbers", st.sampled_from([b"0", b"1", b"2"]), read, (ValueError,))
+    reading = TextReader("numbers", st.sampled_from([b"0", b"1", b"2"]), read, (ValueError,))
     count, failed = _read(reading, 30, progress.append)
     assert (count, failed) == (30, len(progress)) or 0 < failed == len(progress) < count
     assert all("KeyError" in line for line in progress)
 
 
 def test_valid_inputs_crash_no_reader() -> None:
-    with readings() as found:
+    with text_readers() as found:
         for reading in found:
             # The strategies shrink towards valid inputs. Here it suffices that nothing crashes.
             assert _read(reading, 5, print)[1] == 0

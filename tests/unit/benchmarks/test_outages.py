@@ -23,21 +23,22 @@ from prometheus_client import generate_latest
 
 from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
+from benchmarks.fixtures.preferred_leaders import is_led
 from benchmarks.groups.outages import group, play
 from benchmarks.groups.outages.play import explained
-from benchmarks.groups.outages.record import Critical, Record, figures, is_recorded, store_record, stored_record
+from benchmarks.groups.outages.record import Critical, RunRecord, figures, is_recorded, store_record, stored_record
 from benchmarks.groups.outages.scenarios import messages
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement, Void
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.schedule import SCENARIOS, Play, batches, schedule
 from benchmarks.groups.outages.stage.answers import ABSURD, garbled, with_absurd_offset
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS, is_led
+from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
 from benchmarks.groups.outages.stage.damage import cut_newest_commit, damaged, newest_tick_ms, remove_events_of_the_past
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.stage.outage_cluster import BROKERS, listeners
 from benchmarks.groups.outages.stage.proxies import ProxyProcess
 from benchmarks.groups.outages.stage.proxy import Order
-from benchmarks.groups.outages.stage.set_clock import SetClock
+from benchmarks.groups.outages.stage.set_clock import SettableClock
 from benchmarks.groups.outages.stage.stage import ScenarioContext
 from benchmarks.groups.outages.watching.blind import Span, blind, gaps, is_fresh, merged
 from benchmarks.groups.outages.watching.failover import depends_on
@@ -116,8 +117,8 @@ def test_a_play_that_needs_a_new_watch_afterwards_ends_its_batch() -> None:
 # --- Figures
 
 
-def record(scenario: str = "kill_watch", number: int = 0, **changes: Any) -> Record:
-    return replace(Record(scenario, "t", number, restarts_judging=False, blind_s=1.0, events=4), **changes)
+def record(scenario: str = "kill_watch", number: int = 0, **changes: Any) -> RunRecord:
+    return replace(RunRecord(scenario, "t", number, restarts_judging=False, blind_s=1.0, events=4), **changes)
 
 
 def test_figures_are_over_all_plays_but_void_ones() -> None:
@@ -345,7 +346,7 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScenarioContext:
     return fake_context(tmp_path)
 
 
-def played(context: ScenarioContext, number: int = 0, **changes: Any) -> Record:
+def played(context: ScenarioContext, number: int = 0, **changes: Any) -> RunRecord:
     return play.play_once(context, Play(Fault(name="fault", title="t", **changes), number))
 
 
@@ -471,7 +472,7 @@ def test_the_play_after_a_failed_one_gets_a_new_watch(tmp_path: Path, monkeypatc
         sessions.append(number)
         yield None
 
-    def play_once(_stage: Any, one: Play) -> Record:
+    def play_once(_stage: Any, one: Play) -> RunRecord:
         return record(one.scenario.name, one.number, failed="x" if one.scenario.name == "kill_watch" else None)
 
     monkeypatch.setattr(group, "session", one_session)
@@ -585,7 +586,7 @@ def test_a_producer_accepts_all_forged_records(write: Any, least: int) -> None:
 
 def test_a_clock_has_the_offset_in_its_file(tmp_path: Path) -> None:
     file = tmp_path / "watch.clock"
-    clock = SetClock(file)
+    clock = SettableClock(file)
 
     def off_s() -> float:
         clock.read_offset()

@@ -14,7 +14,7 @@ from benchmarks.fixtures.synthetic.simulated_week import RETENTION
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.elections.latency import LatencyRun
 from benchmarks.groups.elections.latency import figures as election_figures
-from benchmarks.groups.finish_time import Outcome, figures
+from benchmarks.groups.finish_time import PredictedFinish, figures
 from benchmarks.groups.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
@@ -182,11 +182,11 @@ def test_the_warm_up_does_not_count() -> None:
 def test_predictions_are_compared_with_real_times() -> None:
     outcomes = [
         # 10 % late and in the range, 20 % early and out of it, 5 % late and at its end.
-        Outcome(Finish(80, 100, 120), 50, 110),
-        Outcome(Finish(90, 100, 110), 100, 80),
-        Outcome(Finish(195, 200, 210), None, 210),
+        PredictedFinish(Finish(80, 100, 120), 50, 110),
+        PredictedFinish(Finish(90, 100, 110), 100, 80),
+        PredictedFinish(Finish(195, 200, 210), None, 210),
         # Nothing was promised.
-        Outcome(None, None, 60),
+        PredictedFinish(None, None, 60),
     ]
     found = {figure.name: (figure.value, figure.n) for figure in figures(outcomes)}
     assert found == {

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from cli.elections import command as elections_command
 from cli.elections.plan import blocked_reason_of, quiet_policy
-from cli.elections.view import ElectionView, notes, print_view
+from cli.elections.result import PlannedElections
+from cli.elections.text_view import notes, print_plan
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from cluster.model import LeaderRebalanceConfig
@@ -54,10 +55,10 @@ def _view(
     leadership: LeadershipSnapshot | None = None,
     settings: Settings | None = None,
     threshold: float = 0.1,
-) -> ElectionView:
+) -> PlannedElections:
     brokers = {balance.broker for balance in (*plan.before, *plan.after)}
     leadership = leadership or LeadershipSnapshot({}, frozenset(), frozenset())
-    return ElectionView(settings or Settings(), None, leadership, plan, dict.fromkeys(brokers, threshold))
+    return PlannedElections(settings or Settings(), None, leadership, plan, dict.fromkeys(brokers, threshold))
 
 
 def test_without_execute_the_plan_is_printed_and_nothing_is_changed(cluster: FakeCluster) -> None:
@@ -265,7 +266,7 @@ def _balance(broker: int, away_count: int = 0, **values: float) -> Balance:
 def test_of_a_large_cluster_the_worst_brokers_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     balances = tuple(_balance(b, 9 if b == 77 else 1) for b in range(1, 101))
     batches = tuple(Batch((("t", n),), 1.0, {1: 0.1}) for n in range(50))
-    print_view(_view(replace(EMPTY, before=balances, batches=batches, after=balances)))
+    print_plan(_view(replace(EMPTY, before=balances, batches=batches, after=balances)))
     message = capsys.readouterr().out
     assert "and 80 more" in message
     assert "and 30 more" in message
@@ -275,7 +276,7 @@ def test_of_a_large_cluster_the_worst_brokers_are_shown(capsys: pytest.CaptureFi
 
 def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     left = tuple(SkippedPartition("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
-    print_view(_view(replace(EMPTY, left_out=left)))
+    print_plan(_view(replace(EMPTY, left_out=left)))
     message = capsys.readouterr().out
     assert "t-1, t-2, t-3 and 2 more" in message
     assert "Start the broker." in message
@@ -284,7 +285,7 @@ def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.Ca
 
 def test_every_reason_has_words_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     for reason in Reason:
-        print_view(_view(replace(EMPTY, left_out=(SkippedPartition("t", 0, 1, reason),))))
+        print_plan(_view(replace(EMPTY, left_out=(SkippedPartition("t", 0, 1, reason),))))
     assert capsys.readouterr().out.count("t-0") == len(Reason)
 
 
@@ -310,7 +311,7 @@ def test_if_no_throttle_is_enough_none_is_recommended(capsys: pytest.CaptureFixt
     settings = Settings(cluster=ClusterSettings(replication_capacity=7e6), alerts=AlertSettings())
     view = _view(_short_of(RequiredThrottleIncrease((2, Role.LEADER), 5e6, 8e6)), settings=settings)
     assert view.raise_command() is None
-    print_view(view)
+    print_plan(view)
     assert "No throttle would do" in capsys.readouterr().out
 
 
@@ -325,7 +326,7 @@ def test_unmeasured_brokers_are_shown_with_the_consequence() -> None:
 
 def test_unknown_rates_are_not_shown_as_zero(capsys: pytest.CaptureFixture[str]) -> None:
     batches = (Batch((("t", 0),), 0.0, {}, unknown_rates=1), Batch((("t", 1), ("t", 2)), 2e6, {}, unknown_rates=1))
-    print_view(_view(replace(EMPTY, batches=batches)))
+    print_plan(_view(replace(EMPTY, batches=batches)))
     message = capsys.readouterr().out
     assert "0.000 MB/s" not in message
     assert "2.00 MB/s or more" in message

@@ -123,9 +123,7 @@ def test_a_text_that_shows_a_label_that_is_not_there_is_noticed() -> None:
 
 def test_every_metric_is_on_a_dashboard() -> None:
     asked = {s.name for e in dashboard_expressions() for s in selectors(promql_parser.parse(e.filled(**FILLED)))}
-    assert [spec.name for spec in METRICS if not asked & set(series_names(spec))] == [], (
-        "show it: scripts/dashboards.py"
-    )
+    assert [spec.name for spec in METRICS if not asked & set(series_names(spec))] == [], "show it: scripts/grafana"
 
 
 def test_every_choice_is_among_the_values_of_a_label() -> None:

@@ -71,7 +71,8 @@ def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Sco
     alerts = []
     for own in by_alert.values():
         cause = _cause_of(own[0], causes, alerts_by_cause)
-        scored = ScoredAlert(tuple(own), cause.name if cause else None, _first_problem(own, causes))
+        first_problem = next((wrong for one in own if (wrong := _problem(one, causes)) is not None), None)
+        scored = ScoredAlert(tuple(own), cause.name if cause else None, first_problem)
         alerts.append(scored)
         if cause is not None:
             alerts_by_cause[id(cause)].append(scored)
@@ -88,12 +89,8 @@ def _cause_of(
     return min(possible, key=lambda cause: len(alerts_by_cause.get(id(cause), ())), default=None)
 
 
-def _first_problem(own: Sequence[Announcement], causes: Sequence[Cause]) -> str | None:
-    """Return the problem of the first wrong announcement of an alert; None if all are right."""
-    return next((wrong for one in own if (wrong := _problem(one, causes)) is not None), None)
-
-
 def _problem(announcement: Announcement, causes: Sequence[Cause]) -> str | None:
+    """Return what is wrong with an announcement; None if it is right."""
     claims = [claim for cause in causes if (claim := cause.claim_of(announcement)) is not None]
     if not claims:
         return "nothing of the kind was wrong then"

@@ -7,15 +7,14 @@ from contextlib import suppress
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
+from benchmarks.fixtures.preferred_leaders import PREFERRED, is_led
 
-# Kafka's election type of preferred leader elections.
-_PREFERRED = 0
 # Suffix of a removed directory, so that it can be restored.
 _FAILED = "-failed"
 _BACK_S = 150.0
 
 
-class Damage:
+class BrokerDamage:
     """Brokers that are down, and failed log directories.
 
     Args:
@@ -70,11 +69,9 @@ class Damage:
     def _are_ticks_restored(self) -> bool:
         topic = self._bench.settings.ticks.topic
         with suppress(KafkaError):
-            self._bench.admin.elect_leaders(_PREFERRED, [topic])
+            self._bench.admin.elect_leaders(PREFERRED, [topic])
             found = self._bench.admin.describe_topics([topic])[0]["partitions"]
-            return all(
-                set(one["isr_nodes"]) == set(one["replica_nodes"]) and one["leader_id"] == one["replica_nodes"][0]
-                for one in found
-            )
+            by_number = sorted(found, key=lambda one: one["partition_index"])
+            return is_led(found, [one["replica_nodes"] for one in by_number])
         self._bench.reconnect()
         return False

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice
 from benchmarks.groups.nasty.scoring.truth import Announcement, Cause, Claim, announcements
-from benchmarks.groups.nasty.stage.damage import Damage
+from benchmarks.groups.nasty.stage.damage import BrokerDamage
 from benchmarks.groups.nasty.stage.groups import Group
 from benchmarks.groups.nasty.stage.shell import Shell
 from benchmarks.groups.nasty.stage.topic import LargeTopic
@@ -20,7 +20,7 @@ _POLL_S = 0.5
 
 
 @dataclass
-class Tools:
+class SceneTools:
     """Tools that all scenes of a run share.
 
     Attributes:
@@ -32,7 +32,7 @@ class Tools:
     """
 
     bench: BenchCluster
-    damage: Damage
+    damage: BrokerDamage
     shell: Shell
     rotation: CommandRotation
     on_progress: OnProgress
@@ -55,7 +55,7 @@ class SceneContext:
         wrong_numbers: a sentence for each wrong one.
     """
 
-    tools: Tools
+    tools: SceneTools
     watch: WatchProcess
     store: Path
     topic: LargeTopic

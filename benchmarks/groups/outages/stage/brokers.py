@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from kafka import TopicPartition
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from benchmarks.fixtures.bench_cluster import await_true, failure
 from benchmarks.fixtures.leaders_in_turn import PARTITIONS
+from benchmarks.fixtures.preferred_leaders import PREFERRED, is_led
 from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.watching.blind import Span
 from benchmarks.groups.outages.watching.failover import Failover
@@ -23,8 +23,6 @@ TICKS_LEADER = 4
 DESTINATION = 3
 # Replicas by partition of the ticks topic, the leader first.
 TICKS_REPLICAS = ((TICKS_LEADER, 1, 2), (1, 2, TICKS_LEADER), (2, TICKS_LEADER, 1), (TICKS_LEADER, 2, 1))
-# Kafka's election type of preferred leader elections.
-_PREFERRED = 0
 _BACK_S = 150.0
 _ELECT_EVERY_S = 0.5
 # DeleteRecords takes -1 as the high watermark.
@@ -128,7 +126,7 @@ class BrokerFaults:
             found = {topic["name"]: topic["partitions"] for topic in self._bench.admin.describe_topics(list(wanted))}
             if all(is_led(found[name], replicas) for name, replicas in wanted.items()):
                 return True
-            self._bench.admin.elect_leaders(_PREFERRED, {name: list(range(len(of))) for name, of in wanted.items()})
+            self._bench.admin.elect_leaders(PREFERRED, {name: list(range(len(of))) for name, of in wanted.items()})
         except (KafkaError, KeyError, RuntimeError):
             with suppress(KafkaError):
                 self._bench.reconnect()
@@ -136,21 +134,7 @@ class BrokerFaults:
         return False
 
 
-def is_led(partitions: Sequence[Mapping[str, Any]], replicas: Sequence[Sequence[int]]) -> bool:
-    """Return whether each partition is led by its first replica and has all replicas in sync.
-
-    Args:
-        partitions: partitions of a topic from the admin client; there may be more than in ``replicas``.
-        replicas: replicas of each partition, the preferred leader first.
-    """
-    by_number = {one["partition_index"]: one for one in partitions}
-    return all(
-        by_number[number]["leader_id"] == own[0] and set(own) <= set(by_number[number]["isr_nodes"])
-        for number, own in enumerate(replicas)
-    )
-
-
-class TicksTopic:
+class ReplicatedTicksTopic:
     """The ticks topic, with replicas where scenarios need them.
 
     Args:

@@ -19,7 +19,7 @@ _EVERY_S = 0.1
 _real_time_ns = time.time_ns
 
 
-class SetClock:
+class SettableClock:
     """Wall clock of this process.
 
     Args:
@@ -58,7 +58,7 @@ class SetClock:
 
 def main() -> None:
     """Run ``headroom`` with this clock."""
-    SetClock(Path(sys.argv[1])).install()
+    SettableClock(Path(sys.argv[1])).install()
     # Imported after the installation, so that no module keeps the original clock.
     from cli.main import run
 

@@ -15,7 +15,7 @@ from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.outages.stage.brokers import BrokerFaults, TicksTopic
+from benchmarks.groups.outages.stage.brokers import BrokerFaults, ReplicatedTicksTopic
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.stage.proxies import Proxies
@@ -61,7 +61,7 @@ class ScenarioContext:
     notifications: Notifications
     leaders: LeadersInTurn
     brokers: BrokerFaults
-    ticks: TicksTopic
+    ticks: ReplicatedTicksTopic
     fresh: Freshness
     store: Path
     on_progress: OnProgress

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle.plan import RateAction, apply_plan, brokers_to_set
-from cli.throttle.plan_view import apply_notes, change_text
+from cli.throttle.apply_plan import RateAction, apply_plan, brokers_to_set
+from cli.throttle.apply_view import apply_notes, change_text
 from cli.throttle.view import ThrottleView
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError

@@ -1,9 +1,9 @@
-"""Plan of ``headroom throttle apply``, rate by rate, complete before anything is changed."""
+"""Plan and result of ``headroom throttle apply``; the plan is complete, rate by rate, before anything is changed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from cli.throttle.view import ThrottleView
@@ -89,6 +89,25 @@ class ApplyPlan:
         subject = f"broker {', '.join(map(str, self.unknown()))}"
         remedy = "See that it is up and that this user may DescribeConfigs, then run the command again."
         return HeadroomError(subject, f"{SILENT}, so none was raised there", remedy)
+
+
+@dataclass(frozen=True)
+class ApplyResult:
+    """Result of the command: the plan, and what came of it.
+
+    Attributes:
+        view: throttles in force before.
+        plan: the plan.
+        executed: whether the plan was executed.
+        after: rates in force on the changed brokers, read back from each.
+        error: error of the brokers that could not be changed; None if there was none.
+    """
+
+    view: ThrottleView
+    plan: ApplyPlan
+    executed: bool
+    after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
+    error: HeadroomError | None = None
 
 
 def apply_plan(

@@ -1,45 +1,60 @@
-"""Export of an election plan: as JSON, and as files for ``kafka-leader-election``."""
+"""JSON output of ``headroom elections``: the plan, the batch files, and the results of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cli.elections.view import ElectionView
+from cli.common.changing import error_json
+from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
-from planning.elections.election_file import request_json
 from planning.elections.planner import Batch
-from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
-_FILE = "batch-{:03d}.json"
+
+def result_json(result: ElectionsResult) -> dict[str, Any]:
+    """Return the result as a JSON object; what was run is in it only if ``executed`` is true."""
+    return {
+        **_plan_json(result.planned),
+        "batch_files": [str(file) for file in result.batch_files],
+        "batch_commands": result.batch_commands(),
+        **({"executed": False} if result.run is None else _run_json(result.run, result.left_partitions())),
+    }
 
 
-def view_json(view: ElectionView) -> dict[str, Any]:
+def _run_json(run: ElectionRun, left_partitions: int) -> dict[str, Any]:
+    return {
+        "executed": True,
+        "results": [_batch_result(result) for result in run.results],
+        "stopped": error_json(run.stopped),
+        "left_partitions": left_partitions,
+    }
+
+
+def _plan_json(planned: PlannedElections) -> dict[str, Any]:
     """Return a plan as a JSON object; rates are bytes per second or null if unknown, ratios are 0 to 1."""
-    after = {balance.broker: balance for balance in view.plan.after}
-    partitions = view.leadership.partitions.values()
+    after = {balance.broker: balance for balance in planned.plan.after}
+    partitions, traffic = planned.leadership.partitions.values(), planned.leadership.traffic
     read = _read_bytes_per_s((p.leader, p.read_bytes_per_s) for p in partitions)
     preferred_read = _read_bytes_per_s((p.replicas[0], p.read_bytes_per_s) for p in partitions if p.leader is not None)
     return {
-        "cluster": view.settings.cluster.name,
-        "cluster_write_bytes_per_s": view.leadership.traffic.cluster_written,
-        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(view.leadership.traffic.unmeasured.items())],
+        "cluster": planned.settings.cluster.name,
+        "cluster_write_bytes_per_s": traffic.cluster_written,
+        "not_measured": [{"broker": b, "reason": why} for b, why in sorted(traffic.unmeasured.items())],
         "brokers": [
             {
                 **vars(balance),
                 "read_bytes_per_s": read.get(balance.broker, 0.0),
                 "preferred_read_bytes_per_s": preferred_read.get(balance.broker, 0.0),
                 "imbalance_ratio": balance.imbalance_ratio,
-                "threshold_ratio": view.thresholds[balance.broker],
-                "out_of_balance": view.over(balance),
+                "threshold_ratio": planned.thresholds[balance.broker],
+                "out_of_balance": planned.over(balance),
                 "imbalance_ratio_after": after[balance.broker].imbalance_ratio,
             }
-            for balance in view.plan.before
+            for balance in planned.plan.before
         ],
-        "batches": [_batch(number, batch) for number, batch in enumerate(view.plan.batches, start=1)],
-        "left_out": [{**vars(skipped), "reason": skipped.reason.value} for skipped in view.plan.left_out],
+        "batches": [_batch(number, batch) for number, batch in enumerate(planned.plan.batches, start=1)],
+        "left_out": [{**vars(skipped), "reason": skipped.reason.value} for skipped in planned.plan.left_out],
         "raise_first": [
             {
                 "broker": increase.broker_role[0],
@@ -47,9 +62,9 @@ def view_json(view: ElectionView) -> dict[str, Any]:
                 "throttle_bytes_per_s": increase.throttle_bytes_per_s,
                 "required_bytes_per_s": increase.required_bytes_per_s,
             }
-            for increase in view.plan.raise_first
+            for increase in planned.plan.raise_first
         ],
-        "raise_command": view.raise_command(),
+        "raise_command": planned.raise_command(),
     }
 
 
@@ -62,7 +77,7 @@ def _read_bytes_per_s(partitions: Iterable[tuple[int | None, float | None]]) -> 
     return sums
 
 
-def result_json(result: BatchResult) -> dict[str, Any]:
+def _batch_result(result: BatchResult) -> dict[str, Any]:
     """Return the result of a batch as a JSON object; ``settled_s`` is null if the batch did not settle."""
     answers = result.answers
     return {
@@ -73,24 +88,6 @@ def result_json(result: BatchResult) -> dict[str, Any]:
         "settled_s": result.settled_s,
         "imbalance_ratios": _ratios(result.imbalance_ratios),
     }
-
-
-def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
-    """Write one file per batch for ``kafka-leader-election --path-to-json-file``, and return the files.
-
-    Raises:
-        HeadroomError: the folder cannot be written to, or contains batches of another plan.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.glob("batch-*.json")):
-            raise HeadroomError(str(folder), "contains batches already", "Remove them, or name another folder.")
-        files = [folder / _FILE.format(number) for number in range(1, len(batches) + 1)]
-        for file, batch in zip(files, batches, strict=True):
-            file.write_text(request_json(batch.partitions) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
-    return files
 
 
 def _batch(number: int, batch: Batch) -> dict[str, Any]:

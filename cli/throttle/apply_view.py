@@ -1,11 +1,13 @@
-"""Output of the plan of ``headroom throttle apply``, as text and as JSON."""
+"""Output of ``headroom throttle apply``, as text and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
-from cli.throttle.plan import DOWN, ApplyPlan, RateAction, RateChange
+from cli.common.changing import error_json, passed_over_json
+from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
+from cli.throttle.apply_plan import DOWN, ApplyPlan, ApplyResult, RateAction, RateChange
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
@@ -80,7 +82,39 @@ def _rate_word(bytes_per_s: int) -> str:
     return f"{bytes_per_s}B" if bytes_per_s < MIN_BYTES_PER_S else str(bytes_per_s)
 
 
-def changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
+def print_result(result: ApplyResult) -> None:
+    """Print the rates that are in force now, or that there was nothing to raise."""
+    plan, rate = result.plan, mb_per_s(result.plan.rate_bytes_per_s)
+    if not plan.rates():
+        qualifier = "that is known " if plan.unknown() else ""
+        echo(f"Nothing to raise: no rate in force {qualifier}on {broker_names(plan.brokers())} is lower than {rate}.")
+    elif result.after:
+        where = "where it was lower, on" if plan.raise_only else "on"
+        echo(f"In force: {rate} {where} {broker_names(sorted(result.after))}, read back from each.")
+
+
+def apply_json(result: ApplyResult) -> dict[str, Any]:
+    """Return the result as a JSON object; ``after`` is null for a broker that was not changed."""
+    plan = result.plan
+    return {
+        "executed": result.executed,
+        "rate_bytes_per_s": plan.rate_bytes_per_s,
+        "raise_only": plan.raise_only,
+        "brokers": [
+            {
+                "broker": broker,
+                "before": vars(result.view.of(broker)),
+                "after": vars(result.after[broker]) if broker in result.after else None,
+                "changes": _changes_json(plan.changes, broker),
+            }
+            for broker in plan.brokers()
+        ],
+        "passed_over": passed_over_json(plan.passed_over),
+        "failed": error_json(result.error),
+    }
+
+
+def _changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
     """Return the changes of a broker's rates by role, as a JSON object; null for a role that was not requested."""
     by_role = {c.role: c for c in changes if c.broker == broker}
     return {role: _change_json(by_role[role]) if role in by_role else None for role in ROLES}

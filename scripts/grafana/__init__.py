@@ -1,0 +1,1 @@
+"""Dashboards for Grafana: builders of panels, and one module per dashboard."""
