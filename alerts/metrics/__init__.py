@@ -2,6 +2,6 @@
 
 from alerts.metrics.collector import MetricsCollector
 from alerts.metrics.health import Health, health
-from alerts.metrics.state import Collected, Limits, MetricsState, Snapshot
+from alerts.metrics.state import Collected, Limits, MetricsSnapshot, MetricsState
 
-__all__ = ["Collected", "Health", "Limits", "MetricsCollector", "MetricsState", "Snapshot", "health"]
+__all__ = ["Collected", "Health", "Limits", "MetricsCollector", "MetricsSnapshot", "MetricsState", "health"]

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from alerts.metrics.balance_samples import balance_samples
 from alerts.metrics.histogram import BucketCounts
 from alerts.metrics.samples import Sample, partition_samples, throttle_samples
-from alerts.metrics.state import MetricsState, Snapshot
+from alerts.metrics.state import MetricsSnapshot, MetricsState
 from schemas import metrics
 from schemas.alerts import AlertState
 from schemas.metrics import METRICS, MetricSpec
@@ -69,7 +69,7 @@ class MetricsCollector(Collector):
             _add_counts(families[spec.name], dict(zip(spec.labels, labels, strict=True)), counts)
         yield from (family for family in families.values() if family.samples)
 
-    def _moves(self, now: Snapshot) -> Iterator[Sample]:
+    def _moves(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, tick in now.ticks.items():
             # Without this limit, old values would appear as current ones.
             if tick.age_s(now.now_ms) < self._stale_s(cluster):
@@ -78,7 +78,7 @@ class MetricsCollector(Collector):
                 if cluster in now.unanswered:
                     yield metrics.UNANSWERED_BROKERS, (cluster,), float(now.unanswered[cluster])
 
-    def _balances(self, now: Snapshot) -> Iterator[Sample]:
+    def _balances(self, now: MetricsSnapshot) -> Iterator[Sample]:
         for cluster, last in now.balances.items():
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
                 yield from balance_samples(cluster, last.balances)
@@ -88,7 +88,7 @@ def _family(spec: MetricSpec) -> Metric:
     return Metric(spec.name.removesuffix("_total"), spec.meaning, spec.type.value)
 
 
-def _alerts(now: Snapshot) -> Iterator[Sample]:
+def _alerts(now: MetricsSnapshot) -> Iterator[Sample]:
     active = Counter(
         (cluster, kind, alert.severity, alert.state)
         for (cluster, kind, _), alert in now.alerts.items()
@@ -100,7 +100,7 @@ def _alerts(now: Snapshot) -> Iterator[Sample]:
         yield metrics.ALERT_EVENTS, key, float(events)
 
 
-def _ticks(now: Snapshot) -> Iterator[Sample]:
+def _ticks(now: MetricsSnapshot) -> Iterator[Sample]:
     for cluster, tick in now.ticks.items():
         yield metrics.TICK_AGE, (cluster,), tick.age_s(now.now_ms)
         yield metrics.TICK_TIMESTAMP, (cluster,), tick.tick_ms / 1000
@@ -110,19 +110,19 @@ def _ticks(now: Snapshot) -> Iterator[Sample]:
         yield metrics.SKIPPED_TICKS, (cluster,), float(now.skipped[cluster])
 
 
-def _quarantine(now: Snapshot) -> Iterator[Sample]:
+def _quarantine(now: MetricsSnapshot) -> Iterator[Sample]:
     if now.quarantined is not None:
         yield metrics.QUARANTINED, (), float(now.quarantined)
 
 
-def _deliveries(now: Snapshot) -> Iterator[Sample]:
+def _deliveries(now: MetricsSnapshot) -> Iterator[Sample]:
     for figures in now.deliveries:
         yield metrics.UNDELIVERED, (figures.receiver,), float(figures.undelivered)
         if figures.last_delivery_ms is not None:
             yield metrics.LAST_DELIVERY, (figures.receiver,), figures.last_delivery_ms / 1000
 
 
-def _durations(now: Snapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], BucketCounts]]:
+def _durations(now: MetricsSnapshot) -> Iterator[tuple[MetricSpec, tuple[str, ...], BucketCounts]]:
     yield metrics.BATCH, (), now.batches
     for cluster, counts in now.decisions.items():
         yield metrics.DECISION, (cluster,), counts

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.metrics.state import Limits, Snapshot
+from alerts.metrics.state import Limits, MetricsSnapshot
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Health:
         }
 
 
-def health(now: Snapshot, clusters: Mapping[str, Limits]) -> Health:
+def health(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Health:
     """Check that every cluster's ticks are fresh and no micro-batch hangs.
 
     Args:
@@ -54,13 +54,13 @@ def health(now: Snapshot, clusters: Mapping[str, Limits]) -> Health:
     return Health(status, reasons, numbers, now.batch_s)
 
 
-def _numbers(now: Snapshot, cluster: str, limits: Limits) -> dict[str, float | None]:
+def _numbers(now: MetricsSnapshot, cluster: str, limits: Limits) -> dict[str, float | None]:
     tick = now.ticks.get(cluster)
     limit_s = limits.first_s if tick is None else limits.stale_s
     return {"tick_age_s": None if tick is None else tick.age_s(now.now_ms), "limit_s": limit_s}
 
 
-def _old_ticks(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
+def _old_ticks(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
     since_start_s = (now.now_ms - now.start_ms) / 1000
     for name, limits in clusters.items():
         tick = now.ticks.get(name)
@@ -71,7 +71,7 @@ def _old_ticks(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
             yield f"cluster {name}: its last tick that was judged is {age_s:.0f} s old, limit {limits.stale_s:.0f} s"
 
 
-def _long_batch(now: Snapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
+def _long_batch(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:
     # The first micro-batch may take as long as the first tick.
     limit_s = max((lim.stale_s if now.ticks else lim.first_s for lim in clusters.values()), default=None)
     if limit_s is not None and now.batch_s is not None and now.batch_s >= limit_s:

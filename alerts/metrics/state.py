@@ -86,7 +86,7 @@ class PublishedAlert:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class MetricsSnapshot:
     """Copy of the whole state at one moment.
 
     Attributes:
@@ -221,11 +221,11 @@ class MetricsState:
         if known is None or alert.order >= known.order:
             self._alerts[key] = alert
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricsSnapshot:
         """Return a copy of the current state."""
         batch_s, deliveries, quarantined = self._batch_s(), self._deliveries(), self._quarantined()
         with self._lock:
-            return Snapshot(
+            return MetricsSnapshot(
                 now_ms=self._clock_ms(),
                 start_ms=self._start_ms,
                 ticks=dict(self._ticks),

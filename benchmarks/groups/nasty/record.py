@@ -12,7 +12,7 @@ from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.nasty.scenes.base import NastyScene
 from benchmarks.groups.nasty.scoring.advice import FollowedAdvice, RatesInForce
 from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
-from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
+from benchmarks.groups.nasty.scoring.truth import Cause, PrintedAlert
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from cli.common.output import print_table
 
@@ -174,7 +174,7 @@ def _alert(alert: ScoredAlert, context: SceneContext, scored: Score) -> dict[str
     }
 
 
-def _announcement(one: Announcement, began_s: float) -> dict[str, Any]:
+def _announcement(one: PrintedAlert, began_s: float) -> dict[str, Any]:
     evidence = {key: value for key, value in one.evidence.items() if key != "partitions"}
     return {
         "s": round(one.at_s - began_s, 1),

@@ -207,7 +207,7 @@ class DeadDestination(Fault):
         _bring_back(context, self.d)
 
 
-class ThrottleLeftBehind(Fault):
+class LeavesThrottleBehind(Fault):
     """throttle left behind."""
 
     @property
@@ -331,7 +331,7 @@ _CLASSES: tuple[type[Fault], ...] = (
     StarvingSwitch,
     InboundTooLow,
     DeadDestination,
-    ThrottleLeftBehind,
+    LeavesThrottleBehind,
     UnlistedLeader,
     DeadReplica,
     StalledCollector,

@@ -13,9 +13,9 @@ from benchmarks.groups.nasty.scoring.claims import broker_claims
 from benchmarks.groups.nasty.scoring.scoring import score
 from benchmarks.groups.nasty.scoring.truth import (
     GRACE_S,
-    Announcement,
     Cause,
     Claim,
+    PrintedAlert,
     all_of,
     blames_no_switch,
     has_severity,
@@ -38,8 +38,8 @@ def announcement(
     summary: str = "",
     commands: tuple[str, ...] = (),
     **evidence: Any,
-) -> Announcement:
-    return Announcement(
+) -> PrintedAlert:
+    return PrintedAlert(
         alert_id, kind.value, subject, severity, at_s, summary, evidence, {"action": "", "commands": list(commands)}
     )
 
@@ -70,7 +70,7 @@ def dead(from_s: float = 100, **claim: Any) -> Cause:
     ],
 )
 def test_an_alert_is_true_during_its_cause_and_detects_it_if_in_time(
-    one: Announcement, true: bool, detected: bool
+    one: PrintedAlert, true: bool, detected: bool
 ) -> None:
     scored = score([low()], [one])
     assert [alert.wrong is None for alert in scored.alerts] == [true]
@@ -178,7 +178,7 @@ def test_a_rate_is_lowered_when_it_is_less_than_before_or_when_there_was_none() 
 def test_a_first_rate_is_lowering_unless_the_advice_is_to_set_one() -> None:
     one = announcement(0)
     for action, expected in (("raise_throttle", [(1, Role.LEADER)]), ("set_rate", [])):
-        advised = Announcement("1", one.kind, one.subject, "info", 0, "", {}, {"action": action})
+        advised = PrintedAlert("1", one.kind, one.subject, "info", 0, "", {}, {"action": action})
         followed = FollowedAdvice(advised, "headroom", before={(1, Role.LEADER): None}, after={(1, Role.LEADER): 5.0})
         assert followed.lowered == expected
 

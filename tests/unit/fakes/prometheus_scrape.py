@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.metrics import MetricsCollector, MetricsState, Snapshot
+from alerts.metrics import MetricsCollector, MetricsSnapshot, MetricsState
 from schemas.alerts import AlertEvent
 from tests.unit.builders.throttle_status import TICK_MS
 
@@ -25,7 +25,7 @@ class Scene:
         self.registry = CollectorRegistry()
         MetricsCollector(self.live, lambda cluster: STALE_S, top_n, "1.2.3", self.registry)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricsSnapshot:
         return self.live.snapshot()
 
     def families(self) -> list[Metric]:

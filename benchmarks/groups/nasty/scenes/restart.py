@@ -12,7 +12,7 @@ from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
 from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES, run_losing_move
 from benchmarks.groups.nasty.scoring.claims import broker_claims, leader_throttle_claims, number_checks
 from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.scoring.truth import GRACE_S, Announcement, all_of, blames_no_switch
+from benchmarks.groups.nasty.scoring.truth import GRACE_S, PrintedAlert, all_of, blames_no_switch
 from benchmarks.groups.nasty.stage.acts import LOSING_S, await_end, await_in_sync, start_move
 from benchmarks.groups.nasty.stage.groups import Group, Load
 from benchmarks.groups.nasty.stage.stage import SceneContext
@@ -51,7 +51,7 @@ class Downtime:
 
     until_s: float = float("inf")
 
-    def applies(self, announcement: Announcement) -> bool:
+    def applies(self, announcement: PrintedAlert) -> bool:
         """Return whether an announcement came while the broker was down, or with the tick that saw that."""
         return announcement.at_s <= self.until_s + GRACE_S
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.groups.nasty.scoring.truth import Announcement
+from benchmarks.groups.nasty.scoring.truth import PrintedAlert
 from benchmarks.groups.nasty.stage.shell import RanLine
 from planning.finish.quota import WINDOW_S
 from schemas.alerts import Role
@@ -36,7 +36,7 @@ class FollowedAdvice:
         finished_s: end of the move, monotonic seconds; None if it was not awaited or did not come.
     """
 
-    announcement: Announcement
+    announcement: PrintedAlert
     way: str
     lines: list[RanLine] = field(default_factory=list)
     before: RatesInForce = field(default_factory=dict)
@@ -96,7 +96,7 @@ class CommandRotation:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
 
-    def lines(self, announcement: Announcement) -> tuple[str, Sequence[str]]:
+    def lines(self, announcement: PrintedAlert) -> tuple[str, Sequence[str]]:
         """Return the way (headroom or kafka) and the lines to run.
 
         Odd occurrences of a kind use the first command, even ones all others. A single command is always used.

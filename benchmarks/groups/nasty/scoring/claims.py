@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.groups.nasty.scoring.truth import Announcement, Check, Claim, Matcher, applies_always, near, within
+from benchmarks.groups.nasty.scoring.truth import Check, Claim, Matcher, PrintedAlert, applies_always, near, within
 from benchmarks.groups.nasty.stage.groups import Load
 from schemas.alerts import AlertKind, Severity
 
@@ -51,7 +51,7 @@ def inbound_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]
 def leaderless_claims(destination: int) -> list[Claim]:
     """Return the claims about a moving partition without a leader."""
 
-    def check(announcement: Announcement) -> str | None:
+    def check(announcement: PrintedAlert) -> str | None:
         cause = announcement.evidence.get("cause")
         return None if cause == "no_leader" else f"the cause is {cause}, not no_leader"
 
@@ -92,7 +92,7 @@ def _either(brokers: Sequence[int]) -> str:
 def _unless_unknown(check: Check) -> Check:
     """Return a check of the remaining bytes that accepts an unknown number."""
 
-    def checked(announcement: Announcement) -> str | None:
+    def checked(announcement: PrintedAlert) -> str | None:
         return None if announcement.evidence.get("remaining_bytes") is None else check(announcement)
 
     return checked
@@ -101,7 +101,7 @@ def _unless_unknown(check: Check) -> Check:
 def _advises(least: float, most: float) -> Check:
     """Return a check of the recommended throttle, if there is one."""
 
-    def check(announcement: Announcement) -> str | None:
+    def check(announcement: PrintedAlert) -> str | None:
         advised = announcement.recommendation.get("throttle_bytes_per_s")
         if advised is None or least <= advised <= most:
             return None

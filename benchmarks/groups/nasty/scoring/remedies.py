@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.groups.nasty.scoring.advice import BY_HAND, FollowedAdvice, RatesInForce, resolve_limit_s
-from benchmarks.groups.nasty.scoring.truth import Announcement, announcement_of
+from benchmarks.groups.nasty.scoring.truth import PrintedAlert, announcement_of
 from benchmarks.groups.nasty.stage.acts import await_end
 from benchmarks.groups.nasty.stage.stage import SceneContext
 from cluster.throttles.rates import read_throttles
@@ -66,7 +66,7 @@ def rates_in_force(context: SceneContext) -> RatesInForce:
     return rates
 
 
-def _follow(context: SceneContext, announcement: Announcement) -> FollowedAdvice:
+def _follow(context: SceneContext, announcement: PrintedAlert) -> FollowedAdvice:
     way, lines = context.tools.rotation.lines(announcement)
     followed = FollowedAdvice(announcement, way, before=rates_in_force(context), limit_s=_limit_s(context))
     context.note(f"advice of {announcement.kind}, {announcement.subject}: {len(lines)} line(s) of {way}")
@@ -90,7 +90,7 @@ def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
     context.note(f"{followed.announcement.kind}, {followed.announcement.subject}: {outcome}")
 
 
-def _firing(context: SceneContext) -> Sequence[Announcement]:
+def _firing(context: SceneContext) -> Sequence[PrintedAlert]:
     """Return the last announcement of every firing alert, infos included."""
     return [announcement_of(line) for line in context.watch.firing(informing=True)]
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.groups.nasty.scoring.truth import Announcement, Cause
+from benchmarks.groups.nasty.scoring.truth import Cause, PrintedAlert
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class ScoredAlert:
         wrong: reason why it is false; None if it is true.
     """
 
-    announcements: tuple[Announcement, ...]
+    announcements: tuple[PrintedAlert, ...]
     cause: str | None
     wrong: str | None
 
     @property
-    def first(self) -> Announcement:
+    def first(self) -> PrintedAlert:
         """Return the announcement that paged first."""
         return self.announcements[0]
 
@@ -51,7 +51,7 @@ class Score:
         return [one for one in self.alerts if one.wrong is not None]
 
 
-def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Score:
+def score(causes: Sequence[Cause], announcements: Sequence[PrintedAlert]) -> Score:
     """Return the score of a scene.
 
     An alert is true if each of its announcements that page is about a cause of that time and has the right numbers. A
@@ -64,7 +64,7 @@ def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Sco
         announcements: all firing events, in order.
     """
     pages = [one for one in announcements if one.is_page]
-    by_alert: dict[str, list[Announcement]] = defaultdict(list)
+    by_alert: dict[str, list[PrintedAlert]] = defaultdict(list)
     for one in pages:
         by_alert[one.alert_id].append(one)
     alerts_by_cause: dict[int, list[ScoredAlert]] = defaultdict(list)
@@ -83,13 +83,13 @@ def score(causes: Sequence[Cause], announcements: Sequence[Announcement]) -> Sco
 
 
 def _cause_of(
-    first: Announcement, causes: Sequence[Cause], alerts_by_cause: dict[int, list[ScoredAlert]]
+    first: PrintedAlert, causes: Sequence[Cause], alerts_by_cause: dict[int, list[ScoredAlert]]
 ) -> Cause | None:
     possible = [cause for cause in causes if cause.claim_of(first) is not None]
     return min(possible, key=lambda cause: len(alerts_by_cause.get(id(cause), ())), default=None)
 
 
-def _problem(announcement: Announcement, causes: Sequence[Cause]) -> str | None:
+def _problem(announcement: PrintedAlert, causes: Sequence[Cause]) -> str | None:
     """Return what is wrong with an announcement; None if it is right."""
     claims = [claim for cause in causes if (claim := cause.claim_of(announcement)) is not None]
     if not claims:

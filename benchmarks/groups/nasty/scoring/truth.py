@@ -17,7 +17,7 @@ GRACE_S = 5.0
 
 
 @dataclass(frozen=True)
-class Announcement:
+class PrintedAlert:
     """One firing event of an alert: its first one, or an update.
 
     Attributes:
@@ -47,18 +47,18 @@ class Announcement:
 
 
 # Returns the problem of an announcement; None if it is right.
-Check = Callable[[Announcement], "str | None"]
+Check = Callable[[PrintedAlert], "str | None"]
 
 
 # Returns whether an announcement is about a cause.
-Matcher = Callable[[Announcement], bool]
+Matcher = Callable[[PrintedAlert], bool]
 
 
-def no_numbers(_announcement: Announcement) -> None:
+def no_numbers(_announcement: PrintedAlert) -> None:
     """Accept every announcement: the claim has no numbers."""
 
 
-def applies_always(_announcement: Announcement) -> bool:
+def applies_always(_announcement: PrintedAlert) -> bool:
     """Accept every announcement of the right kind and subject."""
     return True
 
@@ -79,7 +79,7 @@ class Claim:
     applies: Matcher = applies_always
     check: Check = no_numbers
 
-    def matches(self, announcement: Announcement) -> bool:
+    def matches(self, announcement: PrintedAlert) -> bool:
         """Return whether an announcement makes this claim."""
         same_kind = announcement.kind == self.kind.value
         return same_kind and re.fullmatch(self.subject, announcement.subject) is not None and self.applies(announcement)
@@ -105,24 +105,24 @@ class Cause:
     required: bool = True
     until_s: float | None = None
 
-    def claim_of(self, announcement: Announcement) -> Claim | None:
+    def claim_of(self, announcement: PrintedAlert) -> Claim | None:
         """Return the claim of an announcement about this cause, if it comes in the cause's time; otherwise None."""
         until_s = float("inf") if self.until_s is None else self.until_s + GRACE_S
         if not self.from_s <= announcement.at_s <= until_s:
             return None
         return next((claim for claim in self.claims if claim.matches(announcement)), None)
 
-    def announced_by(self, announcement: Announcement) -> bool:
+    def announced_by(self, announcement: PrintedAlert) -> bool:
         """Return whether an announcement reports this cause in time and with right numbers."""
         claim = self.claim_of(announcement)
         in_time = announcement.at_s <= self.from_s + self.within_s
         return claim is not None and in_time and claim.check(announcement) is None
 
 
-def announcement_of(line: Line) -> Announcement:
+def announcement_of(line: Line) -> PrintedAlert:
     """Return the announcement in an output line of the watch. The line must be a firing event."""
     event = line.fields
-    return Announcement(
+    return PrintedAlert(
         event["alert_id"],
         event["kind"],
         event["subject"],
@@ -134,7 +134,7 @@ def announcement_of(line: Line) -> Announcement:
     )
 
 
-def announcements(lines: Sequence[Line]) -> list[Announcement]:
+def announcements(lines: Sequence[Line]) -> list[PrintedAlert]:
     """Return all firing events among the output lines of a watch, in order."""
     fired = [
         line for line in lines if line.fields["type"] == "event" and line.fields["state"] == AlertState.FIRING.value
@@ -145,7 +145,7 @@ def announcements(lines: Sequence[Line]) -> list[Announcement]:
 def all_of(*checks: Check) -> Check:
     """Return a check with the first problem that several checks find."""
 
-    def check(announcement: Announcement) -> str | None:
+    def check(announcement: PrintedAlert) -> str | None:
         return next((wrong for one in checks if (wrong := one(announcement)) is not None), None)
 
     return check
@@ -165,7 +165,7 @@ def near(key: str, expected: float, tolerance_ratio: float) -> Check:
 def within(key: str, least: float, most: float) -> Check:
     """Return a check that a number in the evidence lies between two bounds."""
 
-    def check(announcement: Announcement) -> str | None:
+    def check(announcement: PrintedAlert) -> str | None:
         found = announcement.evidence.get(key)
         if found is not None and least <= found <= most:
             return None
@@ -177,7 +177,7 @@ def within(key: str, least: float, most: float) -> Check:
 def has_severity(severity: Severity) -> Check:
     """Return a check of the severity."""
 
-    def check(announcement: Announcement) -> str | None:
+    def check(announcement: PrintedAlert) -> str | None:
         if announcement.severity == severity.value:
             return None
         return f"severity is {announcement.severity}, not {severity.value}"
@@ -185,7 +185,7 @@ def has_severity(severity: Severity) -> Check:
     return check
 
 
-def blames_no_switch(announcement: Announcement) -> str | None:
+def blames_no_switch(announcement: PrintedAlert) -> str | None:
     """Return a problem if an announcement blames a leader switch."""
     blamed = announcement.evidence.get("switch_tick_ms") is not None or "leader switch" in announcement.summary
     return f"a leader switch is blamed: {announcement.summary}" if blamed else None
@@ -198,7 +198,7 @@ def shows_extent(count: int) -> Matcher:
         count: minimum number in the summary; "and 57 more" behind three names counts as 57.
     """
 
-    def applies(announcement: Announcement) -> bool:
+    def applies(announcement: PrintedAlert) -> bool:
         numbers = [int(text) for text in re.findall(r"(?<![\w.-])\d+(?![\w.-])", announcement.summary)]
         return "is down" in announcement.summary or max(numbers, default=0) >= count
 

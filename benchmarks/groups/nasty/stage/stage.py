@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice
-from benchmarks.groups.nasty.scoring.truth import Announcement, Cause, Claim, announcements
+from benchmarks.groups.nasty.scoring.truth import Cause, Claim, PrintedAlert, announcements
 from benchmarks.groups.nasty.stage.damage import BrokerDamage
 from benchmarks.groups.nasty.stage.groups import Group
 from benchmarks.groups.nasty.stage.shell import Shell
@@ -82,7 +82,7 @@ class SceneContext:
         self.notes.append((at_s, text))
         self.tools.on_progress(f"    {at_s:6.1f}  {text}")
 
-    def announcements(self) -> list[Announcement]:
+    def announcements(self) -> list[PrintedAlert]:
         """Return all firing events so far."""
         return announcements(list(self.watch.lines))
 
