@@ -149,7 +149,7 @@ def large_move() -> Scene:
 
 
 def stalled_copies() -> Scene:
-    """Broker 3 copies nothing: of 40 partitions of leader 1, of 2 of leader 2, and of one that nobody leads."""
+    """Broker 3 copies nothing: of 40 partitions of leader 1, of 2 of leader 2, and of one without a leader."""
     stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
     still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
     moves = [
@@ -317,7 +317,7 @@ def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(scenes: 
     assert scenes["leaderless"][1, "leader"]["verdict"] == "losing"
 
 
-# Of broker 2 the 30 + 20 that nobody leads, and one that broker 3 leads; broker 1, which is down, is in sync.
+# Of broker 2 the 30 + 20 without a leader, and one that broker 3 leads; broker 1, which is down, is in sync.
 def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(scenes: dict[str, Any]) -> None:
     row = scenes["many leaderless"][2, "follower"]
     names = ("lost_replicas", "lost_moving_replicas", "lost_leaderless_replicas", "lost_leaderless_moving_replicas")

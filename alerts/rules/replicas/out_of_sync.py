@@ -13,7 +13,7 @@ from alerts.text.formatting import join_names
 from schemas.alerts import Role, Severity
 
 _REASONS = {
-    "no_leader": "has replicas that nobody leads",
+    "no_leader": "has replicas without a leader",
     "fallen_behind": "has fallen behind",
     "broker_down": "is down",
 }

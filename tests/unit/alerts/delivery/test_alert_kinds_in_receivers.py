@@ -84,7 +84,7 @@ TEXTS = {
         "Do: nothing, unless it is too fast: a throttle must exceed 4.0 MB/s, what broker 2 sends",
     ],
     AlertKind.REASSIGNMENT_STALLED: [
-        "The move stands still: broker 3 as destination copies nothing of t-0 (the broker does not fetch it).",
+        "The move makes no progress: broker 3 as destination copies nothing of t-0 (the broker does not fetch it).",
         "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
         "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
         "Do: look at the disk and the log of broker 3",

@@ -144,7 +144,7 @@ def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_em
 def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:
     leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(OutOfSyncReplica("a", 0, None, True),))
     finding = found(leaderless)
-    assert "Broker 2 has replicas that nobody leads" in finding.summary
+    assert "Broker 2 has replicas without a leader" in finding.summary
     assert (finding.cause, finding.evidence["cause"], finding.recommendation.action) == (
         "no leader",
         "no_leader",
@@ -156,7 +156,7 @@ def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> 
 @pytest.mark.parametrize(
     ("leaderless", "cause", "said"),
     [
-        (50, "no_leader", "has replicas that nobody leads: 50 of its replicas"),
+        (50, "no_leader", "has replicas without a leader: 50 of its replicas"),
         # One has a leader that the broker lags behind.
         (49, "fallen_behind", "has fallen behind: 50 of its replicas"),
         # A row of an older version does not tell: the 30 that are not named may have a leader.
