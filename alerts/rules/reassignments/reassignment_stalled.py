@@ -56,7 +56,9 @@ class ReassignmentStalled(Rule):
             kind=self.kind,
             subject=subject(status),
             severity=Severity.WARNING,
-            summary=f"The move makes no progress: {subject(status)} copies nothing of {which} ({_REASONS[cause]}){more}",
+            summary=(
+                f"The move makes no progress: {subject(status)} copies nothing of {which} ({_REASONS[cause]}){more}"
+            ),
             evidence=status_evidence(status, cause=cause),
             recommendation=tick.recommender.restore_or_inspect_broker(status.broker, cause),
             hold_s=tick.settings.stalled_s,
