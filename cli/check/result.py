@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from schemas.errors import HeadroomError
+from schemas.threads import run_in_daemon_thread
 
 
 class CheckStatus(str, Enum):
@@ -52,20 +54,12 @@ def unknown(name: str, found: str, remedy: str) -> Check:
 
 def with_timeout(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:
     """Return the results of checks, or a single failed one if they raise or take longer than ``timeout_s`` seconds."""
-    results: list[Check] = []
-
-    def work() -> None:
-        results.extend(_run(name, checks))
-
-    # A daemon thread: a check that never returns must not keep the command from ending.
-    thread = threading.Thread(target=work, name=f"check {name}", daemon=True)
-    thread.start()
-    thread.join(timeout_s)
-    if thread.is_alive():
+    try:
+        return run_in_daemon_thread(f"check {name}", partial(_run, name, checks)).result(timeout_s)
+    except NotInTime:
         return [
             failed(name, f"no answer within {timeout_s:g} s", "Look whether it hangs, or a firewall swallows packets.")
         ]
-    return results
 
 
 def _run(name: str, checks: Callable[[], list[Check]]) -> list[Check]:

@@ -9,6 +9,7 @@ from concurrent.futures import TimeoutError as NotInTime
 from typing import Generic, TypeVar
 
 from schemas.errors import HeadroomError
+from schemas.threads import run_in_daemon_thread
 
 _T = TypeVar("_T")
 
@@ -48,19 +49,10 @@ class InTime(Generic[_T]):
         with self._calling:
             if self._hanging is not None and not self._hanging.done():
                 raise NoAnswer(self._location)
-            self._hanging = done = Future[_T]()
-            # A daemon thread, because the process must be able to end without it.
-            threading.Thread(target=_run, args=(do, done), name=f"store {self._location}", daemon=True).start()
+            self._hanging = done = run_in_daemon_thread(f"store {self._location}", do)
             try:
                 return done.result(DEADLINE_S if self._deadline_s is None else self._deadline_s)
             except NotInTime:
                 if done.done():
                     raise
                 raise NoAnswer(self._location) from None
-
-
-def _run(do: Callable[[], _T], done: Future[_T]) -> None:
-    try:
-        done.set_result(do())
-    except BaseException as error:
-        done.set_exception(error)
