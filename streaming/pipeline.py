@@ -20,6 +20,7 @@ from planning.elections.limits import limits_of
 from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, TABLES
+from streaming.clock import now_ms
 from streaming.delta.locations import trouble_of
 from streaming.delta.query import table_url
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
@@ -80,7 +81,7 @@ class PipelineConfig:
     config: str | None = None
     others: Sequence[WatchedCluster] = ()
     receivers: Sequence[Receiver] = ()
-    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    clock_ms: Callable[[], int] = now_ms
     elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
 
 

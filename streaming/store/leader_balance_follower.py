@@ -6,7 +6,6 @@ The process that evaluates alerts polls both tables, because another process may
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from planning.elections.summary import ElectionPlanSummary
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
+from streaming.clock import now_ms
 from streaming.delta import query as delta_query
 from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
@@ -153,7 +153,7 @@ class LeaderBalanceFollower:
         store: Store,
         on_balances: OnBalances,
         on_plan: OnPlan,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        clock_ms: Callable[[], int] = now_ms,
     ) -> None:
         self._spark = spark
         self._store = store
