@@ -1,0 +1,125 @@
+"""State of a cluster that a plan rests on: brokers with their throttles and disks, partitions with sizes and rates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.throttles.replica_lists import TopicLists
+from schemas.keys import TopicPartition
+
+
+@dataclass(frozen=True)
+class LogDirectory:
+    """One log directory of a broker.
+
+    Attributes:
+        path: its path on the broker.
+        total_bytes: size of its volume; None if unknown.
+        usable_bytes: free bytes of its volume; None if unknown.
+        offline: true if the broker cannot use it.
+    """
+
+    path: str
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    offline: bool = False
+
+
+@dataclass(frozen=True)
+class BrokerState:
+    """One broker.
+
+    Attributes:
+        broker: id.
+        alive: whether it is registered now.
+        rack: its rack; None if it has none.
+        throttles_known: whether it reported its throttle rates.
+        leader_bytes_per_s: leader throttle rate in force; None if there is none.
+        follower_bytes_per_s: follower throttle rate in force; None if there is none.
+        log_dirs_bytes_per_s: rate in force for moves between its log directories; None if there is none.
+        log_dirs: its log directories; empty if unknown.
+        quota_window: samples of its replication quotas.
+        fetch: its limits as a follower.
+    """
+
+    broker: int
+    alive: bool = True
+    rack: str | None = None
+    throttles_known: bool = True
+    leader_bytes_per_s: int | None = None
+    follower_bytes_per_s: int | None = None
+    log_dirs_bytes_per_s: int | None = None
+    log_dirs: tuple[LogDirectory, ...] = ()
+    quota_window: QuotaWindow = DEFAULT_WINDOW
+    fetch: FetchLimits = DEFAULT_FETCH
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlacement:
+    """One partition: where its replicas are, and what they carry.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        leader: broker id of the leader; None if there is no leader.
+        replicas: current replicas, adding ones included; the first is the preferred leader.
+        isr: replicas in sync.
+        adding: replicas that a running reassignment adds.
+        removing: replicas that a running reassignment removes.
+        size_bytes: bytes of the leader's log, which is what a new replica copies; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+        log_dirs: path of the log directory by broker, as far as known.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    size_bytes: int | None = None
+    write_bytes_per_s: float | None = None
+    log_dirs: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a reassignment of it is running."""
+        return bool(self.adding or self.removing)
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """Everything that a plan rests on, at one time.
+
+    Attributes:
+        cluster: name of the cluster.
+        read_ms: when it was read, epoch milliseconds.
+        brokers: every broker that is registered or has a replica, by id.
+        partitions: every partition, by name.
+        topic_ids: id of each topic; it changes when a topic is deleted and made again.
+        lists: throttled replica lists in force, by topic that has any.
+        auto_leader_rebalance: whether Kafka gives leads back to preferred leaders by itself; None if unknown.
+        rates_from: where the write rates come from, as text for people.
+    """
+
+    cluster: str
+    read_ms: int
+    brokers: Mapping[int, BrokerState]
+    partitions: Mapping[TopicPartition, PartitionPlacement]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, TopicLists] = field(default_factory=dict)
+    auto_leader_rebalance: bool | None = None
+    rates_from: str = "unknown"
+
+    @property
+    def alive(self) -> frozenset[int]:
+        """The brokers that are registered now."""
+        return frozenset(broker for broker, state in self.brokers.items() if state.alive)

@@ -1,0 +1,160 @@
+"""A reassignment plan: target replicas of partitions, in the format of ``kafka-reassign-partitions.sh``, version 1."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+PLAN_VERSION = 1
+# Kafka's text for "the broker chooses the log directory".
+ANY_LOG_DIR = "any"
+_FIX = "Correct the file; its format is that of kafka-reassign-partitions.sh."
+_SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAssignment:
+    """Replicas that one partition is to have.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        replicas: target replicas; the first is the preferred leader.
+        log_dirs: log directory of each target replica, ``any`` where the broker chooses; None: not given.
+    """
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    log_dirs: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry of the plan file."""
+        entry: dict[str, Any] = {"topic": self.topic, "partition": self.partition, "replicas": list(self.replicas)}
+        return entry if self.log_dirs is None else {**entry, "log_dirs": list(self.log_dirs)}
+
+
+@dataclass(frozen=True)
+class ReassignmentPlan:
+    """Target replicas of partitions, each partition once.
+
+    Attributes:
+        assignments: the target replicas, in the order of the file.
+    """
+
+    assignments: tuple[TargetAssignment, ...]
+
+    def __iter__(self) -> Iterator[TargetAssignment]:
+        """Iterate over the target replicas."""
+        return iter(self.assignments)
+
+    def __len__(self) -> int:
+        """Return the number of partitions."""
+        return len(self.assignments)
+
+    @cached_property
+    def by_name(self) -> Mapping[TopicPartition, TargetAssignment]:
+        """The target replicas by partition."""
+        return {assignment.name: assignment for assignment in self.assignments}
+
+    def fingerprint(self, topic_ids: Mapping[str, str]) -> str:
+        """Return a digest of the assignments and of the ids of their topics.
+
+        It does not depend on the order of the partitions. A topic that was deleted and made again has another id, and
+        so the plan another fingerprint.
+
+        Args:
+            topic_ids: id of each topic; a missing one counts as unknown.
+        """
+        rows = sorted(
+            (a.topic, a.partition, list(a.replicas), list(a.log_dirs or ()), topic_ids.get(a.topic, ""))
+            for a in self.assignments
+        )
+        return sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+def plan_text(assignments: Iterable[TargetAssignment]) -> str:
+    """Return the text of a plan file, which ``kafka-reassign-partitions.sh`` reads too."""
+    partitions = [assignment.as_json() for assignment in assignments]
+    return json.dumps({"version": PLAN_VERSION, "partitions": partitions}, separators=(",", ":")) + "\n"
+
+
+def parse_plan(text: str, subject: str) -> ReassignmentPlan:
+    """Return the plan in a text.
+
+    Checks the format alone; whether topics, brokers and directories exist is a question to the cluster.
+
+    Args:
+        text: contents of the file.
+        subject: name of the file, for errors.
+
+    Raises:
+        HeadroomError: the text is no plan of version 1, or names a partition twice, no replica or a replica twice.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
+    """
+    try:
+        found = json.loads(text)
+    # RecursionError: the text is nested too deeply for Python's parser.
+    except (ValueError, RecursionError) as error:
+        raise HeadroomError(subject, f"is no JSON ({error})", _FIX) from None
+    if not isinstance(found, dict):
+        raise HeadroomError(subject, "is no JSON object", _FIX)
+    # Kafka reads a file without a version as version 1.
+    version = found.get("version", PLAN_VERSION)
+    if version != PLAN_VERSION:
+        raise HeadroomError(subject, f"has version {version!r}, and only version {PLAN_VERSION} is known", _FIX)
+    entries = found.get("partitions")
+    if not isinstance(entries, list):
+        raise HeadroomError(subject, 'has no list "partitions"', _FIX)
+    assignments = tuple(_assignment(entry, number, subject) for number, entry in enumerate(entries))
+    counts = Counter(assignment.name for assignment in assignments)
+    twice = [str(name) for name, count in counts.items() if count > 1]
+    if twice:
+        raise HeadroomError(subject, f"names {_some(twice)} more than once", _FIX)
+    return ReassignmentPlan(assignments)
+
+
+def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
+    if not isinstance(entry, dict):
+        raise HeadroomError(subject, f"entry {number} of partitions is no object", _FIX)
+    topic, partition, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+    if not isinstance(topic, str) or not topic:
+        raise HeadroomError(subject, f"entry {number} of partitions has no topic", _FIX)
+    if not _is_id(partition):
+        raise HeadroomError(subject, f"entry {number} of partitions (topic {topic}) has no partition number", _FIX)
+    name = f"{topic}-{partition}"
+    if not isinstance(replicas, list) or not replicas or not all(map(_is_id, replicas)):
+        raise HeadroomError(subject, f"{name} needs a list of broker ids as replicas", _FIX)
+    if len(set(replicas)) < len(replicas):
+        raise HeadroomError(subject, f"{name} names a replica more than once", _FIX)
+    log_dirs = entry.get("log_dirs")
+    if log_dirs is None:
+        return TargetAssignment(topic, partition, tuple(replicas))
+    if not isinstance(log_dirs, list) or not all(isinstance(path, str) and path for path in log_dirs):
+        raise HeadroomError(subject, f'{name} needs a list of paths or "any" as log_dirs', _FIX)
+    if len(log_dirs) != len(replicas):
+        raise HeadroomError(subject, f"{name} has {len(replicas)} replicas and {len(log_dirs)} log_dirs", _FIX)
+    return TargetAssignment(topic, partition, tuple(replicas), tuple(log_dirs))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + more
