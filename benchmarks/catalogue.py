@@ -23,6 +23,7 @@ from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.precision import group as precision
 from benchmarks.groups.scale import group as scale
+from benchmarks.groups.scale import guard
 from benchmarks.results import Figure
 
 # In the order in which they run.
@@ -33,6 +34,7 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "smallest": smallest_throttle.measure,
     "memory": memory.measure,
     "scale": scale.measure,
+    "guard": guard.measure,
     "metadata": collector_cost.measure,
     "tables": table_growth.measure,
     "sources": sources.measure,

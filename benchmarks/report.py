@@ -47,7 +47,9 @@ below. `python -m benchmarks.run --help` lists the variables for shorter runs.
 
 [benchmarks/results.json](../benchmarks/results.json) has each figure with its command, machine, date and commit. This
 page is generated from that file after each group, or by `python -m benchmarks.report`. *{_NOT_YET}* marks figures
-without a value.
+without a value. `python -m benchmarks.compare` prints each figure beside the one before it, and names those that got
+worse by more than their noise. Whoever changes the pipeline, the collector or its messages runs `make bench ONLY=guard`
+before and after, and then the comparison.
 """
 
 

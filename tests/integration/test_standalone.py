@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
 from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
-from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import Workload
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
 from schemas.config import Settings
@@ -121,7 +121,7 @@ def _ticks(cluster: str, seed: int) -> list[PreparedTick]:
         cluster=cluster,
         begin_ms=int(time.time() * 1000),
     )
-    return prepare(SyntheticCluster(workload), TICKS)
+    return prepare(workload, TICKS)
 
 
 def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site) -> None:

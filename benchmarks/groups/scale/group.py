@@ -26,7 +26,7 @@ from statistics import median
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
-from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, SyntheticCluster, Workload
+from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
 from benchmarks.results import Figure
 from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
@@ -34,9 +34,6 @@ from streaming.delta.query_table import query
 
 _SIZES = "2000,20000,100000,200000"
 _INTERVAL_S = 10.0
-# Many ticks of warm-up, because a JVM takes minutes to compile its code. The ceiling counts its second pass for the
-# same reason.
-_WARM, _AT_ONCE, _PACED = 30, 10, 6
 # On two busy cores an executor is up after two minutes, and the alert path reads one minute later.
 START_S = 300.0
 _DEADLINE_S = 600.0
@@ -45,11 +42,33 @@ _POLL_S = 0.5
 _DRIVER_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """Number of ticks of a run.
+
+    Attributes:
+        warm: ticks before the measured ones. Many, because a JVM takes minutes to compile its code. The ceiling counts
+            its second pass for the same reason.
+        at_once: measured ticks that are sent at once.
+        paced: measured ticks that are sent at their interval.
+    """
+
+    warm: int = 30
+    at_once: int = 10
+    paced: int = 6
+
+    @property
+    def every(self) -> int:
+        """Return the number of all ticks."""
+        return self.warm + self.at_once + self.paced
+
+
 @dataclass
 class Run:
     """Results of one size, in seconds and bytes."""
 
     size: int
+    schedule: Schedule
     rows_per_tick: int = 0
     sent_bytes_per_tick: int = 0
     wire_bytes_per_tick: float = 0
@@ -71,25 +90,26 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
     """
     sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
-    runs = [_run(size, on_progress) for size in sizes]
-    figures = [figure for run in runs for figure in _figures(run)]
+    runs = [measured(size, Schedule(), on_progress) for size in sizes]
+    figures = [figure for run in runs for figure in figures_of(run)]
     by_size = {run.size: run for run in runs}
     if 20_000 in by_size and 200_000 in by_size:
         small, large = (by_size[n].at_once_s_per_tick / by_size[n].rows_per_tick for n in (20_000, 200_000))
-        figures.append(Figure("cost_growth_ratio", large / small, "ratio", _AT_ONCE))
+        figures.append(Figure("cost_growth_ratio", large / small, "ratio", Schedule().at_once))
     return figures
 
 
-def _figures(run: Run) -> list[Figure]:
+def figures_of(run: Run) -> list[Figure]:
+    """Return the figures of a size."""
     name = f"{run.size // 1000}k"
-    every = _WARM + _AT_ONCE + _PACED
+    every, at_once = run.schedule.every, run.schedule.at_once
     figures = [
-        Figure(f"sustained_interval_s_{name}", run.at_once_s_per_tick, "s", _AT_ONCE),
+        Figure(f"sustained_interval_s_{name}", run.at_once_s_per_tick, "s", at_once),
         Figure(f"ceiling_s_{name}", run.ceiling_s_per_tick, "s", every),
-        Figure(f"ceiling_ratio_{name}", run.ceiling_s_per_tick / run.at_once_s_per_tick, "ratio", _AT_ONCE),
+        Figure(f"ceiling_ratio_{name}", run.ceiling_s_per_tick / run.at_once_s_per_tick, "ratio", at_once),
         Figure(f"ceiling_rows_s_{name}", run.ceiling_rows_s_per_tick, "s", every),
-        Figure(f"ceiling_rows_ratio_{name}", run.ceiling_rows_s_per_tick / run.at_once_s_per_tick, "ratio", _AT_ONCE),
-        Figure(f"rows_per_s_{name}", run.rows_per_tick / run.at_once_s_per_tick, "rows/s", _AT_ONCE),
+        Figure(f"ceiling_rows_ratio_{name}", run.ceiling_rows_s_per_tick / run.at_once_s_per_tick, "ratio", at_once),
+        Figure(f"rows_per_s_{name}", run.rows_per_tick / run.at_once_s_per_tick, "rows/s", at_once),
         Figure(f"history_path_s_{name}", median(run.history_s), "s", len(run.history_s)),
         Figure(f"balance_path_s_{name}", median(run.balance_s), "s", len(run.balance_s)),
         Figure(f"history_path_growth_s_{name}", run.history_s[-1] - run.history_s[0], "s", len(run.history_s)),
@@ -105,12 +125,16 @@ def _figures(run: Run) -> list[Figure]:
     return figures
 
 
-def _run(size: int, on_progress: OnProgress) -> Run:
-    """Measure a cluster with a number of partitions."""
-    run = Run(size)
+def measured(size: int, schedule: Schedule, on_progress: OnProgress) -> Run:
+    """Measure a cluster with a number of partitions.
+
+    Raises:
+        HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
+    """
+    run = Run(size, schedule)
     with BenchCluster(1) as bench:
         bench.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
-        ticks = prepared(size, bench, _WARM + _AT_ONCE + _PACED, now=_WARM)
+        ticks = prepared(size, bench, schedule.every, now=schedule.warm)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
         on_progress(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
@@ -165,13 +189,13 @@ def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[P
         count: number of ticks.
         now: index of the tick with the current time.
     """
+    processes = os.cpu_count() or 1
     began_s = time.monotonic()
-    cluster = SyntheticCluster(workload(size, bench, 0))
-    creation_s = time.monotonic() - began_s
-    prepare(cluster, 1)
-    preparation_s = creation_s + (time.monotonic() - began_s - creation_s) * count
+    prepare(workload(size, bench, 0), 1)
+    # One tick with the creation of the cluster stands for one tick each of all processes, which disturb each other.
+    preparation_s = (time.monotonic() - began_s) * (count / processes + 1)
     begin_ms = int((time.time() + preparation_s - now * _INTERVAL_S) * 1000)
-    return prepare(SyntheticCluster(workload(size, bench, begin_ms)), count)
+    return prepare(workload(size, bench, begin_ms), count, processes)
 
 
 def _measure_watch(
@@ -182,8 +206,9 @@ def _measure_watch(
     run: Run,
     on_progress: OnProgress,
 ) -> None:
-    run.at_once_s_per_tick = at_once_s_per_tick(bench, watch, producer, ticks[: _WARM + _AT_ONCE], _WARM, on_progress)
-    _paced(bench, watch, producer, ticks[_WARM + _AT_ONCE :], run)
+    warm, first_paced = run.schedule.warm, run.schedule.warm + run.schedule.at_once
+    run.at_once_s_per_tick = at_once_s_per_tick(bench, watch, producer, ticks[:first_paced], warm, on_progress)
+    _paced(bench, watch, producer, ticks[first_paced:], run)
 
 
 def at_once_s_per_tick(
