@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from typing import Any
 
+from alerts.evidence.evidence import EvidenceCause
 from alerts.finding import Finding, Subject
-from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease, StoredBrokerRole
+from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease
 from alerts.recommendations.recommendation import Action
 from alerts.stored_event import (
     StoredEvidence,
@@ -17,15 +19,21 @@ from alerts.stored_event import (
     evidence_of,
     recommendation_of,
 )
-from schemas.alerts import AlertEvent, AlertKind
+from schemas.alerts import AlertEvent, AlertKind, Role
+from schemas.keys import BrokerRole
 
 # A firing alert is announced again when the recommended throttle has grown by more than this factor.
 _UPDATE_RATIO = 1.15
 # It is announced again when it affects this many times as many replicas as announced, and at least five more.
 _SPREAD_RATIO, _SPREAD = 2, 5
 # Causes that escalate an alert whatever its cause was before: they need a person at once.
-_SEVERE_CAUSES = ("broker_down", "destination_down", "destination_disk", "no_leader")
-_KINDS = {kind.value for kind in AlertKind}
+_SEVERE_CAUSES = (
+    EvidenceCause.BROKER_DOWN,
+    EvidenceCause.DESTINATION_DOWN,
+    EvidenceCause.DESTINATION_DISK,
+    EvidenceCause.NO_LEADER,
+)
+_KINDS, _ROLES = ({word.value for word in words} for words in (AlertKind, Role))
 
 
 class Change(IntEnum):
@@ -34,6 +42,26 @@ class Change(IntEnum):
     NONE = 0
     UPDATED = 1
     ESCALATED = 2
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """Escalations of a firing alert, in the evidence of its events.
+
+    Attributes:
+        escalation: number of escalations; None if there was none.
+        escalated_tick_ms: tick of the last one, epoch milliseconds; None if there was none.
+    """
+
+    escalation: int | None = None
+    escalated_tick_ms: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the keys of the stored evidence; empty if there was no escalation."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+NO_ESCALATION = Escalation()
 
 
 @dataclass(frozen=True)
@@ -52,7 +80,7 @@ class Announcement:
     recommendation: StoredRecommendation
     also: frozenset[Subject]
     brokers: frozenset[int]
-    raises: Mapping[StoredBrokerRole, AdvisedIncrease]
+    raises: Mapping[BrokerRole, AdvisedIncrease]
 
     def change(self, finding: Finding, due: Collection[Subject]) -> Change:
         """Return how a finding differs from the announcement.
@@ -61,18 +89,18 @@ class Announcement:
             finding: finding of the alert.
             due: findings that have lasted for their pending time.
         """
-        before, why, action = self.evidence, finding.evidence.get("cause"), finding.recommendation.action
+        before, why, action = self.evidence, finding.evidence.cause, finding.recommendation.action
         spread = finding.affected - (before.affected or 0)
         more = before.affected is not None and spread >= max(_SPREAD, (_SPREAD_RATIO - 1) * before.affected)
         joined = {
-            one["broker_id"]
-            for one in finding.evidence.get("also", [])
-            if one["broker_id"] is not None and (AlertKind(one["kind"]), one["subject"]) in due
+            other.evidence.broker_id
+            for other in finding.also
+            if other.evidence.broker_id is not None and other.key in due
         }
         is_more_severe = why in _SEVERE_CAUSES and before.cause not in _SEVERE_CAUSES
         if is_more_severe or more or not joined <= self.brokers:
             return Change.ESCALATED
-        goes_on_with = finding.evidence.get("goes_on_with", {}).get("kind")
+        goes_on_with = None if finding.goes_on_with is None else finding.goes_on_with[0].value
         is_other = (
             why not in (None, before.cause)
             # An action that is currently unknown is not a change.
@@ -87,7 +115,7 @@ class Announcement:
         if not self.raises:
             return False
         return any(
-            (advised := self.raises.get((one.broker_id, one.role.value))) is not None
+            (advised := self.raises.get(BrokerRole(one.broker_id, one.role))) is not None
             and one.throttle_bytes_per_s is not None
             and one.throttle_bytes_per_s >= advised.to_bytes_per_s
             for one in finding.recommendation.per_broker
@@ -100,17 +128,16 @@ class Announcement:
         announced, needed = self.recommendation.throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
         return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))
 
-    def escalation(self, escalated_tick_ms: int | None) -> dict[str, int]:
-        """Return the evidence on escalations: their number and the tick of the last one; empty if there was none.
+    def escalation(self, escalated_tick_ms: int | None) -> Escalation:
+        """Return the escalations of the alert, with a new one if there is one.
 
         Args:
             escalated_tick_ms: tick of a new escalation, epoch milliseconds; None if there is none.
         """
         before = self.evidence
         if escalated_tick_ms is not None:
-            return {"escalation": (before.escalation or 0) + 1, "escalated_tick_ms": escalated_tick_ms}
-        known = {"escalation": before.escalation, "escalated_tick_ms": before.escalated_tick_ms}
-        return {name: value for name, value in known.items() if value is not None}
+            return Escalation((before.escalation or 0) + 1, escalated_tick_ms)
+        return Escalation(before.escalation, before.escalated_tick_ms)
 
 
 # Every firing alert is compared with its last event in every tick.
@@ -130,11 +157,12 @@ def announcement_of(event: AlertEvent) -> Announcement:
     )
 
 
-def _raises(recommendation: StoredRecommendation) -> dict[StoredBrokerRole, AdvisedIncrease]:
+def _raises(recommendation: StoredRecommendation) -> dict[BrokerRole, AdvisedIncrease]:
     """Return the increases that a recommendation contains, by broker and role."""
     return {
-        (one.broker_id, one.role): AdvisedIncrease(in_force, one.recommended_bytes_per_s)
+        BrokerRole(one.broker_id, Role(one.role)): AdvisedIncrease(in_force, one.recommended_bytes_per_s)
         for one in recommendation.per_broker
-        if one.recommended_bytes_per_s is not None
+        if one.role in _ROLES
+        and one.recommended_bytes_per_s is not None
         and one.recommended_bytes_per_s > (in_force := one.throttle_bytes_per_s or 0.0)
     }

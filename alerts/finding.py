@@ -1,10 +1,11 @@
-"""A finding: one problem that a rule found in one tick."""
+"""A finding: one problem that a rule found in one tick, alone or for others of the same cause."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.evidence.evidence import Evidence
 from alerts.recommendations.recommendation import Recommendation
 from schemas.alerts import AlertKind, Severity
 
@@ -22,7 +23,7 @@ class Finding:
             changing number.
         severity: urgency.
         summary: one sentence for the operator.
-        evidence: numbers of the finding, ready for JSON.
+        evidence: numbers of the finding.
         recommendation: recommended action; costly values are computed when they are read.
         hold_s: time for which the problem must last before the alert fires, in seconds. 0: fires at once.
         cause: group key: findings of a cluster with the same key form one group, and one of them is announced for all.
@@ -36,13 +37,16 @@ class Finding:
             ended.
         hold_of: key of the condition that must last for ``hold_s``. Another key for the same kind and subject restarts
             the time.
+        also: other findings of the group, which this one represents.
+        goes_on_with: kind and subject that the rule found, if an active alert of the group continues with the finding;
+            None if the finding has its own kind and subject.
     """
 
     kind: AlertKind
     subject: str
     severity: Severity
     summary: str
-    evidence: dict[str, Any]
+    evidence: Evidence
     recommendation: Recommendation
     hold_s: float
     cause: str = ""
@@ -52,8 +56,36 @@ class Finding:
     affected: int = 0
     continues: tuple[str, ...] = ()
     hold_of: str = ""
+    also: tuple[Finding, ...] = ()
+    goes_on_with: Subject | None = None
 
     @property
     def key(self) -> Subject:
         """Return kind and subject, which identify its alert within the cluster."""
         return self.kind, self.subject
+
+    def evidence_json(self) -> dict[str, Any]:
+        """Return the evidence as it is stored, ready for JSON: that of the rule, and what grouping adds."""
+        continued = self.goes_on_with
+        added = {
+            "also": [_listed(other) for other in self.also] or None,
+            "goes_on_with": None if continued is None else {"kind": continued[0].value, "subject": continued[1]},
+            "affected": self.affected or None,
+            "group": self.cause or None,
+        }
+        return self.evidence.to_json() | {name: value for name, value in added.items() if value is not None}
+
+
+def _listed(finding: Finding) -> dict[str, Any]:
+    """Return a finding as the evidence of another one lists it."""
+    evidence = finding.evidence
+    return {
+        "kind": finding.kind.value,
+        "subject": finding.subject,
+        "severity": finding.severity.value,
+        "broker_id": evidence.broker_id,
+        "role": None if evidence.role is None else evidence.role.value,
+        "throttle_bytes_per_s": evidence.throttle_bytes_per_s,
+        "in_sync_bytes_per_s": evidence.in_sync_bytes_per_s,
+        "required_bytes_per_s": evidence.required_bytes_per_s,
+    }

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from alerts.finding import Finding, Subject
 from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Severity
-
-# Broker id and role as events have them.
-StoredBrokerRole = tuple[int | None, str | None]
+from schemas.keys import BrokerRole
 
 # Cause of a throttle that is too low without a recent leader switch.
 THROTTLE = "throttle"
@@ -59,7 +56,7 @@ class ActiveAlert:
     cause: str | None = None
     also: frozenset[Subject] = frozenset()
     severity: Severity = Severity.INFO
-    raises: Mapping[StoredBrokerRole, AdvisedIncrease] = field(default_factory=dict)
+    raises: Mapping[BrokerRole, AdvisedIncrease] = field(default_factory=dict)
 
     def has_announced(self, other: Finding) -> bool:
         """Return whether the alert listed a finding of its cause, at the same or a higher severity."""
@@ -88,19 +85,20 @@ class ActiveAlert:
 
     def _advice_is_enough(self, other: Finding) -> bool:
         """Return whether the recommended increase is enough for another broker too."""
-        advised, required = self._raise_of(other), other.evidence.get("required_bytes_per_s")
+        advised, required = self._raise_of(other), other.evidence.required_bytes_per_s
         enough = advised is not None and required is not None and required <= advised.to_bytes_per_s
         return enough and self._has_cause_of(other) and not self._is_lowered(other)
 
     def _is_lowered(self, other: Finding) -> bool:
         """Return whether another broker's throttle was lowered after the announcement, which is news."""
-        advised, in_force = self._raise_of(other), other.evidence.get("throttle_bytes_per_s")
+        advised, in_force = self._raise_of(other), other.evidence.throttle_bytes_per_s
         return advised is not None and in_force is not None and in_force < advised.from_bytes_per_s
 
     def _raise_of(self, other: Finding) -> AdvisedIncrease | None:
-        if other.kind not in THROTTLE_KINDS:
+        broker, role = other.evidence.broker_id, other.evidence.role
+        if other.kind not in THROTTLE_KINDS or broker is None or role is None:
             return None
-        return self.raises.get((other.evidence.get("broker_id"), other.evidence.get("role")))
+        return self.raises.get(BrokerRole(broker, role))
 
 
 def group_findings(
@@ -109,7 +107,7 @@ def group_findings(
     due: Collection[Subject],
     keep_firing: Collection[Subject] = (),
 ) -> Grouped:
-    """Return the findings that get an alert, each with the findings it represents under ``also`` in its evidence.
+    """Return the findings that get an alert, each with the findings that it represents in ``also``.
 
     A finding whose alert is firing keeps that alert. If the cause is one broker, the alert continues with any other
     finding that this broker still causes. The remaining findings of a cause wait together under the pending alert.
@@ -185,8 +183,7 @@ def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -
 
 def _under_alert(subject: Subject, finding: Finding) -> Finding:
     """Return a finding with the kind and subject of another alert of its cause."""
-    about = {"kind": finding.kind.value, "subject": finding.subject}
-    return replace(finding, kind=subject[0], subject=subject[1], evidence={**finding.evidence, "goes_on_with": about})
+    return replace(finding, kind=subject[0], subject=subject[1], goes_on_with=finding.key)
 
 
 def _by_cause(findings: Sequence[Finding]) -> list[list[Finding]]:
@@ -209,15 +206,4 @@ def _merge(lead: Finding, others: Sequence[Finding]) -> Finding:
     severity = min((one.severity for one in (lead, *others)), key=lambda severity: severity.rank)
     subjects = join_names([other.subject for other in ordered if other.subject != lead.subject])
     summary = f"{lead.summary}; of the same cause: {subjects}" if subjects else lead.summary
-    evidence = {**lead.evidence, "also": [_json_summary(other) for other in ordered]}
-    return replace(lead, severity=severity, summary=summary, evidence=evidence)
-
-
-def _json_summary(finding: Finding) -> dict[str, Any]:
-    numbers = ("broker_id", "role", "throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s")
-    return {
-        "kind": finding.kind.value,
-        "subject": finding.subject,
-        "severity": finding.severity.value,
-        **{name: finding.evidence.get(name) for name in numbers},
-    }
+    return replace(lead, severity=severity, summary=summary, also=tuple(ordered))

@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
-from alerts.announcement import Change, announcement_of
+from alerts.announcement import NO_ESCALATION, Change, Escalation, announcement_of
 from alerts.finding import Finding, Subject
 from alerts.grouping import ActiveAlert, Grouped, group_findings
 from alerts.rules.no_ticks import TICKS
@@ -281,7 +280,7 @@ class Lifecycle:
         elif tick_ms <= alert.evaluated_ms:
             return
         alert = replace(alert, evaluated_ms=tick_ms, clear_since_ms=None)
-        extra: dict[str, int] = {}
+        escalation = NO_ESCALATION
         if alert.is_firing:
             announced = announcement_of(alert.event)
             change = Change.NONE if finding.key in grouped.superseded else announced.change(finding, due)
@@ -291,12 +290,12 @@ class Lifecycle:
                 or finding.severity.rank < Severity(alert.event.severity).rank
                 or _is_change_settled(alert, tick_ms, finding)
             )
-            extra = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
+            escalation = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
         else:
             fire = finding.key in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert
         if fire:
-            event = self._event(key, alert.event.alert_id, AlertState.FIRING, tick_ms, finding, extra)
+            event = self._event(key, alert.event.alert_id, AlertState.FIRING, tick_ms, finding, escalation)
             yield self._store(key, replace(alert, event=event, changed_since_ms=None))
 
     def _on_not_found(self, key: Key, tick_ms: int, keep_firing: bool) -> Iterable[AlertEvent]:
@@ -339,10 +338,8 @@ class Lifecycle:
         state: AlertState,
         tick_ms: int,
         finding: Finding,
-        extra: Mapping[str, int] = MappingProxyType({}),
+        escalation: Escalation = NO_ESCALATION,
     ) -> AlertEvent:
-        own = {"affected": finding.affected or None, "group": finding.cause or None, **extra}
-        evidence = {**finding.evidence, **{name: value for name, value in own.items() if value is not None}}
         return AlertEvent(
             alert_id=alert_id,
             kind=key[1],
@@ -351,7 +348,7 @@ class Lifecycle:
             cluster=key[0],
             subject=key[2],
             summary=finding.summary,
-            evidence=json.dumps(evidence),
+            evidence=json.dumps(finding.evidence_json() | escalation.to_json()),
             recommendation=json.dumps(finding.recommendation.to_json()),
             tick_ms=self._after_last(key, tick_ms),
             event_ms=self._clock_ms(),

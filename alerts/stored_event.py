@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,23 +38,32 @@ class StoredFinding:
 
 @dataclass(frozen=True)
 class StoredPartition:
-    """A partition in the evidence of an alert on a throttle.
+    """A partition in the evidence of an alert.
 
     Attributes:
-        name: ``topic-partition``.
+        topic: topic.
+        partition: partition.
         write_bytes_per_s: write rate; None if unknown.
         followers: followers that fetch under the throttle.
         in_sync_followers: those of them in the ISR.
         leader: leading broker; None if there is none.
         previous_leader: leader before the last switch; None if none was observed.
+        switch_tick_ms: first tick after that switch, epoch milliseconds; None if none was observed.
     """
 
-    name: str
+    topic: str | None
+    partition: int | None
     write_bytes_per_s: float | None
     followers: int | None
     in_sync_followers: int | None
     leader: int | None
     previous_leader: int | None
+    switch_tick_ms: int | None
+
+    @property
+    def name(self) -> str:
+        """Return ``topic-partition``."""
+        return f"{self.topic}-{self.partition}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,8 @@ class StoredEvidence:
         in_sync_bytes_per_s: traffic of in-sync followers.
         required_bytes_per_s: rate that a throttle has to exceed.
         remaining_bytes: bytes that out-of-sync replicas have to copy.
-        partitions: partitions with the largest traffic, of an alert on a throttle.
+        partitions: affected partitions; of an alert on a throttle, those with the largest traffic.
+        switch_tick_ms: first tick after the leader switch that is the cause, epoch milliseconds.
         counting_partitions: number of all partitions that count against the throttle.
         cause: cause within the alert kind.
         group: root cause that groups findings.
@@ -89,6 +99,7 @@ class StoredEvidence:
     required_bytes_per_s: float | None
     remaining_bytes: int | None
     partitions: Sequence[StoredPartition]
+    switch_tick_ms: int | None
     counting_partitions: int | None
     cause: str | None
     group: str | None
@@ -108,8 +119,6 @@ class StoredEvidence:
     def of(values: Mapping[str, Any]) -> StoredEvidence:
         """Return the evidence of its JSON object."""
         goes_on_with = values.get("goes_on_with")
-        # Other kinds list partitions with other keys, which only their summaries show.
-        partitions = values.get("partitions") or () if values.get("role") is not None else ()
         return StoredEvidence(
             broker_id=values.get("broker_id"),
             role=values.get("role"),
@@ -118,7 +127,8 @@ class StoredEvidence:
             in_sync_bytes_per_s=values.get("in_sync_bytes_per_s"),
             required_bytes_per_s=values.get("required_bytes_per_s"),
             remaining_bytes=values.get("remaining_bytes"),
-            partitions=[_partition(one) for one in partitions],
+            partitions=[_partition(one) for one in values.get("partitions") or ()],
+            switch_tick_ms=values.get("switch_tick_ms"),
             counting_partitions=values.get("counting_partitions"),
             cause=values.get("cause"),
             group=values.get("group"),
@@ -199,12 +209,19 @@ def recommendation_of(event: AlertEvent) -> StoredRecommendation:
     return StoredRecommendation.of(json.loads(event.recommendation))
 
 
+def with_escalation(event: AlertEvent, escalation: int) -> AlertEvent:
+    """Return the event with another number of escalations in its evidence, and all other keys as they are."""
+    return replace(event, evidence=json.dumps({**json.loads(event.evidence), "escalation": escalation}))
+
+
 def _partition(values: Mapping[str, Any]) -> StoredPartition:
     return StoredPartition(
-        f"{values.get('topic')}-{values.get('partition')}",
-        values.get("write_bytes_per_s"),
-        values.get("followers"),
-        values.get("in_sync_followers"),
-        values.get("leader"),
-        values.get("previous_leader"),
+        topic=values.get("topic"),
+        partition=values.get("partition"),
+        write_bytes_per_s=values.get("write_bytes_per_s"),
+        followers=values.get("followers"),
+        in_sync_followers=values.get("in_sync_followers"),
+        leader=values.get("leader"),
+        previous_leader=values.get("previous_leader"),
+        switch_tick_ms=values.get("switch_tick_ms"),
     )

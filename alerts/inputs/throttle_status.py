@@ -274,6 +274,11 @@ class ThrottleStatus:
         return self.load.role
 
     @property
+    def subject(self) -> str:
+        """Return the subject of alerts on the broker and role."""
+        return f"broker {self.broker} as {'leader' if self.role is Role.LEADER else 'destination'}"
+
+    @property
     def too_low(self) -> bool:
         """Return whether the throttle is too low for the move to finish."""
         return self.verdict in (Verdict.STARVED, Verdict.LOSING)

@@ -61,12 +61,12 @@ def _sort_pairs(findings: list[Finding], tick: RuleInputs) -> None:
     if not any(finding.kind in _PAIRED for finding in findings):
         return
     rules = {rule.kind: place for place, rule in enumerate(RULES)}
-    rows = {(status.broker, status.role.value): row for row, status in enumerate(tick.statuses)}
+    rows: dict[tuple[int | None, Role], int] = {s.load.broker_role: row for row, s in enumerate(tick.statuses)}
 
     def place(finding: Finding) -> tuple[int, int]:
         kind, evidence = _PAIRED.get(finding.kind, finding.kind), finding.evidence
         in_pair = kind in _PAIRED.values()
-        row = rows[evidence["broker_id"], evidence["role"] or Role.FOLLOWER.value] if in_pair else 0
+        row = rows[evidence.broker_id, evidence.role or Role.FOLLOWER] if in_pair else 0
         return rules[kind], row
 
     findings.sort(key=place)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.no_ticks import TICKS
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from schemas.alerts import AlertKind, Severity, Verdict
@@ -36,10 +36,10 @@ class NoData(Rule):
         settings = tick.settings
         return Finding(
             kind=self.kind,
-            subject=subject(status),
+            subject=status.subject,
             severity=Severity.WARNING,
-            summary=f"No verdict on {subject(status)}, which takes part in a move: {status.reason or 'unknown'}",
-            evidence=status_evidence(status),
+            summary=f"No verdict on {status.subject}, which takes part in a move: {status.reason or 'unknown'}",
+            evidence=ThrottleEvidence.of(status),
             recommendation=tick.recommender.no_throttle_change(f"unknown: {status.reason or 'no data'}"),
             # A dead broker is a separate cause, and a restart takes longer than one failed read.
             hold_s=settings.no_data_s if status.alive else max(settings.no_data_s, settings.stalled_s),

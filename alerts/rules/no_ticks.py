@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.recommendations.recommendation import Action
 from alerts.recommendations.recommender import Recommender
-from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.text.formatting import clock, format_duration
 from schemas.alerts import AlertKind, Severity
 
@@ -33,6 +32,23 @@ def is_missing(missing_s: float, limit_s: float, batch_s: float | None) -> bool:
     # machine ten seconds, which needs no action.
     is_evaluating = batch_s is not None and _LONG_BATCH_S <= batch_s < limit_s
     return missing_s >= (2 * limit_s if is_evaluating else limit_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingTicksEvidence(Evidence):
+    """Evidence that ticks are missing.
+
+    Attributes:
+        last_tick_ms: time of the last evaluated tick, epoch milliseconds; None if there was none since the start.
+        last_judged_ms: when it was evaluated, epoch milliseconds; None if there was none.
+        silent_ms: time since that tick, milliseconds; None if there was none.
+        batch_s: how long the current micro-batch has been running, seconds; None if none is.
+    """
+
+    last_tick_ms: int | None
+    last_judged_ms: int | None
+    silent_ms: int | None
+    batch_s: float | None
 
 
 @dataclass(frozen=True)
@@ -103,11 +119,10 @@ class MissingTicks:
             places = [_COLLECTOR, _TOPIC, _MACHINE]
         return "look, in this order, at " + "; ".join(f"({i}) {place}" for i, place in enumerate(places, 1))
 
-    def _evidence(self) -> dict[str, Any]:
-        return {
-            **EMPTY_EVIDENCE,
-            "last_tick_ms": self.tick_ms,
-            "last_judged_ms": None if self.tick_ms is None else self.judged_ms,
-            "silent_ms": None if self.tick_ms is None else self.now_ms - self.tick_ms,
-            "batch_s": self.batch_s,
-        }
+    def _evidence(self) -> MissingTicksEvidence:
+        return MissingTicksEvidence(
+            last_tick_ms=self.tick_ms,
+            last_judged_ms=None if self.tick_ms is None else self.judged_ms,
+            silent_ms=None if self.tick_ms is None else self.now_ms - self.tick_ms,
+            batch_s=self.batch_s,
+        )

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.recommendations.recommendation import Action
-from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from schemas.alerts import AlertKind, Severity
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreTroubleEvidence(Evidence):
+    """Evidence that the store cannot be written.
+
+    Attributes:
+        trouble: location that cannot be written, and the reason.
+    """
+
+    trouble: str
 
 
 class StoreUnwritable(Rule):
@@ -26,7 +39,7 @@ class StoreUnwritable(Rule):
                     subject="store",
                     severity=Severity.CRITICAL,
                     summary=f"Alerts go on, but nothing is kept: {trouble}",
-                    evidence={**EMPTY_EVIDENCE, "trouble": trouble},
+                    evidence=StoreTroubleEvidence(trouble=trouble),
                     recommendation=tick.recommender.no_throttle_change(
                         "make the place writable again: room on its disk, its rights, its mount; all goes on by itself "
                         "then",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from alerts.stored_event import evidence_of, recommendation_of
 from alerts.text.formatting import finish_text, format_duration, format_rate
 from cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
 from schemas.alerts import AlertEvent, AlertKind, Role
@@ -36,13 +35,13 @@ class DemoOutcome:
     @property
     def promised_s(self) -> float | None:
         """Return the time to the end of the move that the alert predicted, in seconds; None if unknown."""
-        return recommendation(self.alert)["finish_s"]
+        return recommendation_of(self.alert).finish.finish_s
 
     @property
     def healthy_fired(self) -> list[AlertEvent]:
         """Return the firing events that name a partition of the healthy move."""
         topics = {p.move.topic for p in PAYMENTS}
-        return [event for event in self.fired if topics & {p["topic"] for p in _evidence(event)["partitions"]}]
+        return [event for event in self.fired if topics & {p.topic for p in evidence_of(event).partitions}]
 
     @property
     def alerts(self) -> int:
@@ -50,23 +49,18 @@ class DemoOutcome:
         return len({event.alert_id for event in self.fired})
 
 
-def recommendation(alert: AlertEvent) -> dict[str, Any]:
-    """Return the recommendation of an alert as an object."""
-    return dict(json.loads(alert.recommendation))
-
-
 def alert_failures(alert: AlertEvent) -> list[str]:
     """Return one sentence per deviation of the alert from the expected broker, cause and recommendation."""
-    evidence, recommended = _evidence(alert), recommendation(alert)
-    switched = [(p["topic"], p["partition"]) for p in evidence["partitions"] if p["switch_tick_ms"] is not None]
+    evidence, recommended = evidence_of(alert), recommendation_of(alert)
+    switched = [(p.topic, p.partition) for p in evidence.partitions if p.switch_tick_ms is not None]
     expected = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
     found = []
-    if (alert.kind, evidence["broker_id"], evidence["role"]) != expected:
+    if (alert.kind, evidence.broker_id, evidence.role) != expected:
         found.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
-    if evidence["switch_tick_ms"] is None or SWITCHING not in switched:
+    if evidence.switch_tick_ms is None or SWITCHING not in switched:
         found.append(f"the alert does not name the leader switch of {SWITCHING[0]}-{SWITCHING[1]}")
-    if not recommended["commands"] or recommended["throttle_bytes_per_s"] is None:
-        found.append(f"the alert recommends no throttle ({recommended['reason']})")
+    if not recommended.commands or recommended.throttle_bytes_per_s is None:
+        found.append(f"the alert recommends no throttle ({recommended.reason})")
     return found
 
 
@@ -90,14 +84,14 @@ def failures(outcome: DemoOutcome) -> list[str]:
 
 def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:
     """Return the rows of the final table: name and value of each measurement."""
-    evidence = _evidence(outcome.alert)
+    evidence, recommended = evidence_of(outcome.alert), recommendation_of(outcome.alert)
     error = _error_ratio(outcome)
     return [
         ("Leader switch in Kafka to alert printed", f"{outcome.switch_to_alert_s:.1f} s"),
         ("Throttle before", format_rate(THROTTLE_BYTES_PER_S)),
-        (f"Required by broker {NEW_LEADER} after the switch", format_rate(evidence["required_bytes_per_s"])),
-        ("Throttle recommended and applied", format_rate(recommendation(outcome.alert)["throttle_bytes_per_s"])),
-        ("Finish promised by the alert", finish_text(recommendation(outcome.alert)) or "unknown"),
+        (f"Required by broker {NEW_LEADER} after the switch", format_rate(evidence.required_bytes_per_s)),
+        ("Throttle recommended and applied", format_rate(recommended.throttle_bytes_per_s)),
+        ("Finish promised by the alert", finish_text(vars(recommended.finish)) or "unknown"),
         (
             "Real finish",
             format_duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)"),
@@ -111,7 +105,3 @@ def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:
 def _error_ratio(outcome: DemoOutcome) -> float | None:
     promised_s = outcome.promised_s
     return abs(outcome.finish_s - promised_s) / promised_s if promised_s else None
-
-
-def _evidence(event: AlertEvent) -> dict[str, Any]:
-    return dict(json.loads(event.evidence))

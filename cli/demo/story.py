@@ -6,13 +6,14 @@ import shlex
 import time
 from pathlib import Path
 
+from alerts.stored_event import recommendation_of
 from alerts.text.formatting import format_rate, size
 from alerts.text.terminal import render_event
 from cli.common.output import echo, echo_lines
 from cli.common.progress import ProgressView
 from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess
-from cli.demo.outcome import ALERT_WITHIN_S, DemoOutcome, alert_failures, recommendation
+from cli.demo.outcome import ALERT_WITHIN_S, DemoOutcome, alert_failures
 from cli.demo.scenario import (
     NEW_LEADER,
     OLD_LEADER,
@@ -149,13 +150,13 @@ class DemoRun:
 
     def _apply(self, alert: Line) -> float:
         """Run the alert's first command, and return when the throttle was in force, in monotonic seconds."""
-        command = recommendation(alert.event)["commands"][0]
+        command = recommendation_of(alert.event).commands[0]
         with self._progress.step(f"$ {command}"):
             run_headroom(shlex.split(command)[1:])
             return time.monotonic()
 
     def _await_finish(self, alert: Line, applied_s: float) -> float:
-        promised_s = recommendation(alert.event)["finish_s"] or _STEP_TIMEOUT_S
+        promised_s = recommendation_of(alert.event).finish.finish_s or _STEP_TIMEOUT_S
         with self._progress.step("Waiting for the end of the move of orders"):
 
             def finished() -> bool:

@@ -20,7 +20,7 @@ from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
 from alerts.delivery.message_fields import Links, commands, figures, reason_text
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.receivers.at_once import in_parallel
-from alerts.stored_event import evidence_of
+from alerts.stored_event import evidence_of, with_escalation
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import AlertmanagerSettings
 
@@ -168,8 +168,8 @@ class AlertmanagerReceiver:
         ends_ms = max(starts_ms, min(event.tick_ms, now_ms)) if resolved else now_ms + self._alive_ms()
         result = [self._alert_json(event, starts_ms, ends_ms)]
         if known.get("was"):
-            lower, from_ms = _at(event, known["was"], known.get("was_escalation", 0)), int(known["was_from_ms"])
-            from_ms = min(from_ms, now_ms)
+            lower = replace(with_escalation(event, known.get("was_escalation", 0)), severity=known["was"])
+            from_ms = min(int(known["was_from_ms"]), now_ms)
             result.append(self._alert_json(lower, from_ms, max(from_ms, starts_ms)))
         return result
 
@@ -200,12 +200,6 @@ def _reference(event: AlertEvent, before: str) -> str:
 def _escalation(event: AlertEvent) -> int:
     """Return the number of escalations of an alert."""
     return evidence_of(event).escalation or 0
-
-
-def _at(event: AlertEvent, severity: str, escalation: int) -> AlertEvent:
-    """Return the event with another severity and escalation."""
-    evidence = {**json.loads(event.evidence), "escalation": escalation}
-    return replace(event, severity=severity, evidence=json.dumps(evidence))
 
 
 def labels(event: AlertEvent) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
-from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule, balance_evidence
+from alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_rate, percent
 from schemas.alerts import AlertKind, Severity
@@ -44,7 +44,7 @@ class LeaderImbalance(LeaderBalanceRule):
             subject=f"broker {state.broker}",
             severity=Severity.WARNING if _write_rate_deviates(state) else Severity.INFO,
             summary=_summary(state),
-            evidence=balance_evidence(state),
+            evidence=LeaderBalanceEvidence.of(state),
             recommendation=tick.recommender.elect_preferred(),
             hold_s=_pending_for_s(state, tick.settings),
             # One group, because one command elects for all brokers.

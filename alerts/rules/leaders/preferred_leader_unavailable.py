@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule, balance_evidence
+from alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
 from alerts.rules.rule import Assessment, RuleInputs
 from schemas.alerts import AlertKind, Role, Severity
 
@@ -34,7 +34,7 @@ class PreferredLeaderUnavailable(LeaderBalanceRule):
                 f"Broker {state.broker} {'is out of sync' if state.alive else 'is down'}: it cannot lead "
                 f"{state.unavailable} of the {state.balance.preferred_partitions} partitions that prefer it"
             ),
-            evidence=balance_evidence(state),
+            evidence=LeaderBalanceEvidence.of(state),
             recommendation=tick.recommender.restore_or_inspect_broker(
                 state.broker, "not_fetching" if state.alive else "broker_down"
             ),

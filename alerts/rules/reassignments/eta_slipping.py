@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
-from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.reassignments.eta_tracker import FirstEta
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import clock, format_duration
@@ -12,6 +14,23 @@ from schemas.alerts import AlertKind, Severity
 # Near the end of a move, a fraction of the remaining time would be seconds.
 _LEAST_SLIP_S = 60.0
 _SUBJECT = "moves"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateFinishEvidence(Evidence):
+    """Evidence that a move is expected to finish later than was expected first.
+
+    Attributes:
+        expected_since_ms: tick of the first expectation, epoch milliseconds.
+        first_finish_ms: finish that was expected first, epoch milliseconds.
+        finish_ms: finish that is expected now, epoch milliseconds.
+        late_s: difference of the two, seconds.
+    """
+
+    expected_since_ms: int
+    first_finish_ms: int
+    finish_ms: int
+    late_s: float
 
 
 class EtaSlipping(Rule):
@@ -49,13 +68,12 @@ class EtaSlipping(Rule):
                 f"The move is expected to finish at {now}, {format_duration(late_s)} later than was "
                 f"expected first ({first})"
             ),
-            evidence={
-                **EMPTY_EVIDENCE,
-                "expected_since_ms": expected.made_ms,
-                "first_finish_ms": round(expected.finish_ms),
-                "finish_ms": round(finish_ms),
-                "late_s": late_s,
-            },
+            evidence=LateFinishEvidence(
+                expected_since_ms=expected.made_ms,
+                first_finish_ms=round(expected.finish_ms),
+                finish_ms=round(finish_ms),
+                late_s=late_s,
+            ),
             recommendation=tick.recommender.no_throttle_change(
                 "compare what leaders write now with what they wrote at the start; a higher throttle shortens the rest"
             ),

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from alerts.evidence.evidence import EvidenceCause
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import Stall, ThrottleStatus
 from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Role, Severity, Verdict
 
 _REASONS = {
-    "destination_down": "the broker is down",
-    "destination_disk": "the broker is up but the replica is offline: a log directory of it has failed, or is full",
-    "no_leader": "the partition has no leader: every broker that could lead it is down",
-    "not_fetching": "the broker does not fetch it",
-    "unknown": "no throttle explains it",
+    EvidenceCause.DESTINATION_DOWN: "the broker is down",
+    EvidenceCause.DESTINATION_DISK: (
+        "the broker is up but the replica is offline: a log directory of it has failed, or is full"
+    ),
+    EvidenceCause.NO_LEADER: "the partition has no leader: every broker that could lead it is down",
+    EvidenceCause.NOT_FETCHING: "the broker does not fetch it",
+    EvidenceCause.UNKNOWN: "no throttle explains it",
 }
-# If a destination has several causes, the alert names the last of these.
-_GRAVITY = ("unknown", "not_fetching", "no_leader", "offline")
+# By cause of a stall. If a destination has several, the alert names the last of these.
+_CAUSES = {
+    "unknown": EvidenceCause.UNKNOWN,
+    "not_fetching": EvidenceCause.NOT_FETCHING,
+    "no_leader": EvidenceCause.NO_LEADER,
+    "offline": EvidenceCause.DESTINATION_DISK,
+}
+_GRAVITY = tuple(_CAUSES)
 # Causes on the destination itself.
-_CAUSED_BY_DESTINATION = ("destination_down", "destination_disk", "not_fetching")
-# Causes that a throttle may explain too: the leader leaves a throttled replica out of its responses.
+_CAUSED_BY_DESTINATION = (
+    EvidenceCause.DESTINATION_DOWN,
+    EvidenceCause.DESTINATION_DISK,
+    EvidenceCause.NOT_FETCHING,
+)
+# Stalls that a throttle may explain too: the leader leaves a throttled replica out of its responses.
 _THROTTLED = ("unknown", "not_fetching")
 
 
@@ -41,25 +55,25 @@ class ReassignmentStalled(Rule):
             if status.role is Role.FOLLOWER and (stalls := _unexplained(status, slow_leaders))
         ]
         unknown = [status for status in tick.statuses if status.verdict is Verdict.NO_DATA]
-        return Assessment(found, {(self.kind, subject(status)) for status in unknown})
+        return Assessment(found, {(self.kind, status.subject) for status in unknown})
 
     def _finding(self, status: ThrottleStatus, stalls: Sequence[Stall], tick: RuleInputs) -> Finding:
         worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
         own = [stall for stall in stalls if stall.cause == worst]
         count, total = sum(stall.replicas for stall in own), sum(stall.replicas for stall in stalls)
-        cause = "destination_disk" if worst == "offline" else worst
-        if not status.alive and cause != "no_leader":
-            cause = "destination_down"
+        cause = _CAUSES[worst]
+        if not status.alive and cause is not EvidenceCause.NO_LEADER:
+            cause = EvidenceCause.DESTINATION_DOWN
         which = join_names([name for stall in own for name in stall.partitions], count)
         more = f"; nor of {total - count} more, for other reasons" if total > count else ""
         return Finding(
             kind=self.kind,
-            subject=subject(status),
+            subject=status.subject,
             severity=Severity.WARNING,
             summary=(
-                f"The move makes no progress: {subject(status)} copies nothing of {which} ({_REASONS[cause]}){more}"
+                f"The move makes no progress: {status.subject} copies nothing of {which} ({_REASONS[cause]}){more}"
             ),
-            evidence=status_evidence(status, cause=cause),
+            evidence=replace(ThrottleEvidence.of(status), cause=cause),
             recommendation=tick.recommender.restore_or_inspect_broker(status.broker, cause),
             hold_s=tick.settings.stalled_s,
             cause=_group(status, cause, {stall.leader for stall in own}),
@@ -80,11 +94,11 @@ def _unexplained(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[
     ]
 
 
-def _group(status: ThrottleStatus, cause: str, leaders: Collection[int | None]) -> str:
+def _group(status: ThrottleStatus, cause: EvidenceCause, leaders: Collection[int | None]) -> str:
     """Return the group of a stall, shared with other destinations; empty if there is none."""
-    if cause == "no_leader":
+    if cause is EvidenceCause.NO_LEADER:
         return NO_LEADER
-    if cause == "unknown":
+    if cause is EvidenceCause.UNKNOWN:
         # An unexplained stall must not join an older alert on its broker. If all copies have one leader, that leader
         # may be the cause.
         return f"copies from broker {next(iter(leaders))}" if len(leaders) == 1 else ""

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import format_rate
 from schemas.alerts import AlertKind, Role, Severity
 
 _SUBJECT = "moves"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnthrottledMoveEvidence(Evidence):
+    """Evidence on a move that no throttle limits; the broker is the one that needs the highest rate.
+
+    Attributes:
+        moving_partitions: number of partitions that move.
+    """
+
+    moving_partitions: int
 
 
 class ReassignmentWithoutThrottle(Rule):
@@ -37,12 +49,9 @@ class ReassignmentWithoutThrottle(Rule):
             subject=_SUBJECT,
             severity=Severity.INFO,
             summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{takes}",
-            evidence={
-                **EMPTY_EVIDENCE,
-                "broker_id": None if worst is None else worst.broker,
-                "required_bytes_per_s": need,
-                "moving_partitions": count,
-            },
+            evidence=UnthrottledMoveEvidence(
+                broker_id=None if worst is None else worst.broker, required_bytes_per_s=need, moving_partitions=count
+            ),
             recommendation=tick.recommender.no_throttle_change(f"nothing, unless it is too fast{_advice(need, worst)}"),
             hold_s=tick.settings.hold_s,
         )

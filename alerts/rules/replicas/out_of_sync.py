@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
+from alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.evidence import broker_evidence
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
 from schemas.alerts import Role, Severity
 
 _REASONS = {
-    "no_leader": "has replicas without a leader",
-    "fallen_behind": "has fallen behind",
-    "broker_down": "is down",
+    EvidenceCause.NO_LEADER: "has replicas without a leader",
+    EvidenceCause.FALLEN_BEHIND: "has fallen behind",
+    EvidenceCause.BROKER_DOWN: "is down",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutOfSyncEvidence(Evidence):
+    """Evidence on a broker's out-of-sync replicas.
+
+    Attributes:
+        alive: whether the broker is registered with the cluster.
+        lost_replicas: number of these replicas.
+    """
+
+    alive: bool
+    lost_replicas: int
 
 
 class OutOfSyncReplicas(Rule):
@@ -50,10 +64,10 @@ class OutOfSyncReplicas(Rule):
 
     def _finding(self, status: ThrottleStatus, count: int, tick: RuleInputs) -> Finding:
         lost = [one for one in status.lost if one.moving is self.moving]
-        cause = "broker_down"
+        leaderless = status.alive and self._leaderless(status) == count
+        cause = EvidenceCause.BROKER_DOWN
         if status.alive:
-            cause = "no_leader" if self._leaderless(status) == count else "fallen_behind"
-        leaderless = cause == "no_leader"
+            cause = EvidenceCause.NO_LEADER if leaderless else EvidenceCause.FALLEN_BEHIND
         return Finding(
             kind=self.kind,
             subject=f"broker {status.broker}",
@@ -62,7 +76,13 @@ class OutOfSyncReplicas(Rule):
                 f"Broker {status.broker} {_REASONS[cause]}: {count} of its replicas, {self.qualifier}"
                 f"none of them a new one, out of the ISR ({join_names([one.name for one in lost], count)})"
             ),
-            evidence=broker_evidence(status.broker, lost, alive=status.alive, lost_replicas=count, cause=cause),
+            evidence=OutOfSyncEvidence(
+                broker_id=status.broker,
+                partitions=[OutOfSyncPartition(one.topic, one.partition, one.leader, one.moving) for one in lost],
+                alive=status.alive,
+                lost_replicas=count,
+                cause=cause,
+            ),
             recommendation=tick.recommender.restore_or_inspect_broker(
                 status.broker, "no_leader" if leaderless else _remedy(status)
             ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from alerts.evidence.evidence import EvidenceCause
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
-from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Role, Severity, Verdict
@@ -29,7 +32,7 @@ class LeaderUnthrottled(Rule):
             if tick.has_limited_replicas and status.verdict is not Verdict.NO_DATA and _unlimited_partitions(status)
         ]
         keep_firing = leaders if tick.has_unknown_verdict or tick.too_low else []
-        return Assessment(found, {(self.kind, subject(status)) for status in keep_firing})
+        return Assessment(found, {(self.kind, status.subject) for status in keep_firing})
 
     def _finding(self, status: ThrottleStatus, count: int, tick: RuleInputs) -> Finding:
         rateless = _has_no_rate(status) and status.limited_partitions > 0
@@ -37,12 +40,12 @@ class LeaderUnthrottled(Rule):
         switched = [p for p in which if p.previous_leader is not None and p.leader == status.broker]
         return Finding(
             kind=self.kind,
-            subject=subject(status),
+            subject=status.subject,
             severity=Severity.INFO,
             summary=_summary(status, which, switched, count, rateless),
-            evidence=status_evidence(
-                status,
-                cause="no_rate" if rateless else "not_listed",
+            evidence=replace(
+                ThrottleEvidence.of(status),
+                cause=EvidenceCause.NO_RATE if rateless else EvidenceCause.NOT_LISTED,
                 switch_tick_ms=max((p.switch_tick_ms for p in switched if p.switch_tick_ms is not None), default=None),
             ),
             recommendation=(
@@ -76,7 +79,7 @@ def _summary(
     why = "it has no rate" if rateless else "the leader throttled list does not name it"
     since = f" since the leader switch of {join_names([p.name for p in switched])}" if switched else ""
     return (
-        f"{subject(status).capitalize()} sends {join_names([p.name for p in which], count)} to new replicas without a "
+        f"{status.subject.capitalize()} sends {join_names([p.name for p in which], count)} to new replicas without a "
         f"limit{since}: the move is throttled, but {why}"
     )
 

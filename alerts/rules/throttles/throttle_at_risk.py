@@ -3,14 +3,45 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
-from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import format_rate
 from schemas.alerts import AlertKind, Role, Severity
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """A partition that a broker would lead after a leader switch.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        leader: current leader; None if there is none.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakeoverEvidence(ThrottleEvidence):
+    """Evidence on a throttle that would be too low after a leader switch.
+
+    Attributes:
+        takeover: partition whose leader switch adds most traffic.
+        takeover_bytes_per_s: traffic that it adds.
+        required_then_bytes_per_s: rate that the throttle would have to exceed.
+    """
+
+    takeover: Takeover
+    takeover_bytes_per_s: float
+    required_then_bytes_per_s: float
 
 
 class ThrottleAtRisk(Rule):
@@ -26,7 +57,7 @@ class ThrottleAtRisk(Rule):
         """
         leaders = {status.broker: status for status in tick.statuses if status.role is Role.LEADER}
         if tick.too_low or tick.has_unknown_verdict:
-            return Assessment(keep_firing={(self.kind, subject(leader)) for leader in leaders.values()})
+            return Assessment(keep_firing={(self.kind, leader.subject) for leader in leaders.values()})
         risks = [
             (leader, status.takeover, need)
             for status in tick.statuses
@@ -55,16 +86,16 @@ class ThrottleAtRisk(Rule):
         more = math.ceil(need_bytes_per_s - throttle)
         return Finding(
             kind=self.kind,
-            subject=subject(leader),
+            subject=leader.subject,
             severity=Severity.INFO,
             summary=(
                 f"If broker {leader.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
                 f"{format_rate(throttle)} would be {format_rate(more)} too low: "
                 f"it would have to send {format_rate(need_bytes_per_s)}"
             ),
-            evidence=status_evidence(
-                leader,
-                takeover={"topic": takeover.topic, "partition": takeover.partition, "leader": takeover.leader},
+            evidence=TakeoverEvidence(
+                **vars(ThrottleEvidence.of(leader)),
+                takeover=Takeover(takeover.topic, takeover.partition, takeover.leader),
                 takeover_bytes_per_s=takeover.bytes_per_s,
                 required_then_bytes_per_s=need_bytes_per_s,
             ),

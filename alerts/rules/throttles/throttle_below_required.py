@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding
 from alerts.grouping import THROTTLE
 from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
 from alerts.recommendations.recommendation import Advice, Recommendation
-from alerts.rules.evidence import status_evidence, subject
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle
 from alerts.text.formatting import format_rate, join_names
@@ -48,18 +48,18 @@ class ThrottleBelowRequired(Rule):
         recommendation = _recommendation(tick) if low else Advice()
         return Assessment(
             [self._finding(status, tick.settings.hold_s, recommendation) for status in low],
-            {(self.kind, subject(status)) for status in own if _keeps_firing(status, tick)},
-            {(self.kind, subject(status)): rate for status in own if (rate := _enough_while_down(status)) is not None},
+            {(self.kind, status.subject) for status in own if _keeps_firing(status, tick)},
+            {(self.kind, status.subject): rate for status in own if (rate := _enough_while_down(status)) is not None},
         )
 
     def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Recommendation) -> Finding:
         switches, load = _causing_switches(status), status.load
         return Finding(
             kind=self.kind,
-            subject=subject(status),
+            subject=status.subject,
             severity=_SEVERITY[status.verdict],
             summary=self._summary(status, switches),
-            evidence=status_evidence(status, switches),
+            evidence=ThrottleEvidence.of(status, switches),
             recommendation=recommendation,
             hold_s=0.0 if switches and status.too_low else hold_s,
             # One leader switch affects several brokers, and one rate that is too low is usually set on all brokers.
@@ -84,7 +84,7 @@ class ThrottleBelowRequired(Rule):
             names = [f"{name} ({s.previous_leader} to {status.broker})" for s in switches for name in s.names]
             cause = f" since the leader switch of {join_names(names, sum(s.partitions for s in switches))}"
         return (
-            f"{operation} {ends}: {subject(status)} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
+            f"{operation} {ends}: {status.subject} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
             f"but {self.requires} {required}{cause}; {replicas} {_CONSEQUENCE[status.verdict]}"
         )
 

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.evidence import EMPTY_EVIDENCE
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, resting_lists
 from alerts.text.formatting import format_rate, join_names
 from schemas.alerts import AlertKind, Role, Severity
 
 _SUBJECT = "throttles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftoverEvidence(Evidence):
+    """Evidence on rates and throttled replica lists that are still set; the throttle is the highest rate.
+
+    Attributes:
+        brokers: brokers with a rate.
+        cluster_default: whether the rate of any of them is the cluster-wide default.
+        listed_partitions: listed partitions, as ``topic-partition``; truncated.
+        listed_partition_count: number of listed partitions.
+        listed_topics: topics with a list; truncated.
+        listed_topic_count: number of these topics.
+        log_dirs_throttle_brokers: brokers with a broker-level throttle for moves between log directories.
+    """
+
+    brokers: Sequence[int]
+    cluster_default: bool
+    listed_partitions: Sequence[str]
+    listed_partition_count: int
+    listed_topics: Sequence[str]
+    listed_topic_count: int
+    log_dirs_throttle_brokers: Sequence[int]
 
 
 class ThrottleLeftBehind(Rule):
@@ -47,17 +71,16 @@ class ThrottleLeftBehind(Rule):
             subject=_SUBJECT,
             severity=Severity.WARNING,
             summary=_summary(rated, brokers, listed, names, count),
-            evidence={
-                **EMPTY_EVIDENCE,
-                "brokers": brokers,
-                "cluster_default": any(status.throttle_source == "default" for status in rated),
-                "throttle_bytes_per_s": max((s.load.throttle_bytes_per_s or 0.0 for s in rated), default=None),
-                "listed_partitions": names,
-                "listed_partition_count": count,
-                "listed_topics": sorted(listed),
-                "listed_topic_count": max((status.resting_topic_count for status in statuses), default=0),
-                "log_dirs_throttle_brokers": log_dirs_rates(statuses),
-            },
+            evidence=LeftoverEvidence(
+                throttle_bytes_per_s=max((s.load.throttle_bytes_per_s or 0.0 for s in rated), default=None),
+                brokers=brokers,
+                cluster_default=any(status.throttle_source == "default" for status in rated),
+                listed_partitions=names,
+                listed_partition_count=count,
+                listed_topics=sorted(listed),
+                listed_topic_count=max((status.resting_topic_count for status in statuses), default=0),
+                log_dirs_throttle_brokers=log_dirs_rates(statuses),
+            ),
             recommendation=clear_throttle(
                 tick,
                 "remove what is left, or replicas that fall behind later catch up no faster than this"

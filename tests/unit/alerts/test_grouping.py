@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding, Subject
-from alerts.grouping import ActiveAlert, AdvisedIncrease, StoredBrokerRole, group_findings
+from alerts.grouping import ActiveAlert, AdvisedIncrease, group_findings
 from alerts.recommendations.recommendation import Advice
-from schemas.alerts import AlertKind, Severity
+from schemas.alerts import AlertKind, Role, Severity
+from schemas.keys import BrokerRole
 
 CRITICAL, WARNING, INFO = Severity
-NUMBERS = {"role": "leader", "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}
+NUMBERS = {"role": Role.LEADER, "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}
 
 
 def finding(
@@ -32,7 +34,7 @@ def finding(
         subject,
         severity,
         f"{subject} is wrong",
-        {"broker_id": 7, **NUMBERS},
+        Evidence(broker_id=7, **NUMBERS),
         Advice(),
         0.0,
         cause=cause,
@@ -52,7 +54,7 @@ def active(findings: Collection[Finding], *subjects: str, **more: Any) -> dict[S
 def grouped_subjects(*findings: Finding, firing: Collection[str] = ()) -> dict[str, list[str]]:
     """By subject of what is told, the subjects that it stands for."""
     found = group_findings(findings, active(findings, *firing), ()).findings
-    return {f.subject: [other["subject"] for other in f.evidence.get("also", [])] for f in found}
+    return {f.subject: [other.subject for other in f.also] for f in found}
 
 
 def test_of_one_cause_the_gravest_is_told_then_the_weightiest_then_the_first_by_name() -> None:
@@ -122,21 +124,21 @@ def test_it_speaks_as_gravely_as_the_gravest_and_no_less_than_itself() -> None:
 def test_it_names_the_others_and_keeps_their_numbers() -> None:
     (lead,) = group_findings([finding("a", weight=1), *(finding(s) for s in "bcdef")], {}, ()).findings
     assert lead.summary == "a is wrong; of the same cause: b, c, d and 2 more"
-    assert lead.evidence["also"][0] == {
+    assert lead.evidence_json()["also"][0] == {
         "kind": "no_data",
         "subject": "b",
         "severity": "warning",
         "broker_id": 7,
         **NUMBERS,
     }
-    assert len(json.loads(json.dumps(lead.evidence))["also"]) == 5
+    assert len(json.loads(json.dumps(lead.evidence_json()))["also"]) == 5
 
 
 def test_another_kind_of_the_same_subject_is_kept_but_not_named_again() -> None:
     lead, other = finding("broker 3", weight=1), finding("broker 3", kind=AlertKind.UNDER_REPLICATED)
     (one,) = group_findings([lead, other], {}, ()).findings
     assert one.summary == "broker 3 is wrong"
-    assert [also["kind"] for also in one.evidence["also"]] == ["under_replicated"]
+    assert [also.kind for also in one.also] == [AlertKind.UNDER_REPLICATED]
 
 
 def test_alone_it_is_told_as_it_is() -> None:
@@ -161,25 +163,25 @@ def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_b
     leader, other = finding("a", cause="throttle"), replace(finding("b", cause="throttle"), joins=False)
     named = ActiveAlert(is_firing=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
     (lead,) = group_findings([leader, other], {(leader.kind, leader.subject): named}, ()).findings
-    assert [also["subject"] for also in lead.evidence["also"]] == ["b"]
+    assert [also.subject for also in lead.also] == ["b"]
 
 
 def low_throttle(subject: str, broker: int, required: float, severity: Severity = WARNING) -> Finding:
     """A leader's rate that is too low since a switch, told for itself."""
     found = finding(subject, "switch from broker 3", severity, kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE)
-    evidence = {"broker_id": broker, "role": "leader", "throttle_bytes_per_s": 2.4, "required_bytes_per_s": required}
-    return replace(found, evidence=found.evidence | evidence, joins=False)
+    numbers = {"broker_id": broker, "throttle_bytes_per_s": 2.4, "required_bytes_per_s": required}
+    return replace(found, evidence=replace(found.evidence, **numbers), joins=False)
 
 
 def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
     first, second = low_throttle("broker 4 as leader", 4, 2.9), low_throttle("broker 1 as leader", 1, 2.9)
     raised = AdvisedIncrease(2.4, 3.5)
-    raises: dict[StoredBrokerRole, AdvisedIncrease] = {(4, "leader"): raised, (1, "leader"): raised}
+    raises = {BrokerRole(4, Role.LEADER): raised, BrokerRole(1, Role.LEADER): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
     is_firing = {(first.kind, first.subject): advised}
     (told_one,) = group_findings([first, second], is_firing, ()).findings
-    assert (told_one.subject, [one["subject"] for one in told_one.evidence["also"]]) == (
+    assert (told_one.subject, [one.subject for one in told_one.also]) == (
         first.subject,
         [second.subject],
     )
@@ -197,7 +199,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     both = [replace(first, cause="throttle"), second]
     assert {f.subject for f in group_findings(both, before, ()).findings} == {first.subject, second.subject}
     # And what somebody lowered since: that broker is not too low because of the switch.
-    lowered = replace(second, cause="throttle", evidence={**second.evidence, "throttle_bytes_per_s": 1.5})
+    lowered = replace(second, cause="throttle", evidence=replace(second.evidence, throttle_bytes_per_s=1.5))
     has_named = replace(advised, also=frozenset({(second.kind, second.subject)}))
     for alert in (advised, has_named):
         news = group_findings([first, lowered], {(first.kind, first.subject): alert}, ()).findings
@@ -205,7 +207,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
         (told_one,) = group_findings([one, other], is_firing, ()).findings
-        assert (told_one.subject, [a["subject"] for a in told_one.evidence["also"]]) == (
+        assert (told_one.subject, [a.subject for a in told_one.also]) == (
             first.subject,
             [second.subject],
         )
@@ -218,7 +220,7 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     assert {f.subject for f in group_findings([first, down], is_firing, ()).findings} == {first.subject, "broker 1"}
     # The first one's rate has been raised, and the other not yet: its alert goes on.
     (goes_on,) = group_findings([second], is_firing, ()).findings
-    assert (goes_on.subject, goes_on.evidence["goes_on_with"]["subject"]) == (first.subject, second.subject)
+    assert (goes_on.subject, goes_on.goes_on_with) == (first.subject, second.key)
     assert [f.subject for f in group_findings([more], is_firing, ()).findings] == [more.subject]
     graver = low_throttle(second.subject, 1, 2.9, CRITICAL)
     (told_one,) = group_findings([graver], is_firing, (), is_firing).findings
@@ -271,8 +273,8 @@ def test_an_alert_of_a_broker_goes_on_with_what_is_left_of_its_cause() -> None:
     rest = [of_broker(AlertKind.UNDER_REPLICATED), of_broker(AlertKind.PREFERRED_LEADER_UNAVAILABLE, precedence=1)]
     (kept,) = group_findings(rest, active([before], "broker 4"), ()).findings
     assert (kept.kind, kept.summary) == (AlertKind.ISR_SHRINK_DURING_MOVE, "broker 4 is wrong")
-    assert kept.evidence["goes_on_with"] == {"kind": "under_replicated", "subject": "broker 4"}
-    assert [other["kind"] for other in kept.evidence["also"]] == ["preferred_leader_unavailable"]
+    assert kept.evidence_json()["goes_on_with"] == {"kind": "under_replicated", "subject": "broker 4"}
+    assert [other.kind for other in kept.also] == [AlertKind.PREFERRED_LEADER_UNAVAILABLE]
 
 
 def test_a_broker_that_is_back_and_has_yet_to_catch_up_is_no_news() -> None:
@@ -299,4 +301,4 @@ def test_a_broker_that_is_back_and_does_not_answer_yet_is_no_news() -> None:
     }
     # While the alert's own finding is there, it stands for it.
     (kept,) = group_findings([before, silent], active([before], "broker 4"), ()).findings
-    assert [one["subject"] for one in kept.evidence["also"]] == ["broker 4 as leader"]
+    assert [one.subject for one in kept.also] == ["broker 4 as leader"]

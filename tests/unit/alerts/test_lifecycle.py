@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from alerts.evidence.evidence import Evidence, EvidenceCause
 from alerts.finding import Finding
 from alerts.grouping import THROTTLE_KINDS
 from alerts.lifecycle import FLAP_MS, Lifecycle
@@ -32,7 +33,7 @@ def bad(
     hold_s: float = 3.0, throttle: int | None = 100, subject: str = SUBJECT, severity: Severity = Severity.WARNING
 ) -> Assessment:
     recommendation = Advice(throttle_bytes_per_s=throttle)
-    return Assessment([Finding(KIND, subject, severity, "too low", {}, recommendation, hold_s)])
+    return Assessment([Finding(KIND, subject, severity, "too low", Evidence(), recommendation, hold_s)])
 
 
 class Clock:
@@ -70,7 +71,9 @@ def test_without_a_hold_it_fires_on_the_first_tick() -> None:
 
 def of_broker(kind: AlertKind) -> Assessment:
     down = "broker 4 down"
-    found = Finding(kind, "broker 4", Severity.WARNING, kind.value, {}, Advice(), 0.0, cause=down, continues=(down,))
+    found = Finding(
+        kind, "broker 4", Severity.WARNING, kind.value, Evidence(), Advice(), 0.0, cause=down, continues=(down,)
+    )
     return Assessment([found])
 
 
@@ -111,7 +114,7 @@ def test_what_is_neither_wrong_nor_right_resolves_nothing() -> None:
 
 def needs(required: float) -> Assessment:
     """What is too low, for it must exceed so much."""
-    of_it = {"required_bytes_per_s": required}
+    of_it = Evidence(required_bytes_per_s=required)
     return Assessment(
         [Finding(KIND, SUBJECT, Severity.WARNING, "too low", of_it, Advice(throttle_bytes_per_s=100), 0.0)]
     )
@@ -459,7 +462,7 @@ def test_a_tick_that_comes_again_starts_no_alert_of_another_one_of_its_cause() -
 def lost(affected: int, why: str = "fallen_behind", hold_s: float = 60, action: str = "inspect_broker") -> Finding:
     """Broker 3 has so many replicas out of the ISR."""
     cause = "broker 3" if why == "fallen_behind" else "broker 3 down"
-    evidence = {"broker_id": 3, "cause": why}
+    evidence = Evidence(broker_id=3, cause=EvidenceCause(why))
     return Finding(
         AlertKind.UNDER_REPLICATED,
         "broker 3",
@@ -546,7 +549,7 @@ def test_an_advice_that_has_become_another_is_told_again_and_one_that_is_unknown
 )
 def test_another_cause_is_told_and_escalates_where_it_is_graver(before: str, now: str, escalations: int) -> None:
     def of(second: int, why: str) -> tuple[int, list[Finding]]:
-        return second, [replace(lost(1, hold_s=0), evidence={"broker_id": 3, "cause": why})]
+        return second, [replace(lost(1, hold_s=0), evidence=Evidence(broker_id=3, cause=EvidenceCause(why)))]
 
     alerts = lifecycle()
     fired(alerts, of(0, before))
@@ -557,7 +560,7 @@ def test_another_cause_is_told_and_escalates_where_it_is_graver(before: str, now
 
 def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for_its_time() -> None:
     def blind(broker: int) -> Finding:
-        evidence = {"broker_id": broker}
+        evidence = Evidence(broker_id=broker)
         return replace(lost(0), subject=f"broker {broker}", evidence=evidence, cause="no data", hold_s=15)
 
     alerts = lifecycle()
@@ -581,7 +584,7 @@ def test_what_had_lasted_as_something_else_begins_anew() -> None:
 def test_a_second_broker_whose_rate_the_advice_raises_already_gives_no_event() -> None:
     def low(broker: int, *raised: int, required: float = 2.9) -> Finding:
         per_broker = [BrokerThrottle(b, Role.LEADER, Verdict.LOSING, 2.4, None, 3.5) for b in raised]
-        evidence = {"broker_id": broker, "role": "leader", "required_bytes_per_s": required}
+        evidence = Evidence(broker_id=broker, role=Role.LEADER, required_bytes_per_s=required)
         recommendation = Advice(Action.RAISE_THROTTLE, None, 3.5, per_broker=per_broker)
         about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
         made = replace(about, evidence=evidence, recommendation=recommendation, joins=False)
@@ -603,12 +606,9 @@ def test_a_rate_that_was_raised_as_announced_and_is_lowered_again_is_news_also_a
         per_broker = [
             BrokerThrottle(b, Role.LEADER, Verdict.LOSING, rate, None, max(3.5, rate)) for b, rate in in_force.items()
         ]
-        evidence = {
-            "broker_id": broker,
-            "role": "leader",
-            "required_bytes_per_s": 2.9,
-            "throttle_bytes_per_s": in_force[broker],
-        }
+        evidence = Evidence(
+            broker_id=broker, role=Role.LEADER, required_bytes_per_s=2.9, throttle_bytes_per_s=in_force[broker]
+        )
         recommendation = Advice(Action.RAISE_THROTTLE, None, 3.5, per_broker=per_broker)
         about = replace(lost(0), kind=KIND, subject=f"broker {broker} as leader", severity=Severity.WARNING)
         return replace(about, evidence=evidence, recommendation=recommendation, joins=False, cause="throttle", hold_s=0)
@@ -650,7 +650,7 @@ def test_what_happens_over_a_gap_is_what_happens_without(
 def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
     alerts = lifecycle()
     alerts.apply("c", 1000, Assessment())
-    stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, Advice(), 0.0)
+    stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", Evidence(), Advice(), 0.0)
     alerts.apply_missing_ticks("c", 100_000, Assessment([stay_away]))
     alerts.shift_clock("c", 99_000)
     # Good from second 101 on: for 5 s at second 106, and not 99 s later.
@@ -700,7 +700,7 @@ def findings(draw: st.DrawFn, kind: AlertKind, subject: str, holds_s: Sequence[f
         subject,
         draw(st.sampled_from(Severity)),
         "wrong",
-        {},
+        Evidence(),
         Advice(throttle_bytes_per_s=draw(st.sampled_from([None, 100, 110, 400]))),
         draw(st.sampled_from(holds_s)),
         cause=draw(st.sampled_from(["", "x", "y"])),
@@ -715,7 +715,7 @@ def test_an_alert_goes_on_with_another_that_it_named_for_as_long_as_that_lasts()
     def throttled(subject: str, severity: Severity) -> Finding:
         advice = Advice()
         return Finding(
-            AlertKind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", {}, advice, 0.0, cause="one switch"
+            AlertKind.THROTTLE_BELOW_LEADER_WRITE, subject, severity, "low", Evidence(), advice, 0.0, cause="one switch"
         )
 
     both = Assessment([throttled("b", Severity.WARNING), throttled("c", Severity.WARNING)])
@@ -779,7 +779,7 @@ class Ticks(RuleBasedStateMachine):
         For how long they have stayed away no event tells, so that a restart would change when it ends.
         """
         self.silent = True
-        stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", {}, Advice(), 0.0)
+        stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", Evidence(), Advice(), 0.0)
         standing = {(AlertKind(event.kind), event.subject) for event in self.alerts.active()}
         at_ms = self.ticks[-1][0] + after_ms
         events = self.alerts.apply_missing_ticks("c", at_ms, Assessment([stay_away], standing))

@@ -141,8 +141,8 @@ def assessment_of(*statuses: ThrottleStatus, policy: ThrottlePolicy | None = Non
 def found(*statuses: ThrottleStatus, kind: AlertKind | None = None, policy: ThrottlePolicy | None = None) -> Finding:
     """Return the only finding, or the only one of a kind, after a check of its evidence keys."""
     (finding,) = [f for f in assessment_of(*statuses, policy=policy).findings if kind in (None, f.kind)]
-    assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, finding.recommendation.to_json()])
+    assert set(finding.evidence_json()) >= EVIDENCE_KEYS
+    json.dumps([finding.evidence_json(), finding.recommendation.to_json()])
     return finding
 
 

@@ -45,6 +45,7 @@ CONTRACTS = {
     "lane_messages",
     "sides",
     "judged_ms",
+    "last_judged_ms",
     "mark_stale",
     "_mark_moved_stale",
     "mark",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.rules.evidence import EMPTY_EVIDENCE
+from alerts.evidence.evidence import Evidence
 from cli.common.watch_output import Line
 from schemas.alerts import AlertKind, AlertState, Severity
 
@@ -37,7 +37,7 @@ class PrintedAlert:
     severity: str
     at_s: float
     summary: str
-    evidence: Mapping[str, Any] = field(default_factory=lambda: dict(EMPTY_EVIDENCE))
+    evidence: Mapping[str, Any] = field(default_factory=Evidence().to_json)
     recommendation: Mapping[str, Any] = field(default_factory=dict)
 
     @property

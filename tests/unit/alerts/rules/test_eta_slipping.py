@@ -62,9 +62,9 @@ def test_it_says_when_it_was_expected_first_and_when_now() -> None:
     assert finding.summary == (
         "The move is expected to finish at 08:30:00 UTC, 13 min later than was expected first (08:16:40 UTC)"
     )
-    assert finding.evidence["late_s"] == 800
-    assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, finding.recommendation.to_json()])
+    assert finding.evidence.late_s == 800
+    assert set(finding.evidence_json()) >= EVIDENCE_KEYS
+    json.dumps([finding.evidence_json(), finding.recommendation.to_json()])
 
 
 def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> None:

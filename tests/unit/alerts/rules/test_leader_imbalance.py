@@ -30,8 +30,8 @@ def assessment_of(*balances: LeaderBalance, statuses: tuple[ThrottleStatus, ...]
 def found(*balances: LeaderBalance) -> Finding:
     """The only finding, and that it holds what readers rely on."""
     (finding,) = assessment_of(*balances).findings
-    assert set(finding.evidence) >= EVIDENCE_KEYS
-    json.dumps([finding.evidence, finding.recommendation.to_json()])
+    assert set(finding.evidence_json()) >= EVIDENCE_KEYS
+    json.dumps([finding.evidence_json(), finding.recommendation.to_json()])
     return finding
 
 
@@ -80,8 +80,8 @@ def test_it_says_how_many_by_which_threshold_and_what_they_weigh() -> None:
         "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led"
     )
     told = ("electable_now", "waiting_for_move", "electable_ratio", "imbalance_ratio", "threshold_source")
-    assert [finding.evidence[name] for name in told] == [30, 5, 0.3, 0.35, "setting"]
-    assert finding.evidence["counted_tick_ms"] == TICK_MS
+    assert [finding.evidence_json()[name] for name in told] == [30, 5, 0.3, 0.35, "setting"]
+    assert finding.evidence.counted_tick_ms == TICK_MS
     assert finding.recommendation.action == "elect_preferred"
     assert finding.recommendation.throttle_bytes_per_s is None
     assert finding.recommendation.commands == ["headroom elections --config headroom.toml --execute"]

@@ -37,7 +37,7 @@ def test_a_copy_that_stands_still_is_told_with_its_cause(
     finding = found(destination(stall=stall, alive=alive))
     assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
     assert (finding.severity, finding.hold_s) == (Severity.WARNING, 30)
-    assert finding.evidence["cause"] == cause
+    assert finding.evidence.cause == cause
     assert f"copies nothing of t-0 ({why}" in finding.summary.replace(
         "the broker is up but the replica is offline: ", ""
     )
@@ -118,8 +118,8 @@ def test_a_broker_that_fell_out_of_the_isr_of_what_moves_is_found() -> None:
         "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
         "out of the ISR (a-0)"
     )
-    assert finding.evidence["lost_replicas"] == 1
-    assert [p["topic"] for p in finding.evidence["partitions"]] == ["a"]
+    assert finding.evidence.lost_replicas == 1
+    assert [p.topic for p in finding.evidence.partitions] == ["a"]
     assert finding.recommendation.action == "inspect_broker"
 
 
@@ -145,7 +145,7 @@ def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> 
     leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(OutOfSyncReplica("a", 0, None, True),))
     finding = found(leaderless)
     assert "Broker 2 has replicas without a leader" in finding.summary
-    assert (finding.cause, finding.evidence["cause"], finding.recommendation.action) == (
+    assert (finding.cause, finding.evidence.cause, finding.recommendation.action) == (
         "no leader",
         "no_leader",
         "restore_broker",
@@ -176,7 +176,7 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
     )
     finding = found(behind)
     assert f"Broker 2 {said}" in finding.summary
-    assert finding.evidence["cause"] == cause
+    assert finding.evidence.cause == cause
     actions = {"no_leader": "restore_broker", "fallen_behind": "inspect_broker"}
     assert finding.recommendation.action == actions[cause]
 
@@ -184,7 +184,7 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
 # 30 move and have no leader, 20 rest and have one.
 def test_whether_anybody_leads_is_told_of_what_moves_and_what_does_not_apart() -> None:
     behind = replace(lost(2, moving=30, resting=20), lost_leaderless_replicas=30, lost_leaderless_moving_replicas=30)
-    assert [f.evidence["cause"] for f in assessment_of(behind).findings] == ["no_leader", "fallen_behind"]
+    assert [f.evidence.cause for f in assessment_of(behind).findings] == ["no_leader", "fallen_behind"]
 
 
 def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:

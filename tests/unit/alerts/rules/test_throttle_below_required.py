@@ -53,7 +53,7 @@ def test_a_shortfall_that_a_switch_caused_needs_no_hold(
     came = partition(0, leader=2, previous_leader=1, switch_tick_ms=TICK_MS)
     finding = found(status(2, LEADER, throttle_mb, 8, came, partition(1, leader=2), in_sync_mb=1))
     assert finding.hold_s == hold_s
-    assert finding.evidence["switch_tick_ms"] == switch_tick_ms
+    assert finding.evidence.switch_tick_ms == switch_tick_ms
     assert ("since the leader switch of t-0 (1 to 2)" in finding.summary) == (hold_s == 0)
 
 
@@ -64,8 +64,8 @@ def test_a_switch_to_another_broker_is_no_cause_here() -> None:
 
 def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
     finding = found(status(1, LEADER, 3, 4, partition()))
-    assert finding.evidence["partitions"][0]["write_bytes_per_s"] == 2 * MB
-    assert set(finding.evidence["partitions"][0]) >= {"topic", "partition", "leader", "previous_leader"}
+    assert finding.evidence.partitions[0].write_bytes_per_s == 2 * MB
+    assert set(finding.evidence_json()["partitions"][0]) >= {"topic", "partition", "leader", "previous_leader"}
     wanted = {"action", "throttle_bytes_per_s", "per_broker", "finish_s", "commands"}
     assert set(finding.recommendation.to_json()) >= wanted
 
@@ -158,7 +158,7 @@ def test_a_switch_of_many_small_partitions_is_seen_as_the_cause() -> None:
     switch = LeaderSwitch(1, 200, 200 * 20_000 * 2, TICK_MS, ("t-7", "t-8", "t-9"))
     large = [partition(n, leader=2) for n in range(20)]
     finding = found(status(2, LEADER, 85, 88, *large, in_sync_mb=40, switches=(switch,)))
-    assert (finding.hold_s, finding.evidence["switch_tick_ms"]) == (0, TICK_MS)
+    assert (finding.hold_s, finding.evidence.switch_tick_ms) == (0, TICK_MS)
     assert "since the leader switch of t-7 (1 to 2), t-8 (1 to 2), t-9 (1 to 2) and 197 more" in finding.summary
     # Without it the throttle was too low as well.
     assert found(status(2, LEADER, 79, 88, *large, in_sync_mb=40, switches=(switch,))).hold_s == 3
@@ -181,7 +181,7 @@ def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
 def test_a_copy_without_a_leader_is_told_as_such() -> None:
     finding = found(status(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
     assert "the partition has no leader" in finding.summary
-    assert (finding.evidence["cause"], finding.recommendation.action) == ("no_leader", "restore_broker")
+    assert (finding.evidence.cause, finding.recommendation.action) == ("no_leader", "restore_broker")
 
 
 def test_a_destination_that_is_down_is_to_be_brought_back() -> None:
@@ -197,7 +197,7 @@ def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
     stalled = [partition(number, stalled=True) for number in range(5)]
     finding = found(status(3, FOLLOWER, 9, 4, *stalled))
     assert "t-0, t-1, t-2 and 2 more" in finding.summary
-    assert len(finding.evidence["partitions"]) == 5
+    assert len(finding.evidence.partitions) == 5
 
 
 def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None:

@@ -32,7 +32,7 @@ def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> 
     finding = found(LISTED, DESTINATION, unlisted())
     assert (finding.kind, finding.subject) == (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
-    assert (finding.evidence["cause"], finding.evidence["switch_tick_ms"]) == ("not_listed", None)
+    assert (finding.evidence.cause, finding.evidence.switch_tick_ms) == ("not_listed", None)
     assert finding.recommendation.action == "list_leader"
     assert finding.recommendation.reason.endswith("leader.replication.throttled.replicas 1:2 of topic t")
     assert finding.summary == (
@@ -44,12 +44,12 @@ def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> 
 def test_the_switch_that_made_it_a_leader_is_told() -> None:
     finding = found(LISTED, unlisted(previous_leader=1, switch_tick_ms=TICK_MS))
     assert "without a limit since the leader switch of t-1:" in finding.summary
-    assert finding.evidence["switch_tick_ms"] == TICK_MS
+    assert finding.evidence.switch_tick_ms == TICK_MS
 
 
 def test_a_listed_leader_without_a_rate_is_found() -> None:
     finding = found(LISTED, status(2, LEADER, None, 4, LISTED_TOO))
-    assert (finding.subject, finding.evidence["cause"]) == ("broker 2 as leader", "no_rate")
+    assert (finding.subject, finding.evidence.cause) == ("broker 2 as leader", "no_rate")
     assert finding.summary.endswith("the move is throttled, but it has no rate")
 
 
@@ -99,7 +99,7 @@ def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_excee
     finding = found(free(1, LEADER, 0, 1), free(2, LEADER, 2), free(3, FOLLOWER, 0, 1, 2))
     assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
-    assert (finding.evidence["broker_id"], finding.evidence["required_bytes_per_s"]) == (1, 8 * MB)
+    assert (finding.evidence.broker_id, finding.evidence.required_bytes_per_s) == (1, 8 * MB)
     assert finding.summary == (
         "3 partition(s) move without a throttle, as fast as brokers and network go; "
         "to limit it, take more than 8.0 MB/s"
@@ -111,13 +111,13 @@ def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_w
     leaders = [free(broker, LEADER, broker) for broker in (1, 2, 4)]
     # 3 x 2 MB/s at broker 5, 2 x 2 MB/s at each leader.
     finding = found(*leaders, free(5, FOLLOWER, 1, 2, 4))
-    assert finding.evidence["required_bytes_per_s"] == 6 * MB
+    assert finding.evidence.required_bytes_per_s == 6 * MB
     assert finding.recommendation.reason.endswith("what broker 5 receives")
 
 
 def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
     finding = found(free(1, LEADER, 0, replicas=(3, 1), target=(3,)))
-    assert finding.evidence["required_bytes_per_s"] == 2 * MB
+    assert finding.evidence.required_bytes_per_s == 2 * MB
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
 )
 def test_an_unknown_rate_gives_no_number(statuses: list[ThrottleStatus]) -> None:
     finding = found(*statuses)
-    assert finding.evidence["required_bytes_per_s"] is None
+    assert finding.evidence.required_bytes_per_s is None
     assert "more than" not in finding.summary
     assert finding.recommendation.reason.endswith("what a throttle would have to exceed is not known")
 
@@ -137,7 +137,7 @@ def test_an_unknown_rate_gives_no_number(statuses: list[ThrottleStatus]) -> None
 def test_a_throttle_must_exceed_all_that_moves_though_the_list_is_cut() -> None:
     many = replace(free(1, LEADER, 0), moving_partitions=60, moving_bytes_per_s=60 * MB)
     finding = found(many, free(3, FOLLOWER, 0))
-    assert finding.evidence["required_bytes_per_s"] == 60 * MB
+    assert finding.evidence.required_bytes_per_s == 60 * MB
     assert finding.summary.startswith("60 partition(s) move without a throttle")
 
 
@@ -183,8 +183,8 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
     finding = found(LISTED, DESTINATION, *successor(2, 4, 5, 2))
     assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
-    assert finding.evidence["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
-    assert finding.evidence["required_then_bytes_per_s"] == 6 * MB
+    assert finding.evidence_json()["takeover"] == {"topic": "t", "partition": 9, "leader": 1}
+    assert finding.evidence.required_then_bytes_per_s == 6 * MB
     # 6 MB/s x 1.2
     assert finding.recommendation.throttle_bytes_per_s == 7_200_000
     assert finding.recommendation.reason.startswith("not urgent")
@@ -236,8 +236,8 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
     finding = found(resting(1, LEADER, 5, 0, 1), resting(1, FOLLOWER, 5), resting(2, FOLLOWER, 7, 1))
     assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_LEFT_BEHIND, "throttles")
     assert (finding.severity, finding.hold_s) == (Severity.WARNING, 300)
-    assert finding.evidence["brokers"] == [1, 2]
-    assert finding.evidence["listed_partitions"] == ["t-0", "t-1"]
+    assert finding.evidence.brokers == [1, 2]
+    assert finding.evidence.listed_partitions == ["t-0", "t-1"]
     assert finding.summary == (
         "No reassignment is running, but there is still a throttle of 5.0 MB/s to 7.0 MB/s on broker(s) 1, 2 "
         "and throttled replica lists that name t-0, t-1"
@@ -271,7 +271,7 @@ def test_a_rate_for_the_whole_cluster_is_no_remains_of_a_move() -> None:
 
 def test_a_rate_for_the_whole_cluster_limits_what_forgotten_lists_name_and_stays() -> None:
     finding = found(resting(1, LEADER, 5, 0, throttle_source="default"))
-    assert (finding.severity, finding.evidence["cluster_default"]) == (Severity.WARNING, True)
+    assert (finding.severity, finding.evidence.cluster_default) == (Severity.WARNING, True)
     assert not any("--entity-type brokers" in c or "default" in c for c in finding.recommendation.commands)
 
 

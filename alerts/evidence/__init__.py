@@ -1,0 +1,1 @@
+"""Evidence of findings: typed in rules and grouping, JSON in stored events."""
