@@ -131,7 +131,9 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
 def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if not isinstance(entry, dict):
         raise HeadroomError(subject, f"entry {number} of partitions is no object", _FIX)
-    topic, partition, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+    topic: Any = entry.get("topic")
+    partition: Any = entry.get("partition")
+    replicas: Any = entry.get("replicas")
     if not isinstance(topic, str) or not topic:
         raise HeadroomError(subject, f"entry {number} of partitions has no topic", _FIX)
     if not _is_id(partition):

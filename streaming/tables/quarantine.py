@@ -47,7 +47,7 @@ class QuarantineCount:
                 self._table = DeltaTable(self._url)
             else:
                 self._table.update_incremental()
-            rows: list[int | None] = self._table.get_add_actions().column("num_records").to_pylist()
+            rows: list[int | None] = list(self._table.get_add_actions().column("num_records").to_pylist())
         except TableNotFoundError:
             return None
         # Any error of the storage: a scrape of /metrics must not fail because of it.

@@ -76,7 +76,7 @@ def _files(location: Path) -> tuple[list[str], dict[str, tuple[int, int]]]:
         files = DeltaTable(str(location)).get_add_actions(flatten=True)
     except DeltaError as error:
         raise failure(f"{location} cannot be read: {error}") from None
-    paths, least, most = (files.column(name).to_pylist() for name in ("path", "min.tick_ms", "max.tick_ms"))
+    paths, least, most = (list(files.column(name).to_pylist()) for name in ("path", "min.tick_ms", "max.tick_ms"))
     return paths, {path: (low, high) for path, low, high in zip(paths, least, most, strict=True)}
 
 
