@@ -25,7 +25,7 @@ MOVING = [
 @pytest.fixture
 def brokers() -> LogDirBrokers:
     fake = LogDirBrokers()
-    fake.directories = {broker: MOVING for broker in (1, 2, 3)}
+    fake.directories = dict.fromkeys((1, 2, 3), MOVING)
     return fake
 
 
