@@ -12,8 +12,10 @@ from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
 from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
-from cli.throttle.apply_view import apply_json, apply_notes, command_words, print_plan, print_result
+from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
 from cli.throttle.lists_plan import lists_plan
+from cli.throttle.show.throttle_need import ThrottleNeeds
+from cli.throttle.show.watch_needs import watch_needs
 from cli.throttle.view import ThrottleView, read_view
 from cluster.throttles.append_lists import append_lists
 from cluster.throttles.broker_rates import RatesError
@@ -95,7 +97,7 @@ def apply(
     plan = apply_plan(view, rate, brokers, roles, raise_only, log_dirs, lists_plan(view) if lists else None)
     if output_format == "text":
         print_plan(view, plan)
-    print_notes(apply_notes(settings, view, plan))
+    print_notes([*apply_notes(settings, view, plan), *need_notes(plan, _needs(settings) if lists else None)])
     result = _execute(settings, view, plan) if execute else ApplyResult(view, plan, executed=False)
     if output_format == "json":
         print_json(apply_json(result))
@@ -105,6 +107,14 @@ def apply(
         print_nothing_changed(command_words(plan, roles), config)
     if result.error is not None:
         raise result.error
+
+
+def _needs(settings: Settings) -> ThrottleNeeds | None:
+    """Return the needs that a running watch knows; None without one. A store that cannot be read stops no throttle."""
+    try:
+        return watch_needs(settings)
+    except HeadroomError:
+        return None
 
 
 def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:

@@ -10,6 +10,7 @@ from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
 from cli.throttle.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
 from cli.throttle.lists_plan import ListsPlan, lists_json
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
+from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
 from schemas.config import Settings
@@ -84,6 +85,29 @@ def _lists_notes(lists: ListsPlan) -> list[str]:
         for topic, roles in lists.every.items()
         for role in roles
     ]
+
+
+def need_notes(plan: ApplyPlan, needs: ThrottleNeeds | None) -> list[str]:
+    """Return one note per broker and role whose moving partitions need more than the rate that they get.
+
+    Args:
+        plan: the plan; only one that throttles a running move is checked.
+        needs: needs of the running moves; None if unknown.
+    """
+    if plan.lists is None or plan.rate_bytes_per_s is None or needs is None:
+        return []
+    in_force = {(c.broker, c.role): c.to_bytes_per_s for c in plan.changes}
+    notes = []
+    for need in needs.needs:
+        # Once the moves are in the lists, both count at least.
+        least = max(need.required_bytes_per_s or 0.0, need.moving_bytes_per_s or 0.0)
+        rate = in_force.get((need.broker, need.role))
+        if rate is not None and rate <= least:
+            notes.append(
+                f"Broker {need.broker} as {need.role} needs more than {mb_per_s(least)}: at {mb_per_s(rate)} its "
+                "moving partitions never get in sync."
+            )
+    return notes
 
 
 def _passed_over_note(broker: int, reason: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from planning.log_dirs.directory_moves import DirectoryMove, directory_moves
@@ -112,25 +112,26 @@ def _free_bytes(directories: Iterable[LogDirectory]) -> dict[str, tuple[int | No
 
 def _room_errors(
     broker: int, copies: list[_Copy], free: Mapping[str, tuple[int | None, int]]
-) -> Iterable[HeadroomError]:
-    if not free:
-        return
+) -> Iterator[HeadroomError]:
+    known = [copy for copy in copies if copy.path is None or copy.path in free] if free else []
     remedy = "Free space there, or choose another destination. Until the move ends, both copies exist."
-    for path in sorted({copy.path for copy in copies if copy.path is not None} & free.keys()):
-        here = [copy for copy in copies if copy.path == path]
+    is_full = False
+    for path in sorted({copy.path for copy in known if copy.path is not None}):
+        here = [copy for copy in known if copy.path == path]
         needed, usable = sum(copy.size_bytes for copy in here), free[path][1]
         if needed > usable:
+            is_full = True
             rule = f"has {usable} bytes free, and the plan copies {needed} there ({_some(c.name for c in here)})"
             yield HeadroomError(f"log directory {path} of broker {broker}", rule, remedy)
-    chosen = [copy for copy in copies if copy.path is None]
-    largest, most = max(chosen, key=lambda copy: copy.size_bytes, default=None), max(u for _, u in free.values())
-    if largest is not None and largest.size_bytes > most:
+    largest = max((copy for copy in known if copy.path is None), key=lambda copy: copy.size_bytes, default=None)
+    if largest is not None and largest.size_bytes > (most := max(usable for _, usable in free.values())):
+        is_full = True
         rule = f"has {most} bytes free in one log directory, and {largest.name} has {largest.size_bytes}"
         yield HeadroomError(f"broker {broker}", rule, remedy)
     # Directories of one volume report the same numbers.
-    in_all, needed = sum(usable for _, usable in set(free.values())), sum(copy.size_bytes for copy in copies)
-    if chosen and needed > in_all:
-        rule = f"has {in_all} bytes free, and the plan copies {needed} there ({_some(c.name for c in copies)})"
+    in_all, needed = sum(usable for _, usable in set(free.values())), sum(copy.size_bytes for copy in known)
+    if needed > in_all and not is_full:
+        rule = f"has {in_all} bytes free, and the plan copies {needed} there ({_some(c.name for c in known)})"
         yield HeadroomError(f"broker {broker}", rule, remedy)
 
 

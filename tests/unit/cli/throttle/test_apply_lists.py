@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from cli.throttle import apply as throttle_apply
 from cli.throttle.lists_plan import lists_json, lists_plan
+from cli.throttle.show.throttle_need import NeedsSource, ThrottleNeed, ThrottleNeeds
 from cluster.model import TopicConfig
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
@@ -110,6 +112,27 @@ def test_json_has_the_entries_or_null_without_lists(cluster: FakeCluster) -> Non
     (found,) = json.loads(run(*LISTS, "--format", "json").stdout)["lists"]
     assert found == {"topic": "t", "leader_added": "0:1,0:2", "follower_added": "0:3", "every_replica": []}
     assert json.loads(run("apply", "--rate", "10MB", "--format", "json").stdout)["lists"] is None
+
+
+def test_a_rate_that_the_move_never_ends_at_is_noted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without lists nothing counts yet, so required is 0 and the moving partitions alone say what it will be.
+    leader = ThrottleNeed(1, "leader", None, 0.0, 0.0, 8.0 * MB, "unthrottled", 1, ())
+    needs = ThrottleNeeds(NeedsSource.WATCH, 0, (leader, replace(leader, broker=3, role="follower")))
+    monkeypatch.setattr(throttle_apply, "watch_needs", lambda settings: needs)
+    low = run("apply", "--rate", "8MB", "--lists").stderr
+    assert "Broker 1 as leader needs more than 8.00 MB/s: at 8.00 MB/s its moving partitions never get in sync." in low
+    assert "Broker 3 as follower needs more" in low
+    assert "needs more" not in run("apply", "--rate", "9MB", "--lists").stderr
+    # Only a throttle that begins is checked: an alert reports one that is in force.
+    assert "needs more" not in run("apply", "--rate", "8MB").stderr
+
+
+def test_tables_that_cannot_be_read_stop_no_throttle(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(settings: object) -> None:
+        raise HeadroomError("the table", "cannot be read", "Look.")
+
+    monkeypatch.setattr(throttle_apply, "watch_needs", broken)
+    assert run(*LISTS, "--execute").exit_code == 0
 
 
 def test_lists_need_a_rate(cluster: FakeCluster) -> None:

@@ -80,6 +80,9 @@ def test_directories_of_one_volume_count_once() -> None:
     targets = plan(*(("orders", number, (1, 3), None) for number in range(2)))
     (found,) = room_errors(targets, cluster(*partitions, directories=one_volume))
     assert "has 40000000000 bytes free, and the plan copies 50000000000" in found.rule
+    named = plan(("orders", 0, (1, 3), ("any", A)), ("orders", 1, (1, 3), ("any", B)))
+    assert room_errors(named, cluster(*partitions, directories=one_volume)) != ()
+    assert room_errors(named, cluster(*partitions, directories=(BOTH[0], LogDirectory(B, 99 * GB, 40 * GB)))) == ()
 
 
 def test_what_is_unknown_is_no_error() -> None:
