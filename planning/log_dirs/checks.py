@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from planning.log_dirs.directory_moves import DirectoryMove, directory_moves
+from planning.log_dirs.directory_moves import DirectoryMove
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from schemas.errors import HeadroomError
@@ -25,7 +25,7 @@ class _Copy:
     size_bytes: int
 
 
-def directory_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
+def directory_errors(moves: Iterable[DirectoryMove], state: ClusterState) -> tuple[HeadroomError, ...]:
     """Return one error per broker and directory that a plan names and the broker cannot use.
 
     A directory is unusable if the broker has none of that path, or if it is offline or cordoned. A cordoned one still
@@ -33,13 +33,13 @@ def directory_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[Headr
     too, because Kafka would refuse the directory only after the plan was submitted.
 
     Args:
-        plan: the plan.
+        moves: the directory moves of the plan.
         state: the cluster, with the directories of its brokers as far as known.
 
     Source: Kafka 4.3.1, ``LogManager.isLogDirOnline``, which compares the absolute paths as text.
     """
     by_directory: dict[tuple[int, str], list[DirectoryMove]] = defaultdict(list)
-    for move in directory_moves(plan, state):
+    for move in moves:
         by_directory[move.broker, move.destination].append(move)
     errors = (
         _error(broker, path, moves, state.brokers.get(broker)) for (broker, path), moves in sorted(by_directory.items())
@@ -47,7 +47,9 @@ def directory_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[Headr
     return tuple(error for error in errors if error is not None)
 
 
-def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
+def room_errors(
+    plan: ReassignmentPlan, moves: Iterable[DirectoryMove], state: ClusterState
+) -> tuple[HeadroomError, ...]:
     """Return one error per directory, or broker, without room for the copies that a plan sends there.
 
     Until the end of a move both copies exist, so nothing is deducted. Partitions of unknown size and directories of
@@ -57,10 +59,11 @@ def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomEr
 
     Args:
         plan: the plan.
+        moves: its directory moves.
         state: the cluster, with sizes and free space as far as known.
     """
     errors: list[HeadroomError] = []
-    for broker, copies in sorted(_copies(plan, state).items()):
+    for broker, copies in sorted(_copies(plan, moves, state).items()):
         found = state.brokers.get(broker)
         free = _free_bytes(found.log_dirs) if found is not None else {}
         errors += _room_errors(broker, copies, free)
@@ -69,25 +72,25 @@ def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomEr
 
 def _error(broker: int, path: str, moves: list[DirectoryMove], found: BrokerState | None) -> HeadroomError | None:
     directories = {directory.path: directory for directory in found.log_dirs} if found is not None else {}
-    named = _some(move.name for move in moves)
-    subject, used_by = f"log directory {path} of broker {broker}", f"and the plan puts {named} there"
+    subject = f"log directory {path} of broker {broker}"
     if not directories:
+        subject, rule = f"broker {broker}", "did not report its log directories"
         remedy = "See that the broker is up and that this user may Describe the cluster, then try again."
-        return HeadroomError(f"broker {broker}", f"did not report its log directories, {used_by}", remedy)
-    if path not in directories:
-        return HeadroomError(subject, f"does not exist, {used_by}", f"It has {', '.join(directories)}. {_NAME_OTHERS}.")
-    if directories[path].offline:
-        return HeadroomError(subject, f"is offline, {used_by}", f"Repair its disk. {_NAME_OTHERS}.")
-    if directories[path].cordoned:
-        remedy = f"Remove it from cordoned.log.dirs. {_NAME_OTHERS}."
-        return HeadroomError(subject, f"is cordoned, {used_by}", remedy)
-    return None
+    elif path not in directories:
+        rule, remedy = "does not exist", f"It has {', '.join(directories)}. {_NAME_OTHERS}."
+    elif directories[path].offline:
+        rule, remedy = "is offline", f"Repair its disk. {_NAME_OTHERS}."
+    elif directories[path].cordoned:
+        rule, remedy = "is cordoned", f"Remove it from cordoned.log.dirs. {_NAME_OTHERS}."
+    else:
+        return None
+    return HeadroomError(subject, f"{rule}, and the plan puts {_some(move.name for move in moves)} there", remedy)
 
 
-def _copies(plan: ReassignmentPlan, state: ClusterState) -> dict[int, list[_Copy]]:
+def _copies(plan: ReassignmentPlan, moves: Iterable[DirectoryMove], state: ClusterState) -> dict[int, list[_Copy]]:
     """Return the copies by broker that the plan makes: new replicas, and moves between directories."""
     copies: dict[int, list[_Copy]] = defaultdict(list)
-    for move in directory_moves(plan, state):
+    for move in moves:
         if move.size_bytes is not None:
             copies[move.broker].append(_Copy(move.name, move.destination, move.size_bytes))
     for assignment in plan:

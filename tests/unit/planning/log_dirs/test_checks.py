@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from planning.log_dirs.checks import directory_errors, room_errors
-from planning.reassignments.cluster_state import LogDirectory
+from planning.log_dirs import checks
+from planning.log_dirs.directory_moves import directory_moves
+from planning.reassignments.cluster_state import ClusterState, LogDirectory
+from planning.reassignments.plan import ReassignmentPlan
+from schemas.errors import HeadroomError
 from tests.unit.builders.log_dirs import BOTH, GB, A, B, cluster, placed, plan
 
 # orders-0 has 1 GB on brokers 1 and 2; A has 40 GB free on every broker, B 10 GB.
 TO_B = plan(("orders", 0, (1, 2), (B, A)))
 
 
-def errors(directories: tuple[LogDirectory, ...], targets: object = TO_B) -> list[str]:
-    return [str(error) for error in directory_errors(targets, cluster(directories=directories))]  # type: ignore[arg-type]
+def directory_errors(targets: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
+    return checks.directory_errors(directory_moves(targets, state), state)
+
+
+def room_errors(targets: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
+    return checks.room_errors(targets, directory_moves(targets, state), state)
+
+
+def errors(directories: tuple[LogDirectory, ...], targets: ReassignmentPlan = TO_B) -> list[str]:
+    return [str(error) for error in directory_errors(targets, cluster(directories=directories))]
 
 
 def test_a_directory_that_can_be_used_is_no_error() -> None:
