@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, rate_of
 from cluster.throttles.rates import ROLES
 from planning.throttles.replica_lists import format_replica_list, parse_replica_list
-from schemas.config import Settings
 
 
 @dataclass(frozen=True)
@@ -69,19 +68,7 @@ class LeftBehind:
         }
 
 
-def run_that_set(settings: Settings, entity: str, key: str) -> str | None:
-    """Return the id of the run of ``headroom reassign`` that set a key; None if no run is known to have set it.
-
-    Args:
-        settings: settings of the cluster.
-        entity: broker id or topic; empty for the cluster-wide default.
-        key: configuration key.
-    """
-    # No command records its changes yet.
-    return None
-
-
-def left_behind(settings: Settings, view: ThrottleView, reading: LogDirsReading) -> LeftBehind:
+def left_behind(view: ThrottleView, reading: LogDirsReading, runs: Mapping[str, str]) -> LeftBehind:
     """Return the rates and list entries that no running move uses.
 
     A leader or follower rate is used by a broker that takes part in a move, and a list entry by the move of its
@@ -90,41 +77,41 @@ def left_behind(settings: Settings, view: ThrottleView, reading: LogDirsReading)
     ``throttle_left_behind``, because no move sets it.
 
     Args:
-        settings: settings of the cluster.
         view: throttles and moves.
         reading: log directories of the brokers with a rate for moves between them.
+        runs: id of the run that set a rate or list, by its subject in the journal.
     """
-    lists = tuple(_lists(settings, view))
-    rates = [*_replication_rates(settings, view), *_log_dirs_rates(settings, view, reading)]
+    lists = tuple(_lists(view, runs))
+    in_use = set(view.participants())
+    rates = [rate for broker in sorted(view.rates.keys() - in_use) for rate in _own_rates(view, broker, runs)]
+    rates += _log_dirs_rates(view, reading, runs)
     if lists and not view.moving():
-        rates += _rates_from(settings, view, None, "default")
+        rates += _default_rates(view)
     return LeftBehind(tuple(rates), lists)
 
 
-def _replication_rates(settings: Settings, view: ThrottleView) -> Iterator[LeftRate]:
-    in_use = set(view.participants())
-    for broker in sorted(view.rates.keys() - in_use):
-        yield from _rates_from(settings, view, broker, "broker")
-
-
-def _rates_from(settings: Settings, view: ThrottleView, broker: int | None, source: str) -> Iterator[LeftRate]:
-    rates = view.default if broker is None else view.of(broker)
+def _own_rates(view: ThrottleView, broker: int, runs: Mapping[str, str]) -> Iterator[LeftRate]:
     for role in ROLES:
-        rate, rate_source = rate_of(rates, role)
-        if rate is not None and rate_source == source:
-            run = run_that_set(settings, "" if broker is None else str(broker), KEY_OF[role])
-            yield LeftRate(broker, role, KEY_OF[role], rate, run)
+        rate, source = rate_of(view.of(broker), role)
+        if rate is not None and source == "broker":
+            yield LeftRate(broker, role, KEY_OF[role], rate, runs.get(f"broker {broker} as {role}"))
 
 
-def _log_dirs_rates(settings: Settings, view: ThrottleView, reading: LogDirsReading) -> Iterator[LeftRate]:
+def _default_rates(view: ThrottleView) -> Iterator[LeftRate]:
+    for role in ROLES:
+        rate, _ = rate_of(view.default, role)
+        if rate is not None:
+            yield LeftRate(None, role, KEY_OF[role], rate)
+
+
+def _log_dirs_rates(view: ThrottleView, reading: LogDirsReading, runs: Mapping[str, str]) -> Iterator[LeftRate]:
     for broker, logs in sorted(reading.brokers.items()):
-        rates, key = view.of(broker), KEY_OF["log_dirs"]
-        if rates.log_dirs_bytes_per_s is not None and rates.log_dirs_source == "broker" and not logs.futures:
-            run = run_that_set(settings, str(broker), key)
-            yield LeftRate(broker, "log_dirs", key, rates.log_dirs_bytes_per_s, run)
+        rate, source = rate_of(view.of(broker), "log_dirs")
+        if rate is not None and source == "broker" and not logs.futures:
+            yield LeftRate(broker, "log_dirs", KEY_OF["log_dirs"], rate, runs.get(f"broker {broker} as log_dirs"))
 
 
-def _lists(settings: Settings, view: ThrottleView) -> Iterator[LeftList]:
+def _lists(view: ThrottleView, runs: Mapping[str, str]) -> Iterator[LeftList]:
     moving: dict[str, set[int]] = {}
     for partition in view.moving():
         moving.setdefault(partition.topic, set()).add(partition.partition)
@@ -132,7 +119,7 @@ def _lists(settings: Settings, view: ThrottleView) -> Iterator[LeftList]:
         for role, key, text in _lists_of(config):
             entries = _resting(text, moving.get(topic, set()))
             if entries is not None:
-                yield LeftList(topic, role, key, entries, run_that_set(settings, topic, key))
+                yield LeftList(topic, role, key, entries, runs.get(f"topic {topic} as {role}"))
 
 
 def _lists_of(config: TopicConfig) -> tuple[tuple[str, str, str | None], ...]:
