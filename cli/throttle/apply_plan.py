@@ -86,10 +86,6 @@ class ApplyPlan:
         """Return whether the plan changes nothing."""
         return not self.rates() and (self.lists is None or not self.lists.entries)
 
-    def set_brokers(self) -> list[int]:
-        """Return the brokers that get a rate."""
-        return list(dict.fromkeys(broker for broker, _ in self.rates()))
-
     def unknown(self) -> list[int]:
         """Return the brokers that are up but did not report their rates, so that no rate may be raised."""
         return list(dict.fromkeys(c.broker for c in self.changes if c.action is RateAction.UNKNOWN))
