@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
@@ -10,17 +12,35 @@ from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
 from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
-from cli.throttle.apply_view import apply_json, apply_notes, command_words, print_plan, print_result
+from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
+from cli.throttle.lists_plan import lists_plan
+from cli.throttle.show.throttle_need import ThrottleNeeds
+from cli.throttle.show.watch_needs import watch_needs
 from cli.throttle.view import ThrottleView, read_view
+from cluster.throttles.append_lists import append_lists
 from cluster.throttles.broker_rates import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from schemas.config import Settings
+from schemas.errors import HeadroomError
 
 
 @click.command(short_help="Set one throttle rate on brokers, or only raise lower ones to it.")
 @config_option
 @format_option
-@click.option("--rate", type=Rate(), required=True, metavar="BYTES_PER_S", help="New rate, e.g. 12500000 or 12.5MB.")
+@click.option(
+    "--rate", type=Rate(), metavar="BYTES_PER_S", help="New leader and follower rate, e.g. 12500000 or 12.5MB."
+)
+@click.option(
+    "--log-dirs",
+    type=Rate(),
+    metavar="BYTES_PER_S",
+    help="New rate of moves between the log directories of a broker; may be given with or without --rate.",
+)
+@click.option(
+    "--lists",
+    is_flag=True,
+    help="First add running moves to the throttled replica lists, without which a rate limits nothing.",
+)
 @click.option(
     "--brokers", type=BrokerIds(), metavar="ID,...", help="Default: all brokers that take part in running moves."
 )
@@ -42,13 +62,20 @@ from schemas.config import Settings
 def apply(
     config: str | None,
     output_format: str,
-    rate: int,
+    rate: int | None,
+    log_dirs: int | None,
+    lists: bool,
     brokers: list[int] | None,
     roles: tuple[str, ...],
     raise_only: bool,
     execute: bool,
 ) -> None:
     """Set the leader and follower throttle rates of brokers, and read them back until they are in force.
+
+    With --lists a running move that has no throttle gets one: its replicas before the move are added to the leader
+    lists, and its adding replicas to the follower lists. Other entries stay, and a list of * stays as it is.
+
+    With --log-dirs the rate of moves between a broker's own log directories is set. It needs no list.
 
     With --raise-only no rate in force is lowered. For each broker and role, a lower rate is raised, be it the broker's
     own or the cluster default. A higher rate stays, and a broker without a rate stays unlimited.
@@ -60,17 +87,21 @@ def apply(
     Example:  headroom throttle apply --rate 12.5MB
               headroom throttle apply --rate 12.5MB --brokers 1,2 --raise-only --execute
               headroom throttle apply --rate 12.5MB --brokers 3 --role follower --execute
+              headroom throttle apply --rate 12.5MB --lists --execute
+              headroom throttle apply --log-dirs 50MB --brokers 3 --execute
     """  # noqa: D301
+    if rate is None and (lists or log_dirs is None):
+        raise click.UsageError("Give --rate; for moves between log directories, --log-dirs.")
     settings = load_settings(config)
     view = read_view(settings)
-    plan = apply_plan(view, rate, brokers, roles, raise_only)
+    plan = apply_plan(view, rate, brokers, roles, raise_only, log_dirs, lists_plan(view) if lists else None)
     if output_format == "text":
         print_plan(view, plan)
-    print_notes(apply_notes(settings, view, plan))
+    print_notes([*apply_notes(settings, view, plan), *need_notes(plan, _needs(settings) if lists else None)])
     result = _execute(settings, view, plan) if execute else ApplyResult(view, plan, executed=False)
     if output_format == "json":
         print_json(apply_json(result))
-    elif execute or not plan.rates():
+    elif execute or plan.empty():
         print_result(result)
     else:
         print_nothing_changed(command_words(plan, roles), config)
@@ -78,10 +109,30 @@ def apply(
         raise result.error
 
 
+def _needs(settings: Settings) -> ThrottleNeeds | None:
+    """Return the needs that a running watch knows; None without one. A store that cannot be read stops no throttle."""
+    try:
+        return watch_needs(settings)
+    except HeadroomError:
+        return None
+
+
 def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:
-    """Set the rates and return the result; the failure of a broker does not stop the others."""
+    """Extend the lists, then set the rates; the failure of a topic or broker does not stop the others."""
+    listed, lists_error = _extend_lists(settings, plan)
     try:
         after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
-    except RatesError as error:
-        return ApplyResult(view, plan, executed=True, after=error.in_force, error=error)
-    return ApplyResult(view, plan, executed=True, after=after, error=plan.unknown_error())
+        error: HeadroomError | None = plan.unknown_error()
+    except RatesError as failed:
+        after, error = failed.in_force, failed
+    return ApplyResult(view, plan, executed=True, after=after, error=lists_error or error, listed=listed)
+
+
+def _extend_lists(settings: Settings, plan: ApplyPlan) -> tuple[Sequence[str], HeadroomError | None]:
+    """Add the entries, and return the topics that have them, and the error of the others."""
+    if plan.lists is None or not plan.lists.entries:
+        return (), None
+    try:
+        return tuple(append_lists(settings, plan.lists.entries, on_step=print_step)), None
+    except HeadroomError as error:
+        return (), error

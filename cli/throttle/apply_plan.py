@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from cli.throttle.lists_plan import ListsPlan
 from cli.throttle.view import ThrottleView
 from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import rate_of
 from cluster.throttles.rates import ROLES
 from schemas.errors import HeadroomError
 
+# Role of the rate of moves between a broker's own log directories.
+LOG_DIRS = "log_dirs"
 DOWN = "down"
 SILENT = "did not report its rates"
 
@@ -32,7 +35,7 @@ class RateChange:
 
     Attributes:
         broker: broker id.
-        role: leader or follower.
+        role: leader, follower, or log_dirs for moves between the broker's log directories.
         action: set and raise change the rate; the other actions leave it.
         from_bytes_per_s: rate in force, the broker's own or the cluster default; None if not set, or unknown.
         to_bytes_per_s: rate in force afterwards; None if not set, or unknown.
@@ -55,16 +58,20 @@ class ApplyPlan:
     """All changes that ``apply`` makes.
 
     Attributes:
-        rate_bytes_per_s: requested rate.
+        rate_bytes_per_s: requested rate of leader and follower; None if they stay as they are.
         raise_only: whether rates in force are never lowered.
         changes: one change per broker and role, in order.
         passed_over: reasons by skipped broker.
+        log_dirs_bytes_per_s: requested rate of moves between log directories; None if it stays as it is.
+        lists: changes of the throttled replica lists; None if they stay as they are.
     """
 
-    rate_bytes_per_s: int
+    rate_bytes_per_s: int | None
     raise_only: bool
     changes: tuple[RateChange, ...]
     passed_over: dict[int, str]
+    log_dirs_bytes_per_s: int | None = None
+    lists: ListsPlan | None = None
 
     def brokers(self) -> list[int]:
         """Return the brokers that are up, whether their rates change or not."""
@@ -72,11 +79,12 @@ class ApplyPlan:
 
     def rates(self) -> dict[tuple[int, str], int]:
         """Return the rates to set, bytes per second by broker and role."""
-        return {(c.broker, c.role): self.rate_bytes_per_s for c in self.changes if c.changes}
+        changed = ((c.broker, c.role, c.to_bytes_per_s) for c in self.changes if c.changes)
+        return {(broker, role): rate for broker, role, rate in changed if rate is not None}
 
-    def set_brokers(self) -> list[int]:
-        """Return the brokers that get a rate."""
-        return list(dict.fromkeys(broker for broker, _ in self.rates()))
+    def empty(self) -> bool:
+        """Return whether the plan changes nothing."""
+        return not self.rates() and (self.lists is None or not self.lists.entries)
 
     def unknown(self) -> list[int]:
         """Return the brokers that are up but did not report their rates, so that no rate may be raised."""
@@ -100,7 +108,8 @@ class ApplyResult:
         plan: the plan.
         executed: whether the plan was executed.
         after: rates in force on the changed brokers, read back from each.
-        error: error of the brokers that could not be changed; None if there was none.
+        error: error of the topics or brokers that could not be changed; None if there was none.
+        listed: topics whose lists got entries, read back.
     """
 
     view: ThrottleView
@@ -108,22 +117,27 @@ class ApplyResult:
     executed: bool
     after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
     error: HeadroomError | None = None
+    listed: Sequence[str] = ()
 
 
 def apply_plan(
     view: ThrottleView,
-    rate_bytes_per_s: int,
+    rate_bytes_per_s: int | None,
     wanted: Sequence[int] | None,
     roles: Collection[str] = ROLES,
     raise_only: bool = False,
+    log_dirs_bytes_per_s: int | None = None,
+    lists: ListsPlan | None = None,
 ) -> ApplyPlan:
     """Return the change of each rate.
 
     Args:
         view: throttles in force.
-        rate_bytes_per_s: rate to set.
+        rate_bytes_per_s: rate of leader and follower to set; None to leave both.
         wanted: brokers to set it on; all that take part in running moves if None.
         roles: leader, follower or both.
+        log_dirs_bytes_per_s: rate of moves between log directories to set; None to leave it.
+        lists: changes of the throttled replica lists; None to leave them.
         raise_only: set the rate only where a lower one is in force. A broker without a rate is unlimited, so any rate
             would lower it.
 
@@ -131,14 +145,15 @@ def apply_plan(
         HeadroomError: no broker can be set, or a wanted broker is not known to the cluster.
     """
     brokers, passed_over = brokers_to_set(view, wanted)
+    rates = {role: rate_bytes_per_s for role in ROLES if role in roles} | {LOG_DIRS: log_dirs_bytes_per_s}
     changes = [
-        _change(broker, role, view.of(broker), rate_bytes_per_s, raise_only)
+        _change(broker, role, view.of(broker), rate, raise_only)
         for broker in brokers
-        for role in ROLES
-        if role in roles
+        for role, rate in rates.items()
+        if rate is not None
     ]
     unknown = {c.broker: SILENT for c in changes if c.action is RateAction.UNKNOWN}
-    return ApplyPlan(rate_bytes_per_s, raise_only, tuple(changes), passed_over | unknown)
+    return ApplyPlan(rate_bytes_per_s, raise_only, tuple(changes), passed_over | unknown, log_dirs_bytes_per_s, lists)
 
 
 def _change(broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: int, raise_only: bool) -> RateChange:

@@ -7,19 +7,34 @@ from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
-from cli.throttle.apply_plan import DOWN, ApplyPlan, ApplyResult, RateAction, RateChange
+from cli.throttle.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
+from cli.throttle.lists_plan import ListsPlan, lists_json
 from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
+from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
 from schemas.config import Settings
 
 
 def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
-    """Print one row per broker, with the changes of its leader and follower rates."""
+    """Print one row per broker, with the changes of its rates, and one per topic whose lists get entries."""
     changes = {(change.broker, change.role): change for change in plan.changes}
     brokers = sorted({*plan.brokers(), *plan.passed_over})
-    rows = [(str(b), *(_cell(view, b, role, changes.get((b, role))) for role in ROLES)) for b in brokers]
-    print_table("", ("broker", "leader", "follower"), rows)
+    with_log_dirs = plan.log_dirs_bytes_per_s is not None
+    roles = (*ROLES, *[LOG_DIRS] * with_log_dirs)
+    rows = [(str(b), *(_cell(view, b, role, changes.get((b, role))) for role in roles)) for b in brokers]
+    print_table("", ("broker", "leader", "follower", *["log directories"] * with_log_dirs), rows)
+    echo()
+    if plan.lists is not None:
+        _print_lists(plan.lists)
+
+
+def _print_lists(lists: ListsPlan) -> None:
+    if not lists.entries:
+        echo("The throttled replica lists are complete; nothing is added to them.")
+    else:
+        rows = [(topic, added.leader or "", added.follower or "") for topic, added in lists.entries.items()]
+        print_table("Added to the throttled replica lists", ("topic", "leader", "follower"), rows)
     echo()
 
 
@@ -48,15 +63,50 @@ def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list
     """Return warnings about the rate, and the rates that stay as they are, in sentences."""
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     capacity = settings.cluster.replication_capacity
-    if plan.rate_bytes_per_s < ACCURATE_BYTES_PER_S:
+    rates = [rate for rate in (plan.rate_bytes_per_s, plan.log_dirs_bytes_per_s) if rate is not None]
+    if min(rates) < ACCURATE_BYTES_PER_S:
         notes.append("1 MB/s is the least that Kafka keeps accurately.")
+    notes += _lists_notes(plan.lists) if plan.lists is not None else []
+    if plan.rate_bytes_per_s is None:
+        return notes
     if capacity is not None and plan.rate_bytes_per_s > capacity:
         notes.append(f"This is more than cluster.replication_capacity ({mb_per_s(capacity)}).")
     left_out = sorted(set(view.participants()) - set(plan.brokers()) - set(plan.passed_over))
     if left_out:
         notes.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
-    if not view.listed() and not view.unread_topics():
+    if not view.listed() and not view.unread_topics() and plan.lists is None:
         notes.append("No throttled replica list is set: a rate without a list limits nothing.")
+    return notes
+
+
+def _lists_notes(lists: ListsPlan) -> list[str]:
+    return [
+        f"The {role} list of topic {topic} is *, which names every replica: it stays."
+        for topic, roles in lists.every.items()
+        for role in roles
+    ]
+
+
+def need_notes(plan: ApplyPlan, needs: ThrottleNeeds | None) -> list[str]:
+    """Return one note per broker and role whose moving partitions need more than the rate that they get.
+
+    Args:
+        plan: the plan; only one that throttles a running move is checked.
+        needs: needs of the running moves; None if unknown.
+    """
+    if plan.lists is None or plan.rate_bytes_per_s is None or needs is None:
+        return []
+    in_force = {(c.broker, c.role): c.to_bytes_per_s for c in plan.changes}
+    notes = []
+    for need in needs.needs:
+        # Once the moves are in the lists, both count at least.
+        least = max(need.required_bytes_per_s or 0.0, need.moving_bytes_per_s or 0.0)
+        rate = in_force.get((need.broker, need.role))
+        if rate is not None and rate <= least:
+            notes.append(
+                f"Broker {need.broker} as {need.role} needs more than {mb_per_s(least)}: at {mb_per_s(rate)} its "
+                "moving partitions never get in sync."
+            )
     return notes
 
 
@@ -72,10 +122,13 @@ def _passed_over_note(broker: int, reason: str) -> str:
 def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
     """Return the words of the command that executes the plan, including brokers that are down."""
     brokers = sorted({*plan.brokers(), *plan.passed_over})
-    words = ["throttle", "apply", "--rate", _rate_word(plan.rate_bytes_per_s), "--brokers", ",".join(map(str, brokers))]
+    words = ["throttle", "apply"]
+    for option, rate in (("--rate", plan.rate_bytes_per_s), ("--log-dirs", plan.log_dirs_bytes_per_s)):
+        words += [] if rate is None else [option, _rate_word(rate)]
+    words += ["--brokers", ",".join(map(str, brokers))]
     if set(roles) != set(ROLES):
         words += [word for role in ROLES if role in roles for word in ("--role", role)]
-    return words + ["--raise-only"] * plan.raise_only
+    return words + ["--raise-only"] * plan.raise_only + ["--lists"] * (plan.lists is not None)
 
 
 def _rate_word(bytes_per_s: int) -> str:
@@ -84,13 +137,25 @@ def _rate_word(bytes_per_s: int) -> str:
 
 def print_result(result: ApplyResult) -> None:
     """Print the rates that are in force now, or that there was nothing to raise."""
-    plan, rate = result.plan, mb_per_s(result.plan.rate_bytes_per_s)
+    plan = result.plan
+    if result.listed:
+        echo(f"In the throttled replica lists, and read back: topics {', '.join(result.listed)}.")
     if not plan.rates():
         qualifier = "that is known " if plan.unknown() else ""
+        rate = " or ".join(text for _, text in _rate_texts(plan))
         echo(f"Nothing to raise: no rate in force {qualifier}on {broker_names(plan.brokers())} is lower than {rate}.")
-    elif result.after:
-        where = "where it was lower, on" if plan.raise_only else "on"
-        echo(f"In force: {rate} {where} {broker_names(sorted(result.after))}, read back from each.")
+        return
+    where = "where it was lower, on" if plan.raise_only else "on"
+    for roles, text in _rate_texts(plan):
+        brokers = sorted({broker for broker, role in plan.rates() if role in roles and broker in result.after})
+        if brokers:
+            echo(f"In force: {text} {where} {broker_names(brokers)}, read back from each.")
+
+
+def _rate_texts(plan: ApplyPlan) -> list[tuple[tuple[str, ...], str]]:
+    """Return the roles and the text of each requested rate."""
+    texts = ((ROLES, plan.rate_bytes_per_s, ""), ((LOG_DIRS,), plan.log_dirs_bytes_per_s, " between log directories"))
+    return [(roles, f"{mb_per_s(rate)}{kind}") for roles, rate, kind in texts if rate is not None]
 
 
 def apply_json(result: ApplyResult) -> dict[str, Any]:
@@ -99,6 +164,7 @@ def apply_json(result: ApplyResult) -> dict[str, Any]:
     return {
         "executed": result.executed,
         "rate_bytes_per_s": plan.rate_bytes_per_s,
+        "log_dirs_bytes_per_s": plan.log_dirs_bytes_per_s,
         "raise_only": plan.raise_only,
         "brokers": [
             {
@@ -109,6 +175,7 @@ def apply_json(result: ApplyResult) -> dict[str, Any]:
             }
             for broker in plan.brokers()
         ],
+        "lists": None if plan.lists is None else lists_json(plan.lists),
         "passed_over": passed_over_json(plan.passed_over),
         "failed": error_json(result.error),
     }
@@ -117,7 +184,9 @@ def apply_json(result: ApplyResult) -> dict[str, Any]:
 def _changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
     """Return the changes of a broker's rates by role, as a JSON object; null for a role that was not requested."""
     by_role = {c.role: c for c in changes if c.broker == broker}
-    return {role: _change_json(by_role[role]) if role in by_role else None for role in ROLES}
+    # Readers of the older form go through all keys, so that of log directories is there only if it was requested.
+    roles = (*ROLES, *[LOG_DIRS] * (LOG_DIRS in by_role))
+    return {role: _change_json(by_role[role]) if role in by_role else None for role in roles}
 
 
 def _change_json(change: RateChange) -> Mapping[str, object]:

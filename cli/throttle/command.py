@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from cli.common.options import config_option, format_option
@@ -10,7 +12,16 @@ from cli.config.load import load_settings
 from cli.throttle.apply import apply
 from cli.throttle.clear import clear
 from cli.throttle.expected_finish import finish_json, finish_note
-from cli.throttle.view import notes, read_view, view_header, view_json, view_rows
+from cli.throttle.show.directory_needs import read_limited_log_dirs
+from cli.throttle.show.journal_runs import runs_by_subject
+from cli.throttle.show.left_behind import left_behind
+from cli.throttle.show.needs import read_needs
+from cli.throttle.show.text_view import print_left_behind, print_needs
+from cli.throttle.view import ThrottleView, notes, read_view, view_header, view_json, view_rows
+from cluster.log_dirs.describe import LogDirsReading
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from streaming.clock import now_ms
 
 
 @click.group(short_help="Show, apply or clear replication throttles.")
@@ -24,26 +35,63 @@ def throttle() -> None:
 @throttle.command(short_help="Show throttle rates, throttled replica lists, and running moves.")
 @config_option
 @format_option
-def show(config: str | None, output_format: str) -> None:
+@click.option(
+    "--measure/--no-measure",
+    default=True,
+    show_default=True,
+    help="Measure write rates for some seconds if something moves and no headroom watch is running.",
+)
+def show(config: str | None, output_format: str, measure: bool) -> None:
     """Show the brokers' throttle rates and where they are set, the throttled replica lists, and the running moves.
 
-    If a rate for moves between the log directories of a broker is set, it has a column too. While headroom watch runs,
-    the last line predicts when the moves finish at the throttles in force.
+    If a rate for moves between the log directories of a broker is set, it has a column too. While something moves,
+    the required rate of each broker and role is shown with the partitions that need it. It comes from the newest tick
+    of headroom watch; if none is running, write rates are measured. Rates and lists that no running move uses are
+    shown as left behind.
+
+    While headroom watch runs, the last line predicts when the moves finish at the throttles in force.
 
     \b
     Example:  headroom throttle show
+              headroom throttle show --no-measure --format json
     """  # noqa: D301
     settings = load_settings(config)
     view = read_view(settings)
+    reading = _read_log_dirs(settings, view)
+    needs = read_needs(settings, view, reading, measure)
+    left = left_behind(view, reading, _runs(settings))
     if output_format == "json":
-        print_json({**view_json(view), "expected_finish": finish_json(settings) if view.moving() else None})
+        for problem in needs.problems:
+            echo(problem, err=True)
+        finish = finish_json(settings) if view.moving() else None
+        found = {**view_json(view), "expected_finish": finish, "needs": needs.as_json(), "left_behind": left.as_json()}
+        print_json(found)
         return
     print_table("", view_header(view), view_rows(view))
     echo()
     for note in notes(view):
         echo(note)
+    print_needs(needs, now_ms())
+    print_left_behind(left)
     if view.moving():
         echo(finish_note(settings))
+
+
+def _read_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
+    """Return the log directories of brokers with a rate for them; with an error for each if none can be reached."""
+    try:
+        return read_limited_log_dirs(settings, view)
+    except HeadroomError as error:
+        return LogDirsReading({}, dict.fromkeys(view.log_dirs(), error))
+
+
+def _runs(settings: Settings) -> Mapping[str, str]:
+    """Return the runs that set throttles; none, with a message, if the journal cannot be read."""
+    try:
+        return runs_by_subject(settings)
+    except HeadroomError as error:
+        echo(f"The runs that set the throttles are unknown: {error}", err=True)
+        return {}
 
 
 throttle.add_command(apply)

@@ -19,12 +19,14 @@ class LogDirectory:
         total_bytes: size of its volume; None if unknown.
         usable_bytes: free bytes of its volume; None if unknown.
         offline: true if the broker cannot use it.
+        cordoned: true if it takes no new replicas (``cordoned.log.dirs``, since Kafka 4.3); false if not reported.
     """
 
     path: str
     total_bytes: int | None = None
     usable_bytes: int | None = None
     offline: bool = False
+    cordoned: bool = False
 
 
 @dataclass(frozen=True)

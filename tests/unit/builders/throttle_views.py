@@ -10,10 +10,14 @@ from click.testing import CliRunner, Result
 from cli.throttle import apply as throttle_apply
 from cli.throttle import clear as throttle_clear
 from cli.throttle import command as throttle_commands
+from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.view import ThrottleView
+from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import RatesError
+from planning.throttles.replica_lists import TopicLists
 from schemas.config import Settings
+from schemas.errors import HeadroomError
 
 MB = 1_000_000
 NONE = BrokerThrottles(True, None, None, "none", "none", None, "none")
@@ -45,15 +49,37 @@ class FakeCluster:
 
     Attributes:
         changes: requested changes, in order.
+        needs: needs of the running moves.
+        log_dirs: log directories of the brokers with a rate for them.
+        refusing: topics that refuse new list entries.
     """
 
     def __init__(self, view: ThrottleView) -> None:
         self.view = view
         self.hanging: set[int] = set()
         self.changes: list[object] = []
+        self.needs = ThrottleNeeds()
+        self.log_dirs = LogDirsReading({}, {})
+        self.refusing: set[str] = set()
 
     def read_view(self, settings: Settings) -> ThrottleView:
         return self.view
+
+    def read_limited_log_dirs(self, settings: Settings, view: ThrottleView) -> LogDirsReading:
+        return self.log_dirs
+
+    def read_needs(
+        self, settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool
+    ) -> ThrottleNeeds:
+        return self.needs
+
+    def append_lists(
+        self, settings: Settings, entries: Mapping[str, TopicLists], on_step: object
+    ) -> dict[str, TopicConfig]:
+        self.changes.append({topic: (lists.leader, lists.follower) for topic, lists in entries.items()})
+        if self.refusing & entries.keys():
+            raise HeadroomError("topic t", "the configuration was not changed", "Look.")
+        return dict.fromkeys(entries, LISTED)
 
     def apply_rates(
         self, settings: Settings, rates: Mapping[tuple[int, str], int], on_step: object
@@ -84,8 +110,9 @@ class FakeCluster:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this cluster behind the commands."""
+        names = ("read_view", "read_limited_log_dirs", "read_needs", "append_lists", "apply_rates")
         for module in (throttle_commands, throttle_apply, throttle_clear):
-            for name in ("read_view", "apply_rates", "clear_rates", "clear_lists"):
+            for name in (*names, "clear_rates", "clear_lists"):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")

@@ -1,0 +1,1 @@
+"""`headroom throttle show`: who needs the throttles, and what is left behind."""

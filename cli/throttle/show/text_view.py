@@ -1,0 +1,76 @@
+"""Text of ``headroom throttle show`` about needs and leftovers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from alerts.text.formatting import format_duration, size
+from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cli.throttle.show.left_behind import LeftBehind
+from cli.throttle.show.throttle_need import NeedsSource, ThrottleNeed, ThrottleNeeds
+from schemas.alerts import Verdict
+
+_NAMED = 3
+_ROLES = {"log_dirs": "log directories"}
+
+
+def print_needs(found: ThrottleNeeds, at_ms: int) -> None:
+    """Print one row per broker and role that a running move needs, and why needs are missing.
+
+    Args:
+        found: the needs.
+        at_ms: current time, epoch milliseconds.
+    """
+    if found.needs:
+        echo()
+        header = ("broker", "role", "rate in force", "required", "moving alone", "verdict", "needed by")
+        print_table(f"Required rates{_from(found, at_ms)}", header, [_row(need) for need in found.needs])
+    for problem in found.problems:
+        echo(problem)
+
+
+def print_left_behind(found: LeftBehind) -> None:
+    """Print one row per rate and list that no running move uses; nothing if there are none."""
+    if not found.rates and not found.lists:
+        return
+    rows = [
+        ("cluster default" if rate.broker is None else f"broker {rate.broker}", rate.key, mb_per_s(rate.bytes_per_s))
+        for rate in found.rates
+    ]
+    rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in found.lists]
+    # Without any known run the column would only repeat that it is unknown.
+    runs = [*(rate.run_id for rate in found.rates), *(entries.run_id for entries in found.lists)]
+    echo()
+    header = ("what", "key", "value")
+    if not any(runs):
+        print_table("Left behind: no running move uses", header, rows)
+        return
+    with_runs = [(*row, run or "unknown") for row, run in zip(rows, runs, strict=True)]
+    print_table("Left behind: no running move uses", (*header, "set by run"), with_runs)
+
+
+def _from(found: ThrottleNeeds, at_ms: int) -> str:
+    if found.source is NeedsSource.LIVE:
+        return ", measured now"
+    if found.tick_ms is None:
+        return ""
+    return f", by the tick of {format_duration(max(0, at_ms - found.tick_ms) / 1000)} ago"
+
+
+def _row(need: ThrottleNeed) -> Sequence[str]:
+    # A rate that is not set gives the verdict unthrottled.
+    absent = UNKNOWN if need.verdict == Verdict.NO_DATA.value else "none"
+    rate = absent if need.throttle_bytes_per_s is None else mb_per_s(need.throttle_bytes_per_s)
+    if need.role in _ROLES:
+        left = f"{size(need.remaining_bytes)} left"
+        return (str(need.broker), _ROLES[need.role], rate, left, "", "", _needed_by(need))
+    required, moving = mb_per_s(need.required_bytes_per_s), mb_per_s(need.moving_bytes_per_s)
+    return (str(need.broker), need.role, rate, required, moving, need.verdict or "", _needed_by(need))
+
+
+def _needed_by(need: ThrottleNeed) -> str:
+    names = ", ".join(str(partition.name) for partition in need.partitions[:_NAMED])
+    more = need.moving_partitions - min(_NAMED, len(need.partitions))
+    if not names:
+        return f"{more} partition{'s' if more > 1 else ''}"
+    return f"{names} and {more} more" if more else names

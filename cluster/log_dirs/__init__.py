@@ -1,0 +1,1 @@
+"""Log directories of brokers: reads them, and moves replicas between them."""

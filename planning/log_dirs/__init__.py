@@ -1,0 +1,1 @@
+"""Log directories: moves of replicas between the directories of a broker, their space, time and progress."""

@@ -1,0 +1,86 @@
+"""Logs by directory as a broker reports them, and a cluster state that knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
+from schemas.keys import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One log of a replica in one directory.
+
+    Attributes:
+        path: path of the directory.
+        size_bytes: bytes of its segments.
+        offset_lag: of a current log: log end offset behind the high watermark, 0 or more. Of a future log: offsets
+            behind the current log.
+    """
+
+    path: str
+    size_bytes: int
+    offset_lag: int
+
+
+@dataclass(frozen=True)
+class BrokerLogs:
+    """Log directories of one broker, with the logs in them.
+
+    Attributes:
+        broker: id.
+        directories: all its log directories, by path; those that are offline too.
+        logs: current log by partition; logs in an offline directory are missing.
+        futures: log that will replace the current one, by partition that moves between directories.
+    """
+
+    broker: int
+    directories: tuple[LogDirectory, ...]
+    logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
+    futures: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
+
+    def remaining_bytes(self, name: TopicPartition) -> int:
+        """Return the bytes that a move between directories still has to copy; 0 if the partition does not move.
+
+        The brokers report bytes of whole segments, so this is exact only up to what both logs deleted meanwhile.
+        """
+        future, current = self.futures.get(name), self.logs.get(name)
+        return max(0, current.size_bytes - future.size_bytes) if future is not None and current is not None else 0
+
+
+def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> ClusterState:
+    """Return the state with the brokers' directories, the directory of each replica, and the size of each partition.
+
+    Brokers and partitions that were not read keep what the state has. The size is that of the leader's log, which is
+    what a new replica copies. If the leader was not read, it is that of the largest in-sync follower, whose log has the
+    same records. Future logs never count.
+
+    Args:
+        state: the cluster.
+        read: logs by broker that reported them.
+    """
+    brokers = {
+        broker: replace(found, log_dirs=read[broker].directories) if broker in read else found
+        for broker, found in state.brokers.items()
+    }
+    partitions = {name: _with_logs(placement, read) for name, placement in state.partitions.items()}
+    return replace(state, brokers=brokers, partitions=partitions)
+
+
+def _with_logs(placement: PartitionPlacement, read: Mapping[int, BrokerLogs]) -> PartitionPlacement:
+    name = placement.name
+    logs = {b: log for b in placement.replicas if b in read and (log := read[b].logs.get(name)) is not None}
+    if not logs:
+        return placement
+    sizes = _sizes([placement.leader], logs) or _sizes(placement.isr, logs)
+    return replace(
+        placement,
+        size_bytes=max(sizes, default=placement.size_bytes),
+        log_dirs={**placement.log_dirs, **{broker: log.path for broker, log in logs.items()}},
+    )
+
+
+def _sizes(brokers: Iterable[int | None], logs: Mapping[int, ReplicaLog]) -> list[int]:
+    return [logs[broker].size_bytes for broker in brokers if broker is not None and broker in logs]

@@ -1,0 +1,69 @@
+"""Time that a broker takes to move replicas between its log directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.finish.long_run import copy_rate
+from planning.log_dirs.directory_moves import DirectoryMove
+
+
+@dataclass(frozen=True)
+class DirectoryMovesTime:
+    """Time until a broker has moved all replicas between its directories, in seconds.
+
+    Attributes:
+        low_s: earliest; None if never.
+        middle_s: expected; None if never.
+        high_s: latest; None if never.
+    """
+
+    low_s: float | None
+    middle_s: float | None
+    high_s: float | None
+
+
+def directory_moves_time(
+    moves: Iterable[DirectoryMove],
+    rate_bytes_per_s: float | None,
+    window: QuotaWindow = DEFAULT_WINDOW,
+    fetch: FetchLimits = DEFAULT_FETCH,
+) -> DirectoryMovesTime | None:
+    """Return the time of the moves of one broker; None if unknown.
+
+    The rate is one for all directories of the broker. It counts everything that is copied, including records that are
+    written meanwhile. A thread copies one partition at a time, in the order of their names; the others grow while they
+    wait. Several threads share the rate, so they end at nearly the same time as one. A thread that exceeded the rate
+    checks again after ``replica.fetch.backoff.ms``, and each check lets a whole fetch through.
+
+    Args:
+        moves: moves between directories of one broker.
+        rate_bytes_per_s: ``replica.alter.log.dirs.io.max.bytes.per.second``; None if none is set: as fast as the disks
+            are, which is unknown.
+        window: samples of the quota (``alter.log.dirs.replication.quota.window.num`` and ``.size.seconds``).
+        fetch: limits of one fetch.
+
+    Source: Kafka 4.3.1, ``ReplicaAlterLogDirsThread`` and ``LocalLeaderEndPoint.buildFetch``.
+    """
+    ordered = sorted(moves, key=lambda move: move.name)
+    sizes = [(move.size_bytes, move.write_bytes_per_s) for move in ordered]
+    if rate_bytes_per_s is None or any(size is None for size, _ in sizes):
+        return None if ordered else DirectoryMovesTime(0.0, 0.0, 0.0)
+    if any(written is None for _, written in sizes):
+        return None
+    known = [(float(size or 0), float(written or 0.0)) for size, written in sizes]
+    rate = copy_rate(rate_bytes_per_s, 0.0, fetch.partition_bytes, window)
+    return DirectoryMovesTime(*(_in_turn_s(known, at) for at in (rate.high, rate.middle, rate.low)))
+
+
+def _in_turn_s(sizes: Iterable[tuple[float, float]], copied_bytes_per_s: float) -> float | None:
+    """Return the time to copy one log after another, each with what was written to it until its end."""
+    passed_s = 0.0
+    for size_bytes, written_bytes_per_s in sizes:
+        gained = copied_bytes_per_s - written_bytes_per_s
+        if gained <= 0:
+            return None
+        passed_s += (size_bytes + written_bytes_per_s * passed_s) / gained
+    return passed_s

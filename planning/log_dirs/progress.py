@@ -1,0 +1,85 @@
+"""Progress of directory moves, from the logs that brokers report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from planning.log_dirs.broker_logs import BrokerLogs
+from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from schemas.keys import TopicPartition
+
+
+class DirectoryState(str, Enum):
+    """State of a replica with respect to its log directory in a plan.
+
+    DONE: it is there. MOVING: its copy there is under way. ELSEWHERE: it is in another directory and not on its way
+    there. ABSENT: the broker has no log of it. UNKNOWN: the broker did not report its logs.
+    """
+
+    DONE = "done"
+    MOVING = "moving"
+    ELSEWHERE = "elsewhere"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryProgress:
+    """Progress of one replica.
+
+    Attributes:
+        name: partition.
+        broker: broker of the replica.
+        destination: directory in the plan.
+        state: state of the replica.
+        current: directory that it is in; None if absent or unknown.
+        remaining_bytes: bytes still to copy; 0 if done, None if unknown or not on its way.
+        remaining_offsets: offsets of the copy behind the current log; None unless moving.
+    """
+
+    name: TopicPartition
+    broker: int
+    destination: str
+    state: DirectoryState
+    current: str | None = None
+    remaining_bytes: int | None = None
+    remaining_offsets: int | None = None
+
+
+def directory_progress(plan: ReassignmentPlan, read: Mapping[int, BrokerLogs]) -> tuple[DirectoryProgress, ...]:
+    """Return the progress of every replica that a plan gives a named directory, in the order of the plan.
+
+    Args:
+        plan: the plan; ``any`` is left out.
+        read: logs by broker that reported them.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.findLogDirMoveStates``.
+    """
+    return tuple(
+        _progress(assignment.name, broker, path, read.get(broker))
+        for assignment in plan
+        for broker, path in _named(assignment)
+    )
+
+
+def _named(assignment: TargetAssignment) -> Iterator[tuple[int, str]]:
+    for broker, path in zip(assignment.replicas, assignment.log_dirs or (), strict=False):
+        if path != ANY_LOG_DIR:
+            yield broker, path
+
+
+def _progress(name: TopicPartition, broker: int, path: str, logs: BrokerLogs | None) -> DirectoryProgress:
+    if logs is None:
+        return DirectoryProgress(name, broker, path, DirectoryState.UNKNOWN)
+    current, future = logs.logs.get(name), logs.futures.get(name)
+    at = None if current is None else current.path
+    if future is not None and future.path == path:
+        remaining = None if current is None else logs.remaining_bytes(name)
+        return DirectoryProgress(name, broker, path, DirectoryState.MOVING, at, remaining, future.offset_lag)
+    # With a copy under way to a third directory, the replica does not stay where it is.
+    if at == path and future is None:
+        return DirectoryProgress(name, broker, path, DirectoryState.DONE, at, 0)
+    state = DirectoryState.ABSENT if current is None and future is None else DirectoryState.ELSEWHERE
+    return DirectoryProgress(name, broker, path, state, at)

@@ -1,0 +1,43 @@
+"""A cluster state gets directories and sizes from what brokers report."""
+
+from __future__ import annotations
+
+from planning.log_dirs.broker_logs import with_log_dirs
+from tests.unit.builders.log_dirs import BOTH, GB, MB, ORDERS, A, B, cluster, logs, placed
+
+UNKNOWN = placed(size_bytes=None, log_dirs={})
+
+
+def test_the_size_is_that_of_the_leaders_log_and_not_of_its_copy() -> None:
+    read = {1: logs(1, {ORDERS: (A, 900 * MB)}, {ORDERS: (B, 2 * GB)}), 2: logs(2, {ORDERS: (B, 3 * GB)})}
+    found = with_log_dirs(cluster(UNKNOWN), read).partitions[ORDERS]
+    assert (found.size_bytes, found.log_dirs) == (900 * MB, {1: A, 2: B})
+
+
+def test_without_the_leaders_log_the_largest_in_sync_one_counts() -> None:
+    three = placed(size_bytes=None, log_dirs={}, replicas=(1, 2, 3), isr=(1, 2))
+    # Broker 3 is out of sync: its log may have records that are no longer the partition's.
+    read = {2: logs(2, {ORDERS: (A, 800 * MB)}), 3: logs(3, {ORDERS: (A, 5 * GB)})}
+    assert with_log_dirs(cluster(three), read).partitions[ORDERS].size_bytes == 800 * MB
+    assert with_log_dirs(cluster(three), {3: read[3]}).partitions[ORDERS].size_bytes is None
+
+
+def test_what_was_not_read_stays_as_it_was() -> None:
+    state = cluster(placed(), directories=())
+    found = with_log_dirs(state, {2: logs(2, {})})
+    assert found.partitions == state.partitions
+    assert [found.brokers[b].log_dirs for b in (1, 2, 3)] == [(), BOTH, ()]
+
+
+def test_a_log_of_no_replica_is_left_out() -> None:
+    # A replica that was removed leaves its log for a while.
+    found = with_log_dirs(cluster(UNKNOWN), {3: logs(3, {ORDERS: (A, GB)})}).partitions[ORDERS]
+    assert (found.size_bytes, found.log_dirs) == (None, {})
+
+
+def test_the_bytes_that_remain_are_those_of_a_copy_under_way() -> None:
+    moving = logs(1, {ORDERS: (A, 900 * MB)}, {ORDERS: (B, 200 * MB)})
+    assert moving.remaining_bytes(ORDERS) == 700 * MB
+    assert logs(1, {ORDERS: (A, 900 * MB)}).remaining_bytes(ORDERS) == 0
+    # Segments of the current log were deleted meanwhile.
+    assert logs(1, {ORDERS: (A, 100 * MB)}, {ORDERS: (B, 200 * MB)}).remaining_bytes(ORDERS) == 0
