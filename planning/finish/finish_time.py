@@ -104,9 +104,7 @@ def planned_finish(
     if any(d.remaining_bytes is None for d in throttle_loads):
         return None
     states = {d.broker_role: planned(d) for d in throttle_loads}
-    return _Scenarios(throttle_loads, (), states).finish(
-        lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events
-    )
+    return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 
 def finish_s(

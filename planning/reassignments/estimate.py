@@ -277,9 +277,7 @@ def _table_rates(recommendation: ThrottleRecommendation | None, throttle: int | 
     return sorted(rates)
 
 
-def _survives(
-    recommendation: ThrottleRecommendation | None, effects: WhatIf, policy: ThrottlePolicy
-) -> int | None:
+def _survives(recommendation: ThrottleRecommendation | None, effects: WhatIf, policy: ThrottlePolicy) -> int | None:
     if recommendation is None or recommendation.smallest_bytes_per_s is None or effects.unknown_switches:
         return None
     return policy.throttle_above(max(recommendation.smallest_bytes_per_s, effects.required_bytes_per_s))

@@ -71,6 +71,7 @@ class MoveTimes:
     ) -> None:
         self._ceilings = ceilings
         self._in_flight = in_flight
+        self._rebalances = state.auto_leader_rebalance is True
         self._copies = bool(traffic.copies.any())
         self.copies = _most_copies(traffic)
         self.before = _loads(traffic, traffic.leader, traffic.before, state, in_flight)
@@ -95,7 +96,8 @@ class MoveTimes:
     def finish(self, throttle_bytes_per_s: float, most: int | None = None) -> Finish | None:
         """Return the time until all is copied; None if it never is.
 
-        A move that ends before Kafka gives leads to preferred leaders keeps the present ones.
+        A move that ends before Kafka gives leads to preferred leaders keeps the present ones. Where it is unknown
+        whether Kafka does, the range covers both.
 
         Args:
             throttle_bytes_per_s: throttle.
@@ -107,7 +109,7 @@ class MoveTimes:
         if before is not None and before.middle_s <= _REBALANCED_AFTER_S:
             return before
         after = self._finish(self.after, throttle_bytes_per_s, most)
-        if before is None or after is None:
+        if self._rebalances or before is None or after is None:
             return after
         return Finish(min(before.low_s, after.low_s), after.middle_s, max(before.high_s, after.high_s))
 
@@ -199,8 +201,8 @@ def _limited_copies(traffic: PlannedTraffic, leader: Ints) -> tuple[Ints, Ints]:
 
 def _most_copies(traffic: PlannedTraffic) -> dict[BrokerRole, int]:
     length = 2 * len(traffic.brokers)
-    counts = (np.bincount(_limited_copies(traffic, at)[1], minlength=length) for at in (traffic.leader, traffic.preferred))
-    most = np.maximum(*counts)
+    before, after = (_limited_copies(traffic, leader)[1] for leader in (traffic.leader, traffic.preferred))
+    most = np.maximum(np.bincount(before, minlength=length), np.bincount(after, minlength=length))
     return {traffic.broker_role(index): int(most[index]) for index in np.flatnonzero(most).tolist()}
 
 

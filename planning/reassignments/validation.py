@@ -177,7 +177,7 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
     ]
     if changes.factor_changes:
         notes.append(f"The replication factor of {_count(changes.factor_changes, 'partition')} changes.")
-    return notes + [*_rack_notes(plan, state), *_health_notes(plan, changes, state), *_room_notes(changes, state)]
+    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *_room_notes(changes, state)]
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
         return
     if without:
         names = ", ".join(map(str, without[:_MOST_NAMES])) + (" and more" if len(without) > _MOST_NAMES else "")
-        yield f"Only some brokers have a rack ({names} have none), so Kafka's own tools do not spread replicas over racks."
+        yield f"Only some brokers have a rack ({names} have none): whether racks are kept apart is unknown."
     together = [t.name for t in plan if _fewer_racks(t, replicas_before(state.partitions[t.name]), state.brokers)]
     if together:
         yield f"On fewer racks than before: {_some(together)}."
@@ -201,7 +201,8 @@ def _fewer_racks(target: TargetAssignment, before: tuple[int, ...], brokers: Map
 
 
 def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    behind = [t.name for t in plan if not set(replicas_before(state.partitions[t.name])) <= set(state.partitions[t.name].isr)]
+    placements = [state.partitions[target.name] for target in plan]
+    behind = [p.name for p in placements if not set(replicas_before(p)) <= set(p.isr)]
     if behind:
         yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."
     named = {t.name for t in plan}

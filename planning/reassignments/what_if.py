@@ -102,9 +102,7 @@ def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> What
         bases.append((traffic.preferred, traffic.after))
     found = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
     throttle = np.inf if throttle_bytes_per_s is None else throttle_bytes_per_s
-    short = [
-        case for leader, switches in found for case in _worst(traffic, leader, switches, throttle)
-    ]
+    short = [case for leader, switches in found for case in _worst(traffic, leader, switches, throttle)]
     losses = _losses(traffic, bases)
     highest = [
         *(float(switches.required.max(initial=0.0)) for _, switches in found),

@@ -96,7 +96,8 @@ def recommend(
     capacity, with_margin = policy.most_bytes_per_s, policy.with_margin(smallest)
     if capacity <= smallest:
         return ThrottleRecommendation(None, smallest)
-    in_time = _for_deadline(limited, policy, in_time_of or (lambda loads, within_s: throttle_for(loads, within_s, earlier)))
+    in_time_of = in_time_of or (lambda loads, within_s: throttle_for(loads, within_s, earlier))
+    in_time = _for_deadline(limited, policy, in_time_of)
     # A deadline that no throttle meets must not lead to an infinite recommendation.
     wanted = max(with_margin, in_time) if math.isfinite(in_time) else with_margin
     return ThrottleRecommendation(
