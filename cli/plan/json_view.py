@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cli.plan.result import PlanResult
+from planning.reassignments.batches.batching import BatchOption
+from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import MoveEstimate, ThrottleNeed
 from planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
 from planning.reassignments.timing import TimeEstimate
@@ -46,6 +48,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "unknown_sizes": _names(estimate.unknown_sizes),
         "warnings": result.warnings(),
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
+        "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
         "rollback": plan_json(changes.rollback),
         "fingerprint": result.plan.fingerprint(state.topic_ids),
     }
@@ -57,14 +60,52 @@ def plan_json(plan: ReassignmentPlan) -> dict[str, Any]:
 
 
 def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str, Any]:
-    whole = len(result.batches) == 1
-    finish = result.estimate.time.finish if whole and result.estimate.time is not None else None
+    if result.cut is None:
+        # The whole plan, as it was estimated.
+        finish = None if result.estimate.time is None else result.estimate.time.finish
+        needs = [need.required_bytes_per_s for need in result.estimate.needs]
+        known = [rate for rate in needs if rate is not None]
+        figures = {
+            "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s,
+            "finish_s": None if finish is None else finish.middle_s,
+            "required_bytes_per_s": max(known, default=0.0) if len(known) == len(needs) else None,
+        }
+    else:
+        own = result.cut.batches[number - 1]
+        figures = {
+            "throttle_bytes_per_s": own.throttle_bytes_per_s,
+            "finish_s": _finite(result.cut.durations_s[number - 1]),
+            "required_bytes_per_s": None if own.unknown_rates else own.smallest_bytes_per_s,
+        }
+    gives_up = result.cut is not None and result.cut.leads_first and number == 1
+    return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
+
+
+def option_json(option: BatchOption) -> dict[str, Any]:
+    """Return the cost of a number of batches as a JSON object."""
     return {
-        "number": number,
-        "partitions": len(batch),
-        "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s if whole else None,
-        "finish_s": None if finish is None else finish.middle_s,
-        "plan": plan_json(batch),
+        "batches": option.batches,
+        "needed_bytes_per_s": option.needed_bytes_per_s,
+        "throttle_bytes_per_s": option.throttle_bytes_per_s,
+        "total_s": _finite(option.total_s),
+        "longest_s": _finite(option.longest_s),
+        "windows": option.windows,
+        "fits": option.fits,
+    }
+
+
+def nothing_json(state: ClusterState, notes: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON object for a request that is fulfilled already."""
+    nothing = ReassignmentPlan(())
+    return {
+        "cluster": state.cluster,
+        "read_ms": state.read_ms,
+        "partitions": 0,
+        "copied_bytes": 0,
+        "warnings": list(notes),
+        "batches": [],
+        "rollback": plan_json(nothing),
+        "fingerprint": nothing.fingerprint(state.topic_ids),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cli.common.output import mb_per_s
+from planning.reassignments.batches.batching import BatchedPlan
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import MoveEstimate
 from planning.reassignments.plan import ReassignmentPlan
@@ -24,6 +25,8 @@ class PlanResult:
         estimate: estimate of the whole plan.
         notes: what the operator should know of the plan, each as a sentence.
         in_flight: whether the plan is what runs now.
+        made: whether the plan was made for a request, and not read.
+        cut: batches with their throttles and times; None if the plan is not cut.
     """
 
     plan: ReassignmentPlan
@@ -33,6 +36,8 @@ class PlanResult:
     estimate: MoveEstimate
     notes: Sequence[str]
     in_flight: bool
+    made: bool = False
+    cut: BatchedPlan | None = None
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from alerts.text.formatting import size, span
 from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
+from cli.plan.batches import print_batches
 from cli.plan.result import PlanResult
 from planning.reassignments.estimate import ThrottleNeed
 from planning.reassignments.timing import TimeEstimate
@@ -35,6 +36,7 @@ def print_result(result: PlanResult) -> None:
     echo()
     _print("Leader switches that make the throttle too low", _SWITCHES, list(_switch_rows(result)))
     _print("Lost brokers that make the throttle too low", _LOSSES, list(_loss_rows(result)))
+    print_batches(result)
 
 
 _NEEDS = ("broker", "role", "copies", "to copy", "in-sync use", "required", "recommended", "in force", "done alone in")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planning.reassignments.batches.batch import ReassignmentBatch, copy_time_s
 from planning.reassignments.batches.batching import BatchedPlan, BatchPolicy, cut_into_batches
-from planning.reassignments.batches.rollback import rollback_plan
+from planning.reassignments.changes import plan_changes
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.generation.planner import make_plan
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -124,17 +124,10 @@ def test_rollback_undoes_a_plan(
     found: tuple[ClusterState, ReassignmentPlan, tuple[TargetAssignment, ...]],
 ) -> None:
     state, plan, _ = found
-    back = carried_out(carried_out(state, plan), rollback_plan(state, plan))
+    back = carried_out(carried_out(state, plan), plan_changes(plan, state).rollback)
     assert {p.name: p.replicas for p in back.partitions.values()} == {
         p.name: p.replicas for p in state.partitions.values()
     }
-
-
-def test_rollback_leaves_out_what_a_move_adds_and_restores_directories() -> None:
-    moving = replace(placement("foo", 0, [2, 0, 1]), adding=(2,), log_dirs={0: "/a"})
-    state = cluster_state([0, 1, 2, 3], [moving])
-    plan = ReassignmentPlan((TargetAssignment("foo", 0, (3,), ("any",)),))
-    assert list(rollback_plan(state, plan)) == [TargetAssignment("foo", 0, (0, 1), ("/a", "any"))]
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=7), st.integers(10, 30))
