@@ -103,6 +103,9 @@ class MoveTimes:
             throttle_bytes_per_s: throttle.
             most: maximum number of scenarios; the usual number if None.
         """
+        alone = [self.alone_s(d, throttle_bytes_per_s) or 0.0 for d in self.before]
+        if self.after is not self.before and self._rebalances and max(alone, default=0.0) > 2 * _REBALANCED_AFTER_S:
+            return self._finish(self.after, throttle_bytes_per_s, most)
         before = self._finish(self.before, throttle_bytes_per_s, most)
         if self.after is self.before:
             return before

@@ -319,7 +319,7 @@ class _Replicas:
                 bits |= _LEAVES
             self._broker.append(self._at[broker])
             self._bits.append(bits)
-            self._remaining.append(max(0.0, size - p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
+            self._remaining.append(size - min(size, p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
         leader = first + order.index(p.leader) if p.leader in order else -1
         # The first target replica is the preferred leader from the moment of submission.
         electable = self._preferred_leads and added and self._bits[first] & _ALIVE and self._bits[first] & _IN_SYNC

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from cluster.model import (
+    Broker,
+    BrokerRead,
+    BrokerThrottles,
+    LeaderRebalanceConfig,
+    LogReading,
+    Metrics,
+    Partition,
+    ReplicationSettings,
+    Snapshot,
+    TopicConfig,
+)
+from cluster.reassignment.state_reader import KnownRates, cluster_state_of
+from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from planning.reassignments.cluster_state import BrokerState, PartitionPlacement
+from planning.throttles.replica_lists import TopicLists
+from schemas.keys import TopicPartition
+
+NAME = TopicPartition("t", 0)
+MOVING = Partition("t", 0, 1, 4, (3, 2, 1), (1, 2), (), (3,), (1,))
+SNAPSHOT = Snapshot(
+    {1: Broker(1, "h", 9092, True, "a"), 2: Broker(2, "h", 9093, True), 3: Broker(3, None, None, False)},
+    {NAME: MOVING},
+    {"t": "id"},
+    {"t": TopicConfig("0:1", None, False), "u": TopicConfig(None, None, False)},
+)
+
+
+def read(broker: int, size_bytes: int | None = None, **fields: Any) -> BrokerRead:
+    logs = {} if size_bytes is None else {NAME: LogReading(0, 10, 0, size_bytes)}
+    metrics = Metrics(None, {}, {}, (), logs)
+    return replace(BrokerRead(broker, BrokerThrottles(True, 5, 6, log_dirs_bytes_per_s=7), metrics, None), **fields)
+
+
+def test_a_state_has_all_that_a_plan_rests_on() -> None:
+    window = ReplicationSettings(21, 2, 1_000, 9_000, 4, 250)
+    reads = {1: read(1, 900, replication=window), 3: read(3, 400)}
+    found = cluster_state_of("c", 5, SNAPSHOT, reads, KnownRates({NAME: 3.5}, "a table"))
+    assert found.partitions == {
+        NAME: PartitionPlacement("t", 0, 1, (3, 2, 1), (1, 2), (3,), (1,), 900, 3.5, copied_bytes={3: 400})
+    }
+    assert found.brokers[1] == BrokerState(
+        1, True, "a", True, 5, 6, 7, (), QuotaWindow(21, 2.0), FetchLimits(1_000, 9_000, 4, backoff_s=0.25)
+    )
+    assert (found.topic_ids, found.lists) == ({"t": "id"}, {"t": TopicLists("0:1", None)})
+    assert (found.cluster, found.read_ms, found.rates_from) == ("c", 5, "a table")
+
+
+def test_what_was_not_reported_is_unknown() -> None:
+    reads = {1: read(1, None), 2: BrokerRead(2, BrokerThrottles(False), None, "did not answer")}
+    found = cluster_state_of("c", 5, SNAPSHOT, reads, KnownRates({}, "nothing"))
+    placement = found.partitions[NAME]
+    assert (placement.size_bytes, placement.write_bytes_per_s, placement.copied_bytes) == (None, None, {})
+    assert (found.brokers[2].throttles_known, found.brokers[2].alive) == (False, True)
+    assert (found.brokers[3].throttles_known, found.brokers[3].alive) == (False, False)
+    assert (found.brokers[1].quota_window, found.brokers[1].fetch) == (DEFAULT_WINDOW, DEFAULT_FETCH)
+    assert found.auto_leader_rebalance is None
+
+
+def test_kafka_balances_leaders_as_all_that_decide_on_it_report() -> None:
+    def balances(*settings: bool | None) -> bool | None:
+        reads = {b: read(b, balancing=LeaderRebalanceConfig(auto)) for b, auto in enumerate(settings, start=1)}
+        return cluster_state_of("c", 5, SNAPSHOT, reads, KnownRates({}, "")).auto_leader_rebalance
+
+    assert balances(True, None) is True
+    assert balances(False, False) is False
+    assert balances(True, False) is None
+    assert balances(None, None) is None
