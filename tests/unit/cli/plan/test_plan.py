@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 
 from cli.main import headroom
 from cli.plan.command import plan_result
@@ -156,9 +156,8 @@ def test_unknown_rates_cost_the_recommendation(tmp_path: Path) -> None:
     write_state(file, state)
     move.write_text(plan_text(plan_of({0: (1, 3), 1: (1, 3)})))
     text = output(str(move), "--state", str(file))
-    assert text.startswith(
-        "Unknown whether it fits: write rates are unknown; a throttle has to exceed at least 2.00 MB/s"
-    )
+    assert text.startswith("Unknown whether it fits: write rates are unknown")
+    assert "a throttle has to exceed at least 2.00 MB/s" in text
     assert "The write rate of 1 copying partitions is unknown, such as t-0" in text
     assert found(str(move), "--state", str(file))["throttle_bytes_per_s"] is None
 
@@ -178,20 +177,18 @@ def test_the_saved_state_is_complete(tmp_path: Path) -> None:
     assert read_state(tmp_path / "state.json") == state
 
 
-@settings(max_examples=30)
 @given(states_and_plans())
-def test_a_saved_state_gives_the_same_result(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
-    state, plan = drawn
-    again = json.loads(json.dumps(state_json(state)))
-    saved = state_of_json(again, "state.json")
-    results = []
-    for used in (state, saved):
-        try:
-            results.append(json.dumps(result_json(plan_result(plan, used, ThrottlePolicy(), 10 * MB, "move.json"))))
-        except HeadroomError as error:
-            results.append(str(error))
-    assert saved == state
-    assert results[0] == results[1]
+def test_a_saved_state_is_the_live_one(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, _ = drawn
+    assert state_of_json(json.loads(json.dumps(state_json(state))), "state.json") == state
+
+
+def test_a_saved_state_gives_the_same_result() -> None:
+    state = state_of([placed(0, (1, 2)), placed(1, (2, 1), size_bytes=None)], auto_leader_rebalance=True)
+    saved = state_of_json(json.loads(json.dumps(state_json(state))), "state.json")
+    plan = plan_of({0: (2, 3), 1: (2, 1, 4)})
+    results = [result_json(plan_result(plan, used, ThrottlePolicy(), None, "move.json")) for used in (state, saved)]
+    assert json.dumps(results[0]) == json.dumps(results[1])
 
 
 @pytest.mark.parametrize(
