@@ -96,8 +96,8 @@ def plan(
     state = read_state(state_file) if state_file is not None else _live_state(settings, wanted)
     if save_state is not None:
         write_state(save_state, state)
-    # Millions of objects that stay make every later collection slow.
-    gc.freeze()
+    # Millions of objects that stay make every collection slow, and the process ends soon.
+    gc.disable()
     policy = ThrottlePolicy(settings.alerts.margin_ratio, finish_within, settings.cluster.replication_capacity)
     result = plan_result(wanted, state, policy, throttle, "the plan" if file is None else str(file))
     if plot is not None:

@@ -176,8 +176,7 @@ def expected_switches(changes: PlanChanges, state: ClusterState) -> tuple[Expect
     alive = state.alive
     return tuple(
         ExpectedSwitch(target.name, placement.leader, target.replicas[0])
-        for target in changes.gaining
-        for placement in [state.partitions[target.name]]
+        for target, placement in zip(changes.gaining, changes.placements, strict=True)
         if placement.leader is not None
         and placement.leader != target.replicas[0]
         and target.replicas[0] in placement.isr

@@ -202,8 +202,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     replicas = _Replicas(state, bool(state.auto_leader_rebalance is not False))
     in_force = {topic: _InForce(found) for topic, found in state.lists.items()}
     moving = set()
-    for target in changes.gaining:
-        placement = state.partitions[target.name]
+    for target, placement in zip(changes.gaining, changes.placements, strict=True):
         before = replicas_before(placement)
         order = (*target.replicas, *(broker for broker in before if broker not in target.replicas))
         added = [broker for broker in target.replicas if broker not in before]
@@ -217,7 +216,8 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
             _union(before if new_lists else (), listed.leaders(target.partition, order) if listed else ()),
             _union(added if new_lists else (), listed.followers(target.partition, order) if listed else ()),
         )
-        moving.add(target.name)
+        if in_force:
+            moving.add(placement.name)
     for name in sorted(_listed_partitions(state, in_force) - moving):
         placement, listed = state.partitions[name], in_force[name.topic]
         order = placement.replicas
