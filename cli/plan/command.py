@@ -118,8 +118,8 @@ def plan(
         state = _live_state(settings, wanted, every_partition=request is not None)
     if save_state is not None:
         write_state(save_state, state)
-    # Millions of objects that stay make every later collection slow.
-    gc.freeze()
+    # Millions of objects that stay make every collection slow, and the process ends soon.
+    gc.disable()
     made = None if request is None else make_plan(state, request)
     if made is not None and not made.plan.assignments:
         _report_nothing(state, made_notes(made), output_format)

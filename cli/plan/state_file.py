@@ -17,6 +17,7 @@ STATE_VERSION = 1
 _REMEDY = "Write it again with headroom plan --save-state."
 _BROKERS = TypeAdapter(list[BrokerState])
 _PARTITIONS = TypeAdapter(list[PartitionPlacement])
+_BALANCES: TypeAdapter[bool | None] = TypeAdapter(bool | None)
 _LISTS = TypeAdapter(dict[str, TopicLists])
 
 
@@ -44,12 +45,7 @@ def read_state(file: Path) -> ClusterState:
         raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another file.") from None
     except (ValueError, RecursionError) as error:
         raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
-    if not isinstance(found, dict) or found.get("version") != STATE_VERSION:
-        raise HeadroomError(str(file), f"is no saved state of version {STATE_VERSION}", _REMEDY)
-    state = _state_of(found, str(file))
-    for problem in _inconsistencies(state):
-        raise HeadroomError(str(file), problem, _REMEDY)
-    return state
+    return state_of_json(found, str(file))
 
 
 def state_json(state: ClusterState) -> dict[str, Any]:
@@ -67,19 +63,37 @@ def state_json(state: ClusterState) -> dict[str, Any]:
     }
 
 
-def _state_of(found: dict[str, Any], subject: str) -> ClusterState:
+def state_of_json(found: Any, subject: str) -> ClusterState:
+    """Return the state in a JSON object.
+
+    Args:
+        found: the object.
+        subject: name of its file, for errors.
+
+    Raises:
+        HeadroomError: it is no state.
+    """
+    if not isinstance(found, dict) or found.get("version") != STATE_VERSION:
+        raise HeadroomError(subject, f"is no saved state of version {STATE_VERSION}", _REMEDY)
     try:
-        brokers = _BROKERS.validate_python(found.get("brokers"))
-        partitions = _PARTITIONS.validate_python(found.get("partitions"))
-        lists = _LISTS.validate_python(found.get("lists", {}))
-        topic_ids = TypeAdapter(dict[str, str]).validate_python(found.get("topic_ids", {}))
-        balances = TypeAdapter(bool | None).validate_python(found.get("auto_leader_rebalance"))
-        read_ms = TypeAdapter(int).validate_python(found.get("read_ms", 0))
+        # One table at a time, because its name is part of the error.
+        table = "brokers"
+        brokers = _BROKERS.validate_python(found.get(table))
+        table = "partitions"
+        partitions = _PARTITIONS.validate_python(found.get(table))
+        table = "lists"
+        lists = _LISTS.validate_python(found.get(table, {}))
+        table = "topic_ids"
+        topic_ids = TypeAdapter(dict[str, str]).validate_python(found.get(table, {}))
+        table = "auto_leader_rebalance"
+        balances = _BALANCES.validate_python(found.get(table))
+        table = "read_ms"
+        read_ms = TypeAdapter(int).validate_python(found.get(table, 0))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where = ".".join([table, *(str(part) for part in first["loc"])])
         raise HeadroomError(subject, f"{where}: {first['msg']}", _REMEDY) from None
-    return ClusterState(
+    state = ClusterState(
         cluster=str(found.get("cluster", "")),
         read_ms=read_ms,
         brokers={broker.broker: broker for broker in brokers},
@@ -89,6 +103,9 @@ def _state_of(found: dict[str, Any], subject: str) -> ClusterState:
         auto_leader_rebalance=balances,
         rates_from=str(found.get("rates_from", "unknown")),
     )
+    for problem in _inconsistencies(state):
+        raise HeadroomError(subject, problem, _REMEDY)
+    return state
 
 
 def _inconsistencies(state: ClusterState) -> Iterator[str]:

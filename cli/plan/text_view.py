@@ -60,6 +60,9 @@ def verdict(result: PlanResult) -> str:
             f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
             f"{mb_per_s(need.known_required_bytes_per_s)}.{_recommended(result)}"
         )
+    if time is not None and time.known and time.finish is None:
+        close = "is too close to what is required; the move will not finish"
+        return f"Does not fit: {throttle} {close}.{_recommended(result)}"
     if estimate.is_enough is None or time is None or not time.known:
         return f"Unknown whether it fits at {throttle}: sizes or write rates are unknown (see the notes)."
     bottleneck = "" if time.bottleneck is None else f"; bottleneck: {_role(time.bottleneck)}"

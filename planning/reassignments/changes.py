@@ -28,6 +28,7 @@ class PlanChanges:
 
     Attributes:
         gaining: partitions that gain a replica, which alone copy between brokers.
+        placements: the present state of each of them, in the same order.
         exempt: the other partitions of the plan, by reason.
         added: number of replicas that each broker gains, by broker.
         removed: number of replicas that each broker loses, by broker.
@@ -37,6 +38,7 @@ class PlanChanges:
     """
 
     gaining: tuple[TargetAssignment, ...]
+    placements: tuple[PartitionPlacement, ...]
     exempt: Mapping[Exemption, tuple[TopicPartition, ...]]
     added: Mapping[int, int]
     removed: Mapping[int, int]
@@ -63,14 +65,15 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         state: the cluster.
     """
     gaining: list[TargetAssignment] = []
+    placements: list[PartitionPlacement] = []
     exempt: dict[Exemption, list[TopicPartition]] = {}
     added: Counter[int] = Counter()
     removed: Counter[int] = Counter()
     before_all: list[TargetAssignment] = []
     moves: list[Move] = []
     factor_changes = 0
-    for target in plan:
-        placement = state.partitions[target.name]
+    for name, target in plan.by_name.items():
+        placement = state.partitions[name]
         before = replicas_before(placement)
         before_all.append(TargetAssignment(target.topic, target.partition, before))
         factor_changes += len(before) != len(target.replicas)
@@ -83,11 +86,13 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
                 removed[broker] += 1
         if new:
             gaining.append(target)
+            placements.append(placement)
             moves.append(Move(target.topic, target.partition, before, target.replicas))
         else:
-            exempt.setdefault(_exemption(target, placement, before), []).append(target.name)
+            exempt.setdefault(_exemption(target, placement, before), []).append(name)
     return PlanChanges(
         tuple(gaining),
+        tuple(placements),
         {reason: tuple(exempt[reason]) for reason in Exemption if reason in exempt},
         dict(sorted(added.items())),
         dict(sorted(removed.items())),

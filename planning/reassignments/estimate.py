@@ -23,6 +23,8 @@ from schemas.keys import BrokerRole, TopicPartition
 
 # Throttles of the table, as multiples of the rate that every broker must exceed.
 _TABLE_RATIOS = (1.02, 1.05, 1.1, 1.5, 2.0, 3.0)
+# Scenarios that are simulated for each of them.
+_TABLE_SCENARIOS = 3
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ def estimate(
     elif throttle is None and recommendation is not None:
         throttle = recommendation.throttle_bytes_per_s
     effects = what_if(traffic, throttle)
+    time = None if throttle is None else times.at(throttle)
     return MoveEstimate(
         changes=changes,
         lists=lists,
@@ -149,8 +152,11 @@ def estimate(
         recommendation=recommendation,
         throttle_bytes_per_s=throttle,
         usual_rule_bytes_per_s=usual_rule(state),
-        time=None if throttle is None else times.at(throttle),
-        times=tuple(times.at(rate) for rate in _table_rates(recommendation, throttle)),
+        time=time,
+        times=tuple(
+            time if time is not None and rate == throttle else times.at(rate, _TABLE_SCENARIOS)
+            for rate in _table_rates(recommendation, throttle)
+        ),
         expected_switches=expected_switches(changes, state),
         what_if=effects,
         survives_bytes_per_s=_survives(recommendation, effects, policy),
@@ -170,10 +176,9 @@ def expected_switches(changes: PlanChanges, state: ClusterState) -> tuple[Expect
     alive = state.alive
     return tuple(
         ExpectedSwitch(target.name, placement.leader, target.replicas[0])
-        for target in changes.gaining
-        for placement in [state.partitions[target.name]]
-        if placement.leader not in (None, target.replicas[0])
-        and placement.leader is not None
+        for target, placement in zip(changes.gaining, changes.placements, strict=True)
+        if placement.leader is not None
+        and placement.leader != target.replicas[0]
         and target.replicas[0] in placement.isr
         and target.replicas[0] in alive
     )
@@ -273,7 +278,8 @@ def _table_rates(recommendation: ThrottleRecommendation | None, throttle: int | 
     if recommendation is not None and recommendation.smallest_bytes_per_s is not None:
         least = max(recommendation.smallest_bytes_per_s, ACCURATE_BYTES_PER_S)
         rates |= {math.ceil(least * ratio) for ratio in _TABLE_RATIOS}
-        rates |= {recommendation.throttle_bytes_per_s} - {None}
+        if recommendation.throttle_bytes_per_s is not None:
+            rates.add(recommendation.throttle_bytes_per_s)
     return sorted(rates)
 
 

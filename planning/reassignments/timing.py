@@ -78,8 +78,13 @@ class MoveTimes:
         same = np.array_equal(traffic.leader, traffic.preferred)
         self.after = self.before if same else _loads(traffic, traffic.preferred, traffic.after, state, in_flight)
 
-    def at(self, throttle_bytes_per_s: int) -> TimeEstimate:
-        """Return the time under a throttle."""
+    def at(self, throttle_bytes_per_s: int, most: int | None = None) -> TimeEstimate:
+        """Return the time under a throttle.
+
+        Args:
+            throttle_bytes_per_s: throttle.
+            most: maximum number of simulated scenarios, for a rough time; the usual number if None.
+        """
         loads = [*self.before, *self.after]
         # Copies that no throttle limits end at a time that only network and disks know.
         limited = bool(loads) or not self._copies
@@ -89,7 +94,7 @@ class MoveTimes:
             alone[d.broker_role] = _longer(self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0))
         known_times = {role: seconds for role, seconds in alone.items() if seconds is not None}
         bottleneck = max(known_times, key=lambda role: known_times[role], default=None)
-        found = self.finish(throttle_bytes_per_s) if known else None
+        found = self.finish(throttle_bytes_per_s, most) if known else None
         bottleneck_s = None if bottleneck is None else known_times[bottleneck]
         return TimeEstimate(throttle_bytes_per_s, found, known, bottleneck, bottleneck_s)
 
@@ -103,6 +108,9 @@ class MoveTimes:
             throttle_bytes_per_s: throttle.
             most: maximum number of scenarios; the usual number if None.
         """
+        alone = [self.alone_s(d, throttle_bytes_per_s) or 0.0 for d in self.before]
+        if self.after is not self.before and self._rebalances and max(alone, default=0.0) > 2 * _REBALANCED_AFTER_S:
+            return self._finish(self.after, throttle_bytes_per_s, most)
         before = self._finish(self.before, throttle_bytes_per_s, most)
         if self.after is self.before:
             return before

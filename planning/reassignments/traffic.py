@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,8 +172,8 @@ class PlannedTraffic:
         in_sync = self.in_sync[to]
         keys = np.concatenate([at, count + self.broker[to]])
 
-        def summed(leaders: NDArray[np.generic], destinations: NDArray[np.generic]) -> Floats:
-            return np.bincount(keys, np.concatenate([leaders, destinations]), minlength=2 * count)
+        def summed(leaders: NDArray[Any], destinations: NDArray[Any]) -> Floats:
+            return counted(keys, np.concatenate([leaders, destinations]), 2 * count)
 
         lost, lost_in_sync = self.unknown_write[led] * followers[led], self.unknown_write[led] * in_sync_followers[led]
         return RoleSums(
@@ -182,6 +183,12 @@ class PlannedTraffic:
             summed(lost_in_sync, unknown & in_sync).astype(np.int64),
             summed(followers[led] - in_sync_followers[led], ~in_sync).astype(np.int64),
         )
+
+
+def counted(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
+    """Return the sum of the weights by key, for keys from 0 to below ``length``."""
+    # Without any key numpy returns integers.
+    return np.bincount(keys, weights, minlength=length).astype(np.float64)
 
 
 def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[str, TopicLists]) -> PlannedTraffic:
@@ -195,8 +202,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     replicas = _Replicas(state, bool(state.auto_leader_rebalance is not False))
     in_force = {topic: _InForce(found) for topic, found in state.lists.items()}
     moving = set()
-    for target in changes.gaining:
-        placement = state.partitions[target.name]
+    for target, placement in zip(changes.gaining, changes.placements, strict=True):
         before = replicas_before(placement)
         order = (*target.replicas, *(broker for broker in before if broker not in target.replicas))
         added = [broker for broker in target.replicas if broker not in before]
@@ -207,10 +213,11 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
             order,
             added,
             len(target.replicas),
-            _union(before if new_lists else (), listed and listed.leaders(target.partition, order)),
-            _union(added if new_lists else (), listed and listed.followers(target.partition, order)),
+            _union(before if new_lists else (), listed.leaders(target.partition, order) if listed else ()),
+            _union(added if new_lists else (), listed.followers(target.partition, order) if listed else ()),
         )
-        moving.add(target.name)
+        if in_force:
+            moving.add(placement.name)
     for name in sorted(_listed_partitions(state, in_force) - moving):
         placement, listed = state.partitions[name], in_force[name.topic]
         order = placement.replicas
@@ -222,7 +229,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     return replicas.traffic()
 
 
-def _union(own: Collection[int], listed: Collection[int] | None) -> Collection[int]:
+def _union(own: Collection[int], listed: Collection[int]) -> Collection[int]:
     return {*own, *listed} if listed else own
 
 
@@ -319,7 +326,7 @@ class _Replicas:
                 bits |= _LEAVES
             self._broker.append(self._at[broker])
             self._bits.append(bits)
-            self._remaining.append(max(0.0, size - p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
+            self._remaining.append(size - min(size, p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
         leader = first + order.index(p.leader) if p.leader in order else -1
         # The first target replica is the preferred leader from the moment of submission.
         electable = self._preferred_leads and added and self._bits[first] & _ALIVE and self._bits[first] & _IN_SYNC
@@ -331,14 +338,20 @@ class _Replicas:
 
     def traffic(self) -> PlannedTraffic:
         bits, leader = np.array(self._bits, np.int64), np.array(self._leader, np.int64)
+        has = [(bits & bit) > 0 for bit in (_ALIVE, _IN_SYNC, _LEADER_LISTED, _FOLLOWER_LISTED, _COPIES, _LEAVES)]
         return PlannedTraffic(
-            self._names,
-            self._brokers,
-            np.where(leader >= 0, np.array(self._write, np.float64), 0.0),
-            leader,
-            np.array(self._preferred, np.int64),
-            np.repeat(np.arange(len(self._names)), np.array(self._counts, np.int64)),
-            np.array(self._broker, np.int64),
-            *((bits & bit) > 0 for bit in (_ALIVE, _IN_SYNC, _LEADER_LISTED, _FOLLOWER_LISTED, _COPIES, _LEAVES)),
-            np.array(self._remaining, np.float64),
+            names=self._names,
+            brokers=self._brokers,
+            write=np.where(leader >= 0, np.array(self._write, np.float64), 0.0),
+            leader=leader,
+            preferred=np.array(self._preferred, np.int64),
+            partition=np.repeat(np.arange(len(self._names)), np.array(self._counts, np.int64)),
+            broker=np.array(self._broker, np.int64),
+            alive=has[0],
+            in_sync=has[1],
+            leader_listed=has[2],
+            follower_listed=has[3],
+            copies=has[4],
+            leaves=has[5],
+            remaining=np.array(self._remaining, np.float64),
         )

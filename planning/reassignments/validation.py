@@ -67,15 +67,15 @@ def _require_none(problems: list[Problem], subject: str) -> None:
 def partition_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
     """Yield what makes the assignments of a plan impossible, in the order of the plan."""
     topics = {name.topic for name in state.partitions}
-    for target in plan:
-        placement = state.partitions.get(target.name)
+    for name, target in plan.by_name.items():
+        placement = state.partitions.get(name)
         if placement is None:
             what = "is no partition of its topic" if target.topic in topics else f"has no topic {target.topic}"
-            yield Problem(str(target.name), what, "Check the spelling, or remove it from the plan.")
+            yield Problem(str(name), what, "Check the spelling, or remove it from the plan.")
             continue
         if placement.moving:
             remedy = "Wait until it has ended (headroom plan --in-flight), or cancel it first."
-            yield Problem(str(target.name), "is being reassigned already", remedy)
+            yield Problem(str(name), "is being reassigned already", remedy)
             continue
         yield from _broker_problems(target, placement, state)
         yield from _directory_problems(target, placement, state)
@@ -121,7 +121,7 @@ def room_problems(changes: PlanChanges, state: ClusterState) -> Iterator[Problem
 
     Nothing that the plan removes makes room before the end: until then both copies exist.
     """
-    anywhere, named = _arriving_bytes(changes, state)
+    anywhere, named = _arriving_bytes(changes)
     for broker in sorted({*anywhere, *(broker for broker, _ in named)}):
         directories = [d for d in state.brokers[broker].log_dirs if not d.offline]
         if any(directory.usable_bytes is None for directory in directories) or not directories:
@@ -146,14 +146,11 @@ def _volumes(directories: Iterable[LogDirectory]) -> list[int]:
     return [usable or 0 for _, usable in {(d.total_bytes, d.usable_bytes) for d in directories}]
 
 
-def _arriving_bytes(
-    changes: PlanChanges, state: ClusterState
-) -> tuple[Mapping[int, int], Mapping[tuple[int, str], int]]:
+def _arriving_bytes(changes: PlanChanges) -> tuple[Mapping[int, int], Mapping[tuple[int, str], int]]:
     """Return the bytes that brokers get: where the broker chooses the directory, and by directory."""
     anywhere: dict[int, int] = defaultdict(int)
     named: dict[tuple[int, str], int] = defaultdict(int)
-    for target in changes.gaining:
-        placement = state.partitions[target.name]
+    for target, placement in zip(changes.gaining, changes.placements, strict=True):
         if placement.size_bytes is None:
             continue
         before = replicas_before(placement)
@@ -188,25 +185,33 @@ def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
     if without:
         names = ", ".join(map(str, without[:_MOST_NAMES])) + (" and more" if len(without) > _MOST_NAMES else "")
         yield f"Only some brokers have a rack ({names} have none): whether racks are kept apart is unknown."
-    together = [t.name for t in plan if _fewer_racks(t, replicas_before(state.partitions[t.name]), state.brokers)]
+    rack_of = {broker: found.rack for broker, found in state.brokers.items()}
+    together = [
+        name
+        for name, target in plan.by_name.items()
+        if _fewer_racks(target.replicas, replicas_before(state.partitions[name]), rack_of)
+    ]
     if together:
         yield f"On fewer racks than before: {_some(together)}."
 
 
-def _fewer_racks(target: TargetAssignment, before: tuple[int, ...], brokers: Mapping[int, BrokerState]) -> bool:
-    if target.replicas == before:
+def _fewer_racks(target: tuple[int, ...], before: tuple[int, ...], rack_of: Mapping[int, str | None]) -> bool:
+    if target == before:
         return False
-    then, now = ({brokers[b].rack for b in replicas if b in brokers} for replicas in (target.replicas, before))
-    return len(then) < min(len(now), len(target.replicas))
+    then, now = set(map(rack_of.get, target)), set(map(rack_of.get, before))
+    return len(then) < min(len(now), len(target))
 
 
 def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    placements = [state.partitions[target.name] for target in plan]
-    behind = [p.name for p in placements if not set(replicas_before(p)) <= set(p.isr)]
+    behind = [
+        name
+        for name in plan.by_name
+        for p in [state.partitions[name]]
+        if len(p.isr) < len(p.replicas) and not set(replicas_before(p)) <= set(p.isr)
+    ]
     if behind:
         yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."
-    named = {t.name for t in plan}
-    others = [name for name, p in state.partitions.items() if p.moving and name not in named]
+    others = [name for name, p in state.partitions.items() if p.moving and name not in plan.by_name]
     if others:
         yield (
             f"Other partitions are being reassigned: {_some(others)}. Their copies use the same throttles; the time "

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planning.reassignments.traffic import Floats, Ints, PlannedTraffic, RoleSums
+from planning.reassignments.traffic import Bools, Floats, Ints, PlannedTraffic, RoleSums, counted
 from schemas.keys import BrokerRole, TopicPartition
 
 # Cases that are listed one by one.
@@ -162,7 +164,7 @@ def _switches(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> _Switche
     )
 
 
-def _where(switches: _Switches, chosen: np.ndarray) -> _Switches:
+def _where(switches: _Switches, chosen: Bools) -> _Switches:
     return _Switches(*(getattr(switches, name)[chosen] for name in _Switches.__annotations__))
 
 
@@ -247,8 +249,8 @@ def _after_losses(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> tupl
     gained = traffic.known_write[led] * (traffic.followers(leader)[led] - 1)
     behind = (traffic.live - traffic.live_in_sync)[led]
 
-    def matrix(keys: Ints, weights: np.ndarray) -> Floats:
-        return np.bincount(keys, weights, minlength=count * count).reshape(count, count)
+    def matrix(keys: Ints, weights: NDArray[Any]) -> Floats:
+        return counted(keys, weights, count * count).reshape(count, count)
 
     required = sums.required[:count] - matrix(less, written) + matrix(more, gained)
     out_of_sync = sums.behind[:count] - matrix(less, ~traffic.in_sync[follower]) + matrix(more, behind)

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.common.quantities import parse_window
-from cli.plan.command import plan as plan_command
 from cli.plan.batching import length_s
+from cli.plan.command import plan as plan_command
 from cli.plan.state_file import write_state
 from planning.reassignments.cluster_state import ClusterState
 from tests.support.random_placements import cluster_state, placement

@@ -125,7 +125,8 @@ def test_the_table_has_the_recommended_throttle_and_gets_faster() -> None:
     found = estimated(two_leaders(), plan_of({0: (1, 3), 1: (2, 3)}))
     assert found.throttle_bytes_per_s in [time.throttle_bytes_per_s for time in found.times]
     middles = [time.finish.middle_s for time in found.times if time.finish is not None]
-    assert len(middles) == len(found.times)
+    # A part of the counted bytes is sent twice, so a throttle just above what is required lets a move never end.
+    assert [time.finish is None for time in found.times] == [True, True, False, False, False, False, False]
     assert middles == sorted(middles, reverse=True)
 
 
