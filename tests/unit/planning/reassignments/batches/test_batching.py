@@ -211,7 +211,8 @@ def test_a_deadline_raises_the_throttle() -> None:
     state, plan = growing([2e6] * 6)
     cut = cut_into_batches(state, plan, BatchPolicy(finish_within_s=2.0))
     assert cut.chosen.batches == 1
-    assert cut.chosen.total_s == pytest.approx(2.0, rel=0.02)
+    assert cut.chosen.fits
+    assert cut.chosen.total_s == pytest.approx(2.0, rel=0.1)
     assert cut.chosen.throttle_bytes_per_s == pytest.approx(15e6, rel=0.02)
     assert cut.in_time_bytes_per_s is None
 
