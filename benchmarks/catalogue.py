@@ -11,6 +11,7 @@ from benchmarks.groups import (
     crash_recovery,
     finish_time,
     memory,
+    plan_estimate,
     smallest_throttle,
     sources,
     standalone,
@@ -44,5 +45,6 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "kills": crash_recovery.measure,
     "outages": outages.measure,
     "elections": elections.measure,
+    "plan": plan_estimate.measure,
     "fuzz": fuzz.measure,
 }

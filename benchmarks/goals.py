@@ -57,6 +57,7 @@ GOALS: dict[str, Goal] = {
     "advice_runs_ratio": Goal("at least", 1),
     "advice_resolves_ratio": Goal("at least", 1),
     "advice_lowered": Goal("at most", 0),
+    "plan_200k_s": Goal("at most", 5),
     "kill_lost": Goal("at most", 0),
     "kill_doubled": Goal("at most", 0),
     "receiver_down_undelivered": Goal("at most", 0),

@@ -10,12 +10,13 @@ from schemas.keys import TopicPartition
 
 @dataclass(frozen=True)
 class Broker:
-    """One broker; ``host`` and ``port`` are None if it was never registered during this run."""
+    """One broker; ``host`` and ``port`` are None if it was never registered during this run, ``rack`` without one."""
 
     broker: int
     host: str | None
     port: int | None
     alive: bool
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,26 +48,47 @@ def _is_entry(entry: Any) -> bool:
 
 
 def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
-    """Write the plan file atomically; an existing file is replaced only if it is a plan file too.
+    """Write the plan file of running reassignments; ``write_plan_text`` says when it is refused."""
+    write_plan_text(path, plan_json(reassignments))
+
+
+def write_plan_text(path: Path, text: str) -> None:
+    """Write a plan file atomically; an existing file is replaced only if it is a plan file too.
 
     Raises:
         HeadroomError: another kind of file exists there, or the file cannot be written.
     """
     try:
-        if path.exists() and not (path.is_file() and is_plan(path.read_text(encoding="utf-8"))):
-            raise _not_a_plan(path)
-        _replace(path, plan_json(reassignments))
-    except UnicodeDecodeError:
-        raise _not_a_plan(path) from None
+        require_plan_or_none(path)
+        replace_file(path, text)
     except OSError as error:
         raise HeadroomError(str(path), f"cannot be written ({error.strerror})", "Name another file.") from None
+
+
+def require_plan_or_none(path: Path) -> None:
+    """Require that a path is free or has a plan file.
+
+    Raises:
+        HeadroomError: another kind of file exists there.
+        OSError: it cannot be read.
+    """
+    try:
+        if path.exists() and not (path.is_file() and is_plan(path.read_text(encoding="utf-8"))):
+            raise _not_a_plan(path)
+    except UnicodeDecodeError:
+        raise _not_a_plan(path) from None
 
 
 def _not_a_plan(path: Path) -> HeadroomError:
     return HeadroomError(str(path), "exists and is not a reassignment plan", "Name another file, or remove it.")
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write a file atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     # A tool that reads the file meanwhile sees the old or the new one, never a part.
     descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
     try:

@@ -85,7 +85,7 @@ class SnapshotReader:
         self._topics.mark_stale(topics)
 
     def _brokers(self, described: Sequence[Any], partitions: Mapping[TopicPartition, Partition]) -> dict[int, Broker]:
-        alive = {b.node_id: Broker(b.node_id, b.host, b.port, True) for b in described}
+        alive = {b.node_id: Broker(b.node_id, b.host, b.port, True, b.rack) for b in described}
         self._addresses |= alive
         with_replicas = {replica for p in partitions.values() for replica in p.replicas}
         down = {

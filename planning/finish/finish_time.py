@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
 from planning.finish.copies import CopyStream, QuotaEndpoint
 from planning.finish.copies_under_way import copies_between
 from planning.finish.flow import Flow
-from planning.finish.quota_state import Guess, at_quantile, guesses, steady_bytes_per_s
+from planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
 from planning.finish.write_rates import at_rate, forecast
 from planning.throttles.load import ThrottleLoad
@@ -47,6 +47,8 @@ _NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
 
 # Earlier ticks, youngest first: age in seconds, and loads of that tick.
 Earlier = Sequence[tuple[float, Mapping[BrokerRole, ThrottleLoad]]]
+# Rates of a broker and role until the change of the throttle and from then on; None: no limit.
+Rates = Callable[[ThrottleLoad], tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,29 @@ def finish(
     """
     if any(d.remaining_bytes is None for d in throttle_loads):
         return None
-    return _Scenarios(throttle_loads, earlier).finish(throttle_bytes_per_s, applied_s)
+    return _Scenarios(throttle_loads, earlier).finish(_raised_to(throttle_bytes_per_s), applied_s)
+
+
+def planned_finish(
+    throttle_loads: Sequence[ThrottleLoad],
+    rate_of: Callable[[ThrottleLoad], float],
+    most: int = _SCENARIOS,
+    most_events: int = _EVENTS_EACH,
+) -> Finish | None:
+    """Return the time from the start of a planned move to the end of all its copies; None if never, or unknown.
+
+    Its throttle is in force from the start, on every broker, and the samples of its quotas are empty.
+
+    Args:
+        throttle_loads: brokers and roles of the move that limit replicas, with known required traffic.
+        rate_of: rate of a broker and role, in bytes per second.
+        most: maximum number of scenarios.
+        most_events: maximum number of events of each; the rest is computed as a steady flow.
+    """
+    if any(d.remaining_bytes is None for d in throttle_loads):
+        return None
+    states = {d.broker_role: planned(d) for d in throttle_loads}
+    return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 
 def finish_s(
@@ -108,9 +132,24 @@ def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlie
     if any(d.remaining_bytes is None for d in throttle_loads):
         return math.inf
     scenarios = _Scenarios(throttle_loads, earlier)
+    return lowest_in_time(
+        throttle_loads, within_s, lambda rate, most: scenarios.finish(_raised_to(rate), APPLY_S, most)
+    )
+
+
+def lowest_in_time(
+    throttle_loads: Sequence[ThrottleLoad], within_s: float, finish_at: Callable[[float, int], Finish | None]
+) -> float:
+    """Return a throttle in bytes per second that ends the copies in time, close to the lowest such rate.
+
+    Args:
+        throttle_loads: brokers and roles that limit replicas, with known required traffic and remaining bytes.
+        within_s: deadline in seconds. Infinity is returned if no throttle meets it.
+        finish_at: returns the finish under a throttle, by a maximum number of scenarios.
+    """
 
     def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
-        found = scenarios.finish(throttle, APPLY_S, most)
+        found = finish_at(throttle, most)
         return found is not None and found.middle_s <= within_s
 
     low = max((d.required_bytes_per_s or 0.0 for d in throttle_loads), default=0.0)
@@ -173,26 +212,35 @@ class _Scenarios:
     Args:
         throttle_loads: brokers and roles that limit replicas, with known remaining bytes.
         earlier: earlier ticks.
+        states: possible states of each quota; estimated from the ticks if None.
     """
 
-    def __init__(self, throttle_loads: Sequence[ThrottleLoad], earlier: Earlier) -> None:
+    def __init__(
+        self,
+        throttle_loads: Sequence[ThrottleLoad],
+        earlier: Earlier,
+        states: Mapping[BrokerRole, list[Guess]] | None = None,
+    ) -> None:
         rates = forecast(throttle_loads, earlier)
         self._loads = [[at_rate(d, rates.ratio + rates.spread * z) for d in throttle_loads] for z in _WRITES]
         known = [d.batch_bytes for d in throttle_loads if d.batch_bytes is not None]
         self._batches_bytes = [fmean(known)] * _SCENARIOS if known else _BATCHES_BYTES
         few = len(throttle_loads) <= _FEW_BROKER_ROLES
         phases, copy_times = (_PHASES, _COPY_TIMES) if few else (_PHASES[2:3], _COPY_TIMES[:1])
-        self._states: dict[BrokerRole, list[Guess]] = {
+        self._states: Mapping[BrokerRole, list[Guess]] = states or {
             d.broker_role: guesses(d, _earlier_loads(d, earlier), phases, copy_times) for d in throttle_loads
         }
 
-    def finish(self, throttle_bytes_per_s: float, applied_s: float, most: int = _SCENARIOS) -> Finish | None:
+    def finish(
+        self, rates: Rates, applied_s: float, most: int = _SCENARIOS, most_events: int = _EVENTS_EACH
+    ) -> Finish | None:
         """Return the time to the end of all copies; None if they never end in one of the scenarios.
 
         Args:
-            throttle_bytes_per_s: applied throttle.
-            applied_s: seconds from now until it is applied.
+            rates: rates of each broker and role.
+            applied_s: seconds from now until the later ones are applied.
             most: maximum number of scenarios.
+            most_events: maximum number of simulated events of each.
         """
         if not any(d.remaining_bytes for d in self._loads[0]):
             return Finish(0.0, 0.0, 0.0)
@@ -202,8 +250,8 @@ class _Scenarios:
         while not found or (len(found) < most and (len(found) + 2) * events <= _MOST_EVENTS):
             for _ in range(2 if found else 1):
                 number = len(found)
-                copies = self._copies(number, throttle_bytes_per_s)
-                seconds, events = copied_s(copies, applied_s, self._conditions(number), _EVENTS_EACH)
+                copies = self._copies(number, rates)
+                seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
                 if seconds is None:
                     return None
                 found.append(max(0.0, seconds - applied_s) + COMPLETE_S)
@@ -212,7 +260,7 @@ class _Scenarios:
     def _conditions(self, number: int) -> Conditions:
         return Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number)
 
-    def _copies(self, number: int, throttle_bytes_per_s: float) -> list[CopyStream]:
+    def _copies(self, number: int, rates: Rates) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""
         quantile = (_QUANTILES[number] + 0.5) / _SCENARIOS
         ends = {}
@@ -221,9 +269,12 @@ class _Scenarios:
             # The quota states of leaders and of destinations are independent, so they use different quantiles.
             window = at_quantile(self._states[d.broker_role], quantile if d.role is Role.LEADER else 3 * quantile % 1)
             in_sync = steady_bytes_per_s(d.role, d.in_sync_bytes_per_s or 0.0)
-            rates = d.throttle_bytes_per_s, applied_rate(d, throttle_bytes_per_s)
-            ends[d.broker_role] = QuotaEndpoint(window, in_sync, *rates)
+            ends[d.broker_role] = QuotaEndpoint(window, in_sync, *rates(d))
         return copies_between(throttle_loads, ends)
+
+
+def _raised_to(throttle_bytes_per_s: float) -> Rates:
+    return lambda load: (load.throttle_bytes_per_s, applied_rate(load, throttle_bytes_per_s))
 
 
 def _range(seconds: Sequence[float]) -> Finish:

@@ -99,6 +99,15 @@ def guesses(
     return sorted((Guess(g.window, g.weight / total) for g in found), key=lambda g: -g.weight)
 
 
+def planned(load: ThrottleLoad) -> list[Guess]:
+    """Return the state of a quota at the start of a move: its samples exist, and are empty.
+
+    Args:
+        load: load of a broker and role during the move.
+    """
+    return [Guess(unused(0.0, 0.0, load.quota_window), 1.0)]
+
+
 def at_quantile(found: Sequence[Guess], quantile: float) -> QuotaSamples:
     """Return a copy of the samples at a quantile of the guesses, 0 to 1."""
     passed = 0.0

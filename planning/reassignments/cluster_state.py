@@ -73,6 +73,7 @@ class PartitionPlacement:
         size_bytes: bytes of the leader's log, which is what a new replica copies; None if unknown.
         write_bytes_per_s: bytes appended per second; None if unknown.
         log_dirs: path of the log directory by broker, as far as known.
+        copied_bytes: bytes that adding replicas of a running reassignment have already, by broker, as far as known.
     """
 
     topic: str
@@ -85,6 +86,7 @@ class PartitionPlacement:
     size_bytes: int | None = None
     write_bytes_per_s: float | None = None
     log_dirs: Mapping[int, str] = field(default_factory=dict)
+    copied_bytes: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def name(self) -> TopicPartition:

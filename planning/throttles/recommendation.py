@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from planning.finish.finish_time import Earlier, throttle_for
@@ -68,7 +68,10 @@ class ThrottleRecommendation:
 
 
 def recommend(
-    throttle_loads: Sequence[ThrottleLoad], policy: ThrottlePolicy, earlier: Earlier = ()
+    throttle_loads: Sequence[ThrottleLoad],
+    policy: ThrottlePolicy,
+    earlier: Earlier = (),
+    in_time_of: Callable[[Sequence[ThrottleLoad], float], float] | None = None,
 ) -> ThrottleRecommendation | None:
     """Return the throttle with which every limited replica catches up; None if no replica is limited.
 
@@ -80,6 +83,7 @@ def recommend(
         policy: margin, deadline and capacity.
         earlier: earlier ticks, youngest first: age in seconds and loads. They make a throttle for a deadline more
             precise.
+        in_time_of: returns the throttle for a deadline in seconds; that of a running move if None.
     """
     rated = [d for d in throttle_loads if d.throttle_bytes_per_s is not None or not d.throttle_known]
     limited = [d for d in rated if d.limited_replicas]
@@ -92,7 +96,8 @@ def recommend(
     capacity, with_margin = policy.most_bytes_per_s, policy.with_margin(smallest)
     if capacity <= smallest:
         return ThrottleRecommendation(None, smallest)
-    in_time = _for_deadline(limited, policy, earlier)
+    in_time_of = in_time_of or (lambda loads, within_s: throttle_for(loads, within_s, earlier))
+    in_time = _for_deadline(limited, policy, in_time_of)
     # A deadline that no throttle meets must not lead to an infinite recommendation.
     wanted = max(with_margin, in_time) if math.isfinite(in_time) else with_margin
     return ThrottleRecommendation(
@@ -103,10 +108,14 @@ def recommend(
     )
 
 
-def _for_deadline(limited: Sequence[ThrottleLoad], policy: ThrottlePolicy, earlier: Earlier) -> float:
+def _for_deadline(
+    limited: Sequence[ThrottleLoad],
+    policy: ThrottlePolicy,
+    in_time_of: Callable[[Sequence[ThrottleLoad], float], float],
+) -> float:
     """Return the throttle for the deadline in bytes per second; 0 without a deadline, or if remaining bytes are
     unknown.
     """
     if policy.finish_within_s is None or any(d.remaining_bytes is None for d in limited):
         return 0.0
-    return throttle_for(limited, policy.finish_within_s, earlier)
+    return in_time_of(limited, policy.finish_within_s)

@@ -91,13 +91,14 @@ def lists_of_plan(moves: Iterable[Move]) -> dict[str, TopicLists]:
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
     """
-    leaders: dict[str, list[tuple[int, int]]] = {}
-    followers: dict[str, list[tuple[int, int]]] = {}
+    leaders: dict[str, list[str]] = {}
+    followers: dict[str, list[str]] = {}
     for move in moves:
-        new = [broker for broker in move.after if broker not in move.before]
-        leaders.setdefault(move.topic, []).extend((move.partition, broker) for broker in move.before)
-        followers.setdefault(move.topic, []).extend((move.partition, broker) for broker in new)
+        # Texts at once, because a plan may have a million replicas.
+        new = [f"{move.partition}:{broker}" for broker in move.after if broker not in move.before]
+        leaders.setdefault(move.topic, []).extend([f"{move.partition}:{broker}" for broker in move.before])
+        followers.setdefault(move.topic, []).extend(new)
     return {
-        topic: TopicLists(format_replica_list(leaders[topic]) or None, format_replica_list(followers[topic]) or None)
-        for topic in leaders
+        topic: TopicLists(",".join(sorted(set(entries))) or None, ",".join(sorted(set(followers[topic]))) or None)
+        for topic, entries in leaders.items()
     }

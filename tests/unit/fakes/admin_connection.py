@@ -79,7 +79,8 @@ class ManyTopics:
         wanted = sorted(self.sizes) if request.topics is None else [topic.name for topic in request.topics]
         self.asked += ["whole"] if request.topics is None else sorted(wanted)
         return Answer(
-            brokers=[Answer(node_id=b, host="h", port=9092) for b in self.alive], topics=list(map(self._topic, wanted))
+            brokers=[Answer(node_id=b, host="h", port=9092, rack=None) for b in self.alive],
+            topics=list(map(self._topic, wanted)),
         )
 
     def DescribeTopicPartitionsRequest(self, request: Any) -> Any:

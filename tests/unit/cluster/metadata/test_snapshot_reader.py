@@ -55,7 +55,7 @@ class FakeConnection:
 
     def metadata(self) -> Any:
         topics = [Answer(error_code=0, name=n, topic_id=n, partitions=[self.partition(n)]) for n in self.topics]
-        return Answer(brokers=[Answer(node_id=b, host="h", port=9092) for b in (1, 2, 3)], topics=topics)
+        return Answer(brokers=[Answer(node_id=b, host="h", port=9092, rack=None) for b in (1, 2, 3)], topics=topics)
 
     def partition(self, topic: str) -> Any:
         replicas = self.replicas if topic == "orders" else [2, 3]

@@ -1,0 +1,1 @@
+"""``headroom plan``: the estimate of a planned move."""

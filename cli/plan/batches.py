@@ -1,0 +1,90 @@
+"""Batches of a plan for the output: as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from alerts.text.formatting import size
+from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
+from cli.plan.result import PlanResult
+from planning.reassignments.batches.batch import ReassignmentBatch
+from planning.reassignments.batches.batching import BatchedPlan, BatchOption
+from schemas.alerts import Role
+
+MAX_ROWS = 20
+_OPTIONS = ("batches", "needed throttle", "throttle", "time in all", "longest", "windows", "keeps the limits")
+_BATCHES = ("batch", "partitions", "to copy", "required", "throttle", "time")
+
+
+def print_batches(result: PlanResult) -> None:
+    """Print the batches, and what fewer and more of them would cost."""
+    cut = result.cut
+    if cut is None:
+        return
+    for line in _lines(cut):
+        echo(line)
+    echo()
+    if cut.chosen.batches:
+        print_table("Fewer and more batches", _OPTIONS, [_option_row(option, cut) for option in cut.options])
+        echo()
+    rows = [_batch_row(number, cut) for number in range(1, len(cut.batches) + 1)]
+    print_table("Batches", _BATCHES, rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
+
+
+def _lines(cut: BatchedPlan) -> Iterator[str]:
+    chosen = cut.chosen
+    number = f"{chosen.batches} batch" + ("" if chosen.batches == 1 else "es")
+    if cut.leads_first:
+        yield "The first batch copies nothing: drained brokers give up their leads by it, and by elections after it."
+    if not chosen.batches:
+        yield "Nothing is copied."
+    elif chosen.fits:
+        yield f"{number} with copies: {_time(chosen.total_s)} in all, at {mb_per_s(chosen.throttle_bytes_per_s)}."
+    elif chosen.total_s is None:
+        yield f"{number} with copies. Unknown whether they keep the time: sizes or write rates are unknown."
+    else:
+        enough = cut.in_time_bytes_per_s
+        remedy = "" if enough is None else f" A throttle of {mb_per_s(enough)} would be enough for these."
+        yield f"The time is not kept: {number} with copies take {_time(chosen.total_s)} in all.{remedy}"
+
+
+def _option_row(option: BatchOption, cut: BatchedPlan) -> tuple[str, ...]:
+    return (
+        f"{option.batches}{' (chosen)' if option == cut.chosen else ''}",
+        mb_per_s(option.needed_bytes_per_s),
+        mb_per_s(option.throttle_bytes_per_s),
+        _time(option.total_s),
+        _time(option.longest_s),
+        "" if option.windows is None else str(option.windows),
+        "yes" if option.fits else UNKNOWN if option.total_s is None else "no",
+    )
+
+
+def _batch_row(number: int, cut: BatchedPlan) -> tuple[str, ...]:
+    batch = cut.batches[number - 1]
+    return (
+        str(number),
+        f"{len(batch.assignments):,}",
+        size(_copied_bytes(batch)),
+        _required(batch),
+        "none" if batch.throttle_bytes_per_s is None else mb_per_s(batch.throttle_bytes_per_s),
+        _time(cut.durations_s[number - 1]),
+    )
+
+
+def _required(batch: ReassignmentBatch) -> str:
+    if batch.throttle_bytes_per_s is None:
+        return "none"
+    return UNKNOWN if batch.unknown_rates else mb_per_s(batch.smallest_bytes_per_s)
+
+
+def _copied_bytes(batch: ReassignmentBatch) -> int | None:
+    if batch.unknown_sizes:
+        return None
+    return sum(copied for broker_role, copied in batch.copied_bytes.items() if broker_role.role is Role.FOLLOWER)
+
+
+def _time(seconds: float | None) -> str:
+    return "never" if seconds == float("inf") else duration(seconds)

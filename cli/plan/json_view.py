@@ -1,0 +1,202 @@
+"""JSON output of ``headroom plan``: rates in bytes per second, times in seconds, null if unknown or never."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cli.plan.result import PlanResult
+from planning.reassignments.batches.batching import BatchOption
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.estimate import MoveEstimate, ThrottleNeed
+from planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
+from planning.reassignments.timing import TimeEstimate
+from planning.reassignments.what_if import WhatIf
+from planning.throttles.replica_lists import TopicLists
+from schemas.keys import BrokerRole, TopicPartition
+
+
+def result_json(result: PlanResult) -> dict[str, Any]:
+    """Return the result as a JSON object."""
+    estimate, state = result.estimate, result.state
+    changes, recommendation = estimate.changes, estimate.recommendation
+    return {
+        "cluster": state.cluster,
+        "read_ms": state.read_ms,
+        "rates_from": state.rates_from,
+        "in_flight": result.in_flight,
+        "partitions": len(result.plan),
+        "gaining_partitions": len(changes.gaining),
+        "copied_bytes": estimate.copied_bytes,
+        "brokers": _brokers(changes.added, changes.removed),
+        "exempt": [{"reason": reason.value, "partitions": _names(names)} for reason, names in changes.exempt.items()],
+        "lists": _lists(estimate.lists),
+        "sides": [_need(need) for need in estimate.needs],
+        "throttle_bytes_per_s": estimate.throttle_bytes_per_s,
+        "recommended_bytes_per_s": None if recommendation is None else recommendation.throttle_bytes_per_s,
+        "must_exceed_bytes_per_s": None if recommendation is None else recommendation.smallest_bytes_per_s,
+        "usual_rule_bytes_per_s": estimate.usual_rule_bytes_per_s,
+        "is_enough": estimate.is_enough,
+        **_time(estimate.time),
+        "times": [{"throttle_bytes_per_s": time.throttle_bytes_per_s, **_time(time)} for time in estimate.times],
+        "expected_switches": [
+            {**_name(s.partition), "leader": s.leader, "next_leader": s.next_leader} for s in estimate.expected_switches
+        ],
+        "what_if": _what_if(estimate),
+        "unknown_rates": _names(estimate.unknown_rates),
+        "unknown_sizes": _names(estimate.unknown_sizes),
+        "warnings": result.warnings(),
+        "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
+        "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
+        "rollback": plan_json(changes.rollback),
+        "fingerprint": result.plan.fingerprint(state.topic_ids),
+    }
+
+
+def plan_json(plan: ReassignmentPlan) -> dict[str, Any]:
+    """Return a plan as the object of its file."""
+    return {"version": PLAN_VERSION, "partitions": [assignment.as_json() for assignment in plan]}
+
+
+def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str, Any]:
+    if result.cut is None:
+        # The whole plan, as it was estimated.
+        finish = None if result.estimate.time is None else result.estimate.time.finish
+        needs = [need.required_bytes_per_s for need in result.estimate.needs]
+        known = [rate for rate in needs if rate is not None]
+        figures = {
+            "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s,
+            "finish_s": None if finish is None else finish.middle_s,
+            "required_bytes_per_s": max(known, default=0.0) if len(known) == len(needs) else None,
+        }
+    else:
+        own = result.cut.batches[number - 1]
+        figures = {
+            "throttle_bytes_per_s": own.throttle_bytes_per_s,
+            "finish_s": _finite(result.cut.durations_s[number - 1]),
+            "required_bytes_per_s": None if own.unknown_rates else own.smallest_bytes_per_s,
+        }
+    gives_up = result.cut is not None and result.cut.leads_first and number == 1
+    return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
+
+
+def option_json(option: BatchOption) -> dict[str, Any]:
+    """Return the cost of a number of batches as a JSON object."""
+    return {
+        "batches": option.batches,
+        "needed_bytes_per_s": option.needed_bytes_per_s,
+        "throttle_bytes_per_s": option.throttle_bytes_per_s,
+        "total_s": _finite(option.total_s),
+        "longest_s": _finite(option.longest_s),
+        "windows": option.windows,
+        "fits": option.fits,
+    }
+
+
+def nothing_json(state: ClusterState, notes: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON object for a request that is fulfilled already."""
+    nothing = ReassignmentPlan(())
+    return {
+        "cluster": state.cluster,
+        "read_ms": state.read_ms,
+        "partitions": 0,
+        "copied_bytes": 0,
+        "warnings": list(notes),
+        "batches": [],
+        "rollback": plan_json(nothing),
+        "fingerprint": nothing.fingerprint(state.topic_ids),
+    }
+
+
+def _brokers(added: Mapping[int, int], removed: Mapping[int, int]) -> list[dict[str, Any]]:
+    return [
+        {"broker": broker, "added": added.get(broker, 0), "removed": removed.get(broker, 0)}
+        for broker in sorted(added.keys() | removed.keys())
+    ]
+
+
+def _lists(lists: Mapping[str, TopicLists]) -> dict[str, Any]:
+    return {topic: {"leader": found.leader, "follower": found.follower} for topic, found in lists.items()}
+
+
+def _need(need: ThrottleNeed) -> dict[str, Any]:
+    return {
+        **_role(need.broker_role),
+        "in_sync_bytes_per_s": need.in_sync_bytes_per_s,
+        "required_bytes_per_s": need.required_bytes_per_s,
+        "known_required_bytes_per_s": need.known_required_bytes_per_s,
+        "recommended_bytes_per_s": need.recommended_bytes_per_s,
+        "in_force_bytes_per_s": need.in_force_bytes_per_s,
+        "copies": need.copies,
+        "remaining_bytes": need.remaining_bytes,
+        "alone_s": _finite(need.alone_s),
+    }
+
+
+def _time(time: TimeEstimate | None) -> dict[str, Any]:
+    finish = None if time is None else time.finish
+    bottleneck = None if time is None or time.bottleneck is None else time
+    return {
+        "finish_s": None if finish is None else finish.middle_s,
+        "finish_low_s": None if finish is None else finish.low_s,
+        "finish_high_s": None if finish is None else finish.high_s,
+        "never_finishes": time is not None and time.known and finish is None,
+        "bottleneck": None
+        if bottleneck is None or bottleneck.bottleneck is None
+        else {**_role(bottleneck.bottleneck), "alone_s": _finite(bottleneck.bottleneck_s)},
+    }
+
+
+def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
+    found: WhatIf = estimate.what_if
+    throttle = estimate.throttle_bytes_per_s
+    return {
+        "switches": found.switches,
+        "unknown_switches": found.unknown_switches,
+        "short_switches": found.short_switches,
+        "worst_switches": [
+            {
+                **_name(case.partition),
+                "leader": case.leader,
+                "next_leader": case.next_leader,
+                **_role(case.broker_role),
+                "required_bytes_per_s": case.required_bytes_per_s,
+                "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
+            }
+            for case in found.worst_switches
+        ],
+        "losses": [
+            {
+                "lost_broker": case.broker,
+                "stopped_copies": case.stopped_copies,
+                "leaderless_partitions": case.leaderless,
+                **({"broker": None, "role": None} if case.broker_role is None else _role(case.broker_role)),
+                "required_bytes_per_s": case.required_bytes_per_s if case.broker_role is not None else None,
+                "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
+            }
+            for case in found.losses
+        ],
+        "must_exceed_bytes_per_s": found.required_bytes_per_s,
+        "survives_bytes_per_s": estimate.survives_bytes_per_s,
+    }
+
+
+def _short_by(required: float, throttle: int | None) -> float | None:
+    return None if throttle is None else max(0.0, required - throttle)
+
+
+def _finite(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and math.isfinite(seconds) else None
+
+
+def _role(broker_role: BrokerRole) -> dict[str, Any]:
+    return {"broker": broker_role.broker, "role": broker_role.role.value}
+
+
+def _name(name: TopicPartition) -> dict[str, Any]:
+    return {"topic": name.topic, "partition": name.partition}
+
+
+def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    return [_name(name) for name in names]

@@ -1,0 +1,173 @@
+"""Options of ``headroom plan`` that say what is wanted, so that the plan is made."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.common.parameters import BrokerIds, Names
+from planning.reassignments.generation.planner import MadePlan, PlanExclusion
+from planning.reassignments.generation.request import PlanRequest
+from schemas.errors import HeadroomError
+
+_FORMAT = 'The format is {"topics":[{"topic":"foo"}],"version":1}.'
+
+
+@dataclass(frozen=True)
+class MakingOptions:
+    """Values of the options; None or false where one was not given.
+
+    Attributes:
+        topics: names of topics.
+        topics_file: file with names of topics.
+        to_brokers: brokers that may get replicas.
+        replication_factor: number of replicas.
+        drain: brokers to empty.
+        replace: new broker by old one.
+        reorder: whether first replicas may change.
+        disable_rack_aware: whether racks are ignored.
+        save_plan: file for the plan.
+    """
+
+    topics: list[str] | None
+    topics_file: Path | None
+    to_brokers: list[int] | None
+    replication_factor: int | None
+    drain: list[int] | None
+    replace: dict[int, int] | None
+    reorder: bool
+    disable_rack_aware: bool
+    save_plan: Path | None
+
+    def request(self) -> PlanRequest | None:
+        """Return the request; None if none of the options asks for a plan.
+
+        Raises:
+            click.UsageError: an option was given that only narrows a request, or topics were given twice.
+            HeadroomError: the file of topics cannot be read.
+        """
+        goals = (self.to_brokers, self.replication_factor, self.drain, self.replace, self.reorder or None)
+        if all(goal is None for goal in goals):
+            if self.topics or self.topics_file or self.disable_rack_aware or self.save_plan:
+                raise click.UsageError(
+                    "Say what is wanted: --to-brokers, --replication-factor, --drain, --replace or --reorder."
+                )
+            return None
+        if self.topics and self.topics_file:
+            raise click.UsageError("Give either --topics or --topics-file.")
+        topics = self.topics if self.topics_file is None else read_topics(self.topics_file)
+        return PlanRequest(
+            topics=None if topics is None else frozenset(topics),
+            to_brokers=None if self.to_brokers is None else frozenset(self.to_brokers),
+            replication_factor=self.replication_factor,
+            drain=frozenset(self.drain or ()),
+            replace=self.replace or {},
+            reorder=self.reorder,
+            rack_aware=not self.disable_rack_aware,
+        )
+
+
+class Replacements(click.ParamType[dict[int, int]]):
+    """Replacements of brokers: ``OLD:NEW`` separated by commas."""
+
+    name = "replacements"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[int, int]:
+        """Return the new broker by the old one."""
+        try:
+            pairs = [pair.split(":") for pair in str(value).split(",")]
+            found = {int(old): int(new) for old, new in pairs}
+        except ValueError:
+            self.fail("must be OLD:NEW, separated by commas, such as 1:4,2:5", param, ctx)
+        if len(found) < len(pairs):
+            self.fail("must name each old broker once", param, ctx)
+        return found
+
+
+_OPTIONS = (
+    click.option("--topics", type=Names(), metavar="A,B", help="Topics to plan for; default: all."),
+    click.option(
+        "--topics-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="File with these topics, in the format of kafka-reassign-partitions.sh --topics-to-move-json-file.",
+    ),
+    click.option(
+        "--to-brokers", type=BrokerIds(), metavar="ID,...", help="Spread all replicas of the topics over these brokers."
+    ),
+    click.option(
+        "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Give every partition N replicas."
+    ),
+    click.option(
+        "--drain",
+        type=BrokerIds(),
+        metavar="ID,...",
+        help="Move all replicas away from these brokers; with --to-brokers, to those.",
+    ),
+    click.option(
+        "--replace", type=Replacements(), metavar="OLD:NEW,...", help="Give the replicas of one broker to another."
+    ),
+    click.option(
+        "--reorder",
+        is_flag=True,
+        help="Change the order of replicas, to spread preferred leaders; alone, it copies nothing.",
+    ),
+    click.option("--disable-rack-aware", is_flag=True, help="Ignore the racks of brokers."),
+    click.option(
+        "--save-plan",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write the plan that was made, in the format of kafka-reassign-partitions.sh.",
+    ),
+)
+
+
+def making_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``making``."""
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:
+        own = {name: values.pop(name) for name in MakingOptions.__dataclass_fields__}
+        command(making=MakingOptions(**own), **values)
+
+    for option in reversed(_OPTIONS):
+        with_options = option(with_options)
+    return with_options
+
+
+def read_topics(file: Path) -> list[str]:
+    """Return the topics in a file for ``kafka-reassign-partitions.sh --topics-to-move-json-file``.
+
+    Raises:
+        HeadroomError: the file cannot be read, or has another format.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parseTopicsData``.
+    """
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another file.") from None
+    except (ValueError, RecursionError):
+        raise HeadroomError(str(file), "is no JSON", _FORMAT) from None
+    entries = found.get("topics") if isinstance(found, dict) and found.get("version", 1) == 1 else None
+    names = [entry.get("topic") if isinstance(entry, dict) else None for entry in entries or ()]
+    if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:
+        raise HeadroomError(str(file), "is no list of topics of version 1", _FORMAT)
+    return [str(name) for name in names]
+
+
+def made_notes(made: MadePlan) -> list[str]:
+    """Return what the operator should know of a plan that was made, in sentences."""
+    notes = list(made.notes)
+    for reason in PlanExclusion:
+        names = [name for name, found in made.excluded.items() if found is reason]
+        if names:
+            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+            notes.append(f"Left out: {names[0]}{more}, because {reason.value}.")
+    return notes

@@ -1,0 +1,85 @@
+"""What ``headroom plan`` found, as data; text_view.py and json_view.py print it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cli.common.output import mb_per_s
+from planning.reassignments.batches.batching import BatchedPlan
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.estimate import MoveEstimate
+from planning.reassignments.plan import ReassignmentPlan
+from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
+
+
+@dataclass(frozen=True)
+class PlanResult:
+    """Result of the command.
+
+    Attributes:
+        plan: the plan.
+        batches: the plan in batches, in order.
+        state: the cluster.
+        policy: margin, deadline and capacity.
+        estimate: estimate of the whole plan.
+        notes: what the operator should know of the plan, each as a sentence.
+        in_flight: whether the plan is what runs now.
+        made: whether the plan was made for a request, and not read.
+        cut: batches with their throttles and times; None if the plan is not cut.
+    """
+
+    plan: ReassignmentPlan
+    batches: Sequence[ReassignmentPlan]
+    state: ClusterState
+    policy: ThrottlePolicy
+    estimate: MoveEstimate
+    notes: Sequence[str]
+    in_flight: bool
+    made: bool = False
+    cut: BatchedPlan | None = None
+
+    def warnings(self) -> list[str]:
+        """Return what the operator should know, the most important first."""
+        return [*self._throttle_warnings(), *self._unknown_warnings(), *self.notes]
+
+    def _throttle_warnings(self) -> list[str]:
+        found = []
+        estimate, throttle = self.estimate, self.estimate.throttle_bytes_per_s
+        recommendation = estimate.recommendation
+        if throttle is not None and throttle < ACCURATE_BYTES_PER_S:
+            found.append(f"Kafka does not keep a throttle below {mb_per_s(ACCURATE_BYTES_PER_S)} accurately.")
+        if throttle is not None and self.policy.most_bytes_per_s < throttle:
+            found.append(
+                f"The throttle exceeds cluster.replication_capacity ({mb_per_s(self.policy.most_bytes_per_s)}); the "
+                "time assumes no more than that."
+            )
+        if recommendation is not None and recommendation.misses_deadline:
+            found.append("No throttle within cluster.replication_capacity meets --finish-within. Move in batches.")
+        if recommendation is not None and recommendation.below_margin:
+            found.append(
+                f"cluster.replication_capacity leaves less than the margin of {self.policy.margin_ratio:g} above the "
+                "required rate: a rise of the write rate makes the throttle too low."
+            )
+        if self.in_flight and not estimate.needs and estimate.copied_bytes != 0:
+            found.append("No throttle limits the copies that run: their time depends on network and disks alone.")
+        return found
+
+    def _unknown_warnings(self) -> list[str]:
+        found = []
+        estimate = self.estimate
+        if estimate.unknown_rates:
+            found.append(
+                f"The write rate of {len(estimate.unknown_rates)} copying partitions is unknown, such as "
+                f"{estimate.unknown_rates[0]}: no throttle is recommended, the time is unknown, and what is required "
+                "is at least what is shown. Make the metrics of all brokers readable (headroom check)."
+            )
+        if estimate.unknown_sizes:
+            found.append(
+                f"The size of {len(estimate.unknown_sizes)} copying partitions is unknown, such as "
+                f"{estimate.unknown_sizes[0]}: the time is unknown, and room on disks was not checked for them. Let "
+                "this user describe log directories (DESCRIBE on the cluster)."
+            )
+        if estimate.usual_rule_bytes_per_s is None:
+            found.append("Some write rates in the cluster are unknown, and so is the highest write rate of a broker.")
+        return found

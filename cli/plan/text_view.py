@@ -1,0 +1,226 @@
+"""Text output of ``headroom plan``: a verdict in one line, the need of every broker, then times, what-ifs, warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from alerts.text.formatting import size, span
+from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
+from cli.plan.batches import print_batches
+from cli.plan.result import PlanResult
+from planning.reassignments.estimate import ThrottleNeed
+from planning.reassignments.timing import TimeEstimate
+from schemas.alerts import Role
+from schemas.keys import BrokerRole
+
+# Rows printed of each table; a large cluster has more than an operator reads.
+MAX_ROWS = 20
+_NEVER = "never"
+
+
+def print_result(result: PlanResult) -> None:
+    """Print the result: verdict, tables and warnings."""
+    estimate = result.estimate
+    echo(verdict(result))
+    echo(_summary(result))
+    echo()
+    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _shown(estimate.needs)])
+    for line in (*_usual_rule_lines(result), *(f"Note: {warning}" for warning in result.warnings())):
+        echo(line)
+    echo()
+    _print("Replicas", ("broker", "added", "removed"), _replica_rows(result))
+    _print("Time by throttle", ("throttle", "done in", "bottleneck"), [_time_row(time) for time in estimate.times])
+    for line in _what_if_lines(result):
+        echo(line)
+    echo()
+    _print("Leader switches that make the throttle too low", _SWITCHES, list(_switch_rows(result)))
+    _print("Lost brokers that make the throttle too low", _LOSSES, list(_loss_rows(result)))
+    print_batches(result)
+
+
+_NEEDS = ("broker", "role", "copies", "to copy", "in-sync use", "required", "recommended", "in force", "done alone in")
+_SWITCHES = ("partition", "leader", "then", "too low on", "requires", "short by")
+_LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "partitions without a leader")
+
+
+def verdict(result: PlanResult) -> str:
+    """Return in one line whether the move fits, its throttle, its time and its bottleneck."""
+    estimate, time = result.estimate, result.estimate.time
+    if not estimate.changes.gaining:
+        return "Nothing is copied: no partition gains a replica, so no throttle is needed."
+    if estimate.throttle_bytes_per_s is None:
+        return _without_throttle(result)
+    throttle = mb_per_s(estimate.throttle_bytes_per_s)
+    if estimate.is_enough is False:
+        need = max(estimate.needs, key=lambda need: need.known_required_bytes_per_s)
+        ends = "will not finish" if time is None or time.finish is None else "is too slow"
+        after = "" if time is None or time.finish is None else f" (done in {_finish(time)})"
+        return (
+            f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
+            f"{mb_per_s(need.known_required_bytes_per_s)}.{_recommended(result)}"
+        )
+    if time is not None and time.known and time.finish is None:
+        close = "is too close to what is required; the move will not finish"
+        return f"Does not fit: {throttle} {close}.{_recommended(result)}"
+    if estimate.is_enough is None or time is None or not time.known:
+        return f"Unknown whether it fits at {throttle}: sizes or write rates are unknown (see the notes)."
+    bottleneck = "" if time.bottleneck is None else f"; bottleneck: {_role(time.bottleneck)}"
+    return f"It fits: at {throttle} on every broker the move is done in {_finish(time)}{bottleneck}."
+
+
+def _without_throttle(result: PlanResult) -> str:
+    recommendation = result.estimate.recommendation
+    if recommendation is None:
+        return "Unknown when it is done: no throttle limits the copies."
+    if recommendation.unknown:
+        least = max(need.known_required_bytes_per_s for need in result.estimate.needs)
+        return f"Unknown whether it fits: write rates are unknown; a throttle has to exceed at least {mb_per_s(least)}."
+    return (
+        f"Does not fit: a throttle has to exceed {mb_per_s(recommendation.smallest_bytes_per_s)}, and "
+        f"cluster.replication_capacity is {mb_per_s(result.policy.most_bytes_per_s)}. Move in smaller batches."
+    )
+
+
+def _recommended(result: PlanResult) -> str:
+    found = result.estimate.recommendation
+    enough = None if found is None else found.throttle_bytes_per_s
+    return "" if enough is None else f" Recommended: {mb_per_s(enough)}."
+
+
+def _summary(result: PlanResult) -> str:
+    estimate, state = result.estimate, result.state
+    runs = "being reassigned" if result.in_flight else "in the plan"
+    return (
+        f"Cluster {state.cluster}: {len(result.plan):,} partitions {runs}, {len(estimate.changes.gaining):,} of them "
+        f"gain a replica; {size(estimate.copied_bytes)} to copy. Write rates: {state.rates_from}."
+    )
+
+
+def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
+    usual, found = result.estimate.usual_rule_bytes_per_s, result.estimate.recommendation
+    least = None if found is None else found.smallest_bytes_per_s
+    if usual is None or least is None:
+        return
+    enough = "which is not enough here" if usual <= least else "more than is required here"
+    yield f"The usual rule asks for more than the highest write rate of a broker: {mb_per_s(usual)}, {enough}."
+
+
+def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if not rows:
+        return
+    print_table(title, header, rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
+    echo()
+
+
+def _shown(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
+    """Return the needs in their order, or if not all are shown, the greatest first."""
+    if len(needs) <= MAX_ROWS:
+        return list(needs)
+    return sorted(needs, key=lambda need: -need.known_required_bytes_per_s)
+
+
+def _need_row(need: ThrottleNeed) -> tuple[str, ...]:
+    in_force = need.in_force_bytes_per_s
+    least = "" if need.required_bytes_per_s is not None else "at least "
+    return (
+        str(need.broker_role.broker),
+        _role_name(need.broker_role.role),
+        f"{need.copies:,}",
+        size(need.remaining_bytes),
+        mb_per_s(need.in_sync_bytes_per_s),
+        least + mb_per_s(need.known_required_bytes_per_s),
+        "none" if need.recommended_bytes_per_s is None else mb_per_s(need.recommended_bytes_per_s),
+        "none" if in_force is None else mb_per_s(in_force),
+        _alone(need.alone_s),
+    )
+
+
+def _alone(seconds: float | None) -> str:
+    if seconds is None:
+        return UNKNOWN
+    return _NEVER if math.isinf(seconds) else duration(seconds)
+
+
+def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:
+    added, removed = result.estimate.changes.added, result.estimate.changes.removed
+    brokers = sorted(added.keys() | removed.keys())
+    return [(str(b), f"{added.get(b, 0):,}", f"{removed.get(b, 0):,}") for b in brokers]
+
+
+def _time_row(time: TimeEstimate) -> tuple[str, str, str]:
+    bottleneck = "" if time.bottleneck is None else _role(time.bottleneck)
+    return mb_per_s(time.throttle_bytes_per_s), _finish(time), bottleneck
+
+
+def _finish(time: TimeEstimate) -> str:
+    if time.finish is None:
+        return _NEVER if time.known else UNKNOWN
+    return span(time.finish.low_s, time.finish.high_s)
+
+
+def _what_if_lines(result: PlanResult) -> Iterator[str]:
+    estimate = result.estimate
+    expected = estimate.expected_switches
+    if expected:
+        first = expected[0]
+        more = f" and of {len(expected) - 1:,} more" if len(expected) > 1 else ""
+        certain = "Kafka switches" if result.state.auto_leader_rebalance else "Kafka may switch"
+        yield (
+            f"{certain} the leader of {first.partition} from broker {first.leader} to {first.next_leader}{more} within "
+            "minutes, because the first target replica is in sync (auto.leader.rebalance.enable). The figures cover "
+            "the leaders before and after."
+        )
+    effects = estimate.what_if
+    if not estimate.needs or not effects.switches:
+        return
+    losses = sum(1 for _ in _loss_rows(result))
+    if estimate.throttle_bytes_per_s is not None:
+        survives = estimate.survives_bytes_per_s
+        rate = f" A throttle of {mb_per_s(survives)} survives any single one." if survives is not None else ""
+        yield (
+            f"What if: {effects.short_switches:,} of {effects.switches:,} single leader switches and {losses:,} of "
+            f"{len(effects.losses):,} lost brokers make the throttle too low."
+            + (rate if effects.short_switches or losses else "")
+        )
+    if effects.unknown_switches:
+        yield f"Of {effects.unknown_switches:,} switches the effect is partly unknown, because write rates are."
+
+
+def _switch_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:
+    throttle = result.estimate.throttle_bytes_per_s
+    for case in result.estimate.what_if.worst_switches:
+        yield (
+            str(case.partition),
+            str(case.leader),
+            str(case.next_leader),
+            _role(case.broker_role),
+            mb_per_s(case.required_bytes_per_s),
+            mb_per_s(case.required_bytes_per_s - (throttle or 0)),
+        )
+
+
+def _loss_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:
+    throttle = result.estimate.throttle_bytes_per_s
+    if throttle is None:
+        return
+    for case in result.estimate.what_if.losses:
+        if case.broker_role is not None and case.required_bytes_per_s >= throttle:
+            yield (
+                f"broker {case.broker}",
+                _role(case.broker_role),
+                mb_per_s(case.required_bytes_per_s),
+                mb_per_s(case.required_bytes_per_s - throttle),
+                f"{case.stopped_copies:,}",
+                f"{case.leaderless:,}",
+            )
+
+
+def _role(broker_role: BrokerRole) -> str:
+    return f"broker {broker_role.broker} as {_role_name(broker_role.role)}"
+
+
+def _role_name(role: Role) -> str:
+    return "leader" if role is Role.LEADER else "destination"

@@ -1,0 +1,50 @@
+"""Time of a batch by Kafka's quotas, simulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from planning.reassignments.batches.batch import ReassignmentBatch, copy_time_s
+from planning.reassignments.batches.batching import Duration
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.timing import MoveTimes
+from planning.reassignments.traffic import planned_traffic
+
+# A batch is simulated many times in the search. Of larger ones the sums decide, and quotas make little difference.
+_MOST_PARTITIONS = 2_000
+
+
+def finish_times(
+    state: ClusterState, leads_first: Iterable[TargetAssignment], capacity_bytes_per_s: float | None
+) -> Duration:
+    """Return the function that simulates a batch; the time of a large one is ``copy_time_s``.
+
+    Args:
+        state: the cluster before the plan.
+        leads_first: orders of present replicas that are carried out before, with elections.
+        capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
+    """
+    partitions = dict(state.partitions)
+    for target in leads_first:
+        partitions[target.name] = replace(partitions[target.name], replicas=target.replicas, leader=target.replicas[0])
+    switched = replace(state, partitions=partitions)
+    capacity = math.inf if capacity_bytes_per_s is None else capacity_bytes_per_s
+
+    @lru_cache(maxsize=64)
+    def times_of(assignments: tuple[TargetAssignment, ...]) -> MoveTimes:
+        changes = plan_changes(ReassignmentPlan(assignments), switched)
+        return MoveTimes(planned_traffic(switched, changes, changes.lists), switched, {})
+
+    def finish_s(batch: ReassignmentBatch) -> float | None:
+        throttle = min(batch.throttle_bytes_per_s or 0, capacity)
+        if len(batch.assignments) > _MOST_PARTITIONS or batch.unknown_rates or batch.unknown_sizes:
+            return copy_time_s(replace(batch, throttle_bytes_per_s=math.floor(throttle)))
+        found = times_of(batch.assignments).finish(throttle, 1)
+        return math.inf if found is None else found.middle_s
+
+    return finish_s

@@ -1,0 +1,115 @@
+"""Changes that a plan makes: replicas added and removed, and the throttled replica lists it needs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from schemas.keys import TopicPartition
+
+
+class Exemption(str, Enum):
+    """Reason why a partition of a plan needs no throttled replica list: it gains no replica."""
+
+    UNCHANGED = "unchanged"
+    REORDERED = "reordered"
+    REDUCED = "loses replicas only"
+    OTHER_DIRECTORY = "moves between directories of its brokers only"
+
+
+@dataclass(frozen=True)
+class PlanChanges:
+    """Changes that a plan makes to a cluster.
+
+    Attributes:
+        gaining: partitions that gain a replica, which alone copy between brokers.
+        placements: the present state of each of them, in the same order.
+        exempt: the other partitions of the plan, by reason.
+        added: number of replicas that each broker gains, by broker.
+        removed: number of replicas that each broker loses, by broker.
+        lists: throttled replica lists of the partitions that gain a replica, by topic.
+        rollback: the present replicas of every partition of the plan.
+        factor_changes: number of partitions whose replication factor changes.
+    """
+
+    gaining: tuple[TargetAssignment, ...]
+    placements: tuple[PartitionPlacement, ...]
+    exempt: Mapping[Exemption, tuple[TopicPartition, ...]]
+    added: Mapping[int, int]
+    removed: Mapping[int, int]
+    lists: Mapping[str, TopicLists]
+    rollback: ReassignmentPlan
+    factor_changes: int
+
+
+def replicas_before(placement: PartitionPlacement) -> tuple[int, ...]:
+    """Return the replicas of a partition without those that a running reassignment adds."""
+    if not placement.adding:
+        return placement.replicas
+    return tuple(broker for broker in placement.replicas if broker not in placement.adding)
+
+
+def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
+    """Return the changes that a plan makes.
+
+    The lists are those of Kafka's own tool for partitions that gain a replica. Others stay off them, unlike with that
+    tool: their in-sync traffic would use the quota of those that copy.
+
+    Args:
+        plan: the plan; every partition of it exists.
+        state: the cluster.
+    """
+    gaining: list[TargetAssignment] = []
+    placements: list[PartitionPlacement] = []
+    exempt: dict[Exemption, list[TopicPartition]] = {}
+    added: Counter[int] = Counter()
+    removed: Counter[int] = Counter()
+    before_all: list[TargetAssignment] = []
+    moves: list[Move] = []
+    factor_changes = 0
+    for name, target in plan.by_name.items():
+        placement = state.partitions[name]
+        before = replicas_before(placement)
+        before_all.append(TargetAssignment(target.topic, target.partition, before))
+        factor_changes += len(before) != len(target.replicas)
+        new = [broker for broker in target.replicas if broker not in before]
+        # Not Counter.update, which is slow for few elements.
+        for broker in new:
+            added[broker] += 1
+        for broker in before:
+            if broker not in target.replicas:
+                removed[broker] += 1
+        if new:
+            gaining.append(target)
+            placements.append(placement)
+            moves.append(Move(target.topic, target.partition, before, target.replicas))
+        else:
+            exempt.setdefault(_exemption(target, placement, before), []).append(name)
+    return PlanChanges(
+        tuple(gaining),
+        tuple(placements),
+        {reason: tuple(exempt[reason]) for reason in Exemption if reason in exempt},
+        dict(sorted(added.items())),
+        dict(sorted(removed.items())),
+        lists_of_plan(moves),
+        ReassignmentPlan(tuple(before_all)),
+        factor_changes,
+    )
+
+
+def _exemption(target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]) -> Exemption:
+    if len(target.replicas) < len(before):
+        return Exemption.REDUCED
+    if target.replicas != before:
+        return Exemption.REORDERED
+    return Exemption.OTHER_DIRECTORY if _changes_directory(target, placement) else Exemption.UNCHANGED
+
+
+def _changes_directory(target: TargetAssignment, placement: PartitionPlacement) -> bool:
+    named = zip(target.replicas, target.log_dirs or (), strict=False)
+    return any(path not in (ANY_LOG_DIR, placement.log_dirs.get(broker)) for broker, path in named)

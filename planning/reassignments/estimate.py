@@ -1,0 +1,327 @@
+"""Estimate of a move before it begins: the throttle that it needs, the time it takes, and what would break it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planning.reassignments.changes import PlanChanges
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.timing import MoveTimes, TimeEstimate
+from planning.reassignments.traffic import Bools, PlannedTraffic, planned_traffic
+from planning.reassignments.what_if import WhatIf, what_if
+from planning.throttles.load import ThrottleLoad
+from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy, ThrottleRecommendation, recommend
+from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
+
+# Throttles of the table, as multiples of the rate that every broker must exceed.
+_TABLE_RATIOS = (1.02, 1.05, 1.1, 1.5, 2.0, 3.0)
+# Scenarios that are simulated for each of them.
+_TABLE_SCENARIOS = 3
+
+
+@dataclass(frozen=True)
+class ExpectedSwitch:
+    """A leader switch that Kafka makes by itself during a move, to the first target replica, which is in sync."""
+
+    partition: TopicPartition
+    leader: int
+    next_leader: int
+
+
+@dataclass(frozen=True)
+class ThrottleNeed:
+    """Need of one broker and role during a move, with the worse of the leaders before and after expected switches.
+
+    Attributes:
+        broker_role: broker and role.
+        in_sync_bytes_per_s: listed traffic of in-sync followers; None if unknown.
+        required_bytes_per_s: listed traffic of all followers, which a throttle has to exceed; None if unknown.
+        known_required_bytes_per_s: known part of it.
+        recommended_bytes_per_s: throttle that is enough here; None if the capacity is too low, or traffic is unknown.
+        copies: number of new replicas that copy.
+        remaining_bytes: bytes that they copy; None if unknown.
+        alone_s: time for that at the throttle of the estimate, bytes / (throttle - required), seconds; infinite if it
+            never ends, None if unknown.
+        in_force_bytes_per_s: throttle in force now; None if there is none.
+    """
+
+    broker_role: BrokerRole
+    in_sync_bytes_per_s: float | None
+    required_bytes_per_s: float | None
+    known_required_bytes_per_s: float
+    recommended_bytes_per_s: int | None
+    copies: int
+    remaining_bytes: int | None
+    alone_s: float | None
+    in_force_bytes_per_s: int | None
+
+
+@dataclass(frozen=True)
+class MoveEstimate:
+    """Estimate of a move.
+
+    Attributes:
+        changes: replicas added and removed, and lists.
+        lists: throttled replica lists of the move, by topic: those of the plan, or those in force if it runs already.
+        needs: need of every broker and role that limits copies, in ascending order.
+        recommendation: one rate for all brokers; None if nothing copies behind a throttle.
+        throttle_bytes_per_s: the throttle that times and what-ifs hold for; None if none was given or is enough.
+        usual_rule_bytes_per_s: highest write rate of a broker, which the usual rule wants a throttle to exceed; None if
+            unknown.
+        time: time under the throttle; None without one.
+        times: times under several throttles, the lowest first.
+        expected_switches: leader switches that Kafka makes by itself.
+        what_if: effect of any other switch and of any lost broker.
+        survives_bytes_per_s: throttle with margin that is enough after any single one of these; None if the capacity is
+            too low, or traffic is unknown.
+        copied_bytes: bytes to copy in all; None if unknown.
+        unknown_rates: copying partitions whose write rate is unknown.
+        unknown_sizes: copying partitions whose size is unknown.
+    """
+
+    changes: PlanChanges
+    lists: Mapping[str, TopicLists]
+    needs: tuple[ThrottleNeed, ...]
+    recommendation: ThrottleRecommendation | None
+    throttle_bytes_per_s: int | None
+    usual_rule_bytes_per_s: float | None
+    time: TimeEstimate | None
+    times: tuple[TimeEstimate, ...]
+    expected_switches: tuple[ExpectedSwitch, ...]
+    what_if: WhatIf
+    survives_bytes_per_s: int | None
+    copied_bytes: int | None
+    unknown_rates: tuple[TopicPartition, ...]
+    unknown_sizes: tuple[TopicPartition, ...]
+
+    @property
+    def is_enough(self) -> bool | None:
+        """Whether the throttle exceeds what every broker requires; None if there is none, or traffic is unknown."""
+        if self.throttle_bytes_per_s is None:
+            return None
+        if any(need.known_required_bytes_per_s >= self.throttle_bytes_per_s for need in self.needs):
+            return False
+        return None if any(need.required_bytes_per_s is None for need in self.needs) else True
+
+
+def estimate(
+    changes: PlanChanges,
+    state: ClusterState,
+    policy: ThrottlePolicy,
+    throttle_bytes_per_s: int | None = None,
+    in_flight: bool = False,
+) -> MoveEstimate:
+    """Return the estimate of a move.
+
+    Args:
+        changes: changes of a plan that can be carried out (``validation.require_possible``).
+        state: the cluster.
+        policy: margin, deadline and capacity.
+        throttle_bytes_per_s: throttle of the estimate; the recommended one if None, or for a running move the lowest
+            rate in force.
+        in_flight: whether the move runs already, with the lists and rates in force.
+    """
+    lists = _lists_in_force(changes, state) if in_flight else changes.lists
+    traffic = planned_traffic(state, changes, {} if in_flight else lists)
+    times = MoveTimes(traffic, state, _ceilings(traffic, state, policy), in_flight)
+    loads = _worse_loads(times)
+    recommendation = recommend(
+        [replace(load, throttle_bytes_per_s=0.0) for load in loads],
+        policy,
+        in_time_of=lambda _, within_s: times.lowest_in_time(within_s),
+    )
+    throttle = throttle_bytes_per_s
+    if throttle is None and in_flight:
+        throttle = min((int(load.throttle_bytes_per_s or 0) for load in loads), default=None)
+    elif throttle is None and recommendation is not None:
+        throttle = recommendation.throttle_bytes_per_s
+    effects = what_if(traffic, throttle)
+    time = None if throttle is None else times.at(throttle)
+    return MoveEstimate(
+        changes=changes,
+        lists=lists,
+        needs=tuple(_need(load, times, state, policy, throttle) for load in loads),
+        recommendation=recommendation,
+        throttle_bytes_per_s=throttle,
+        usual_rule_bytes_per_s=usual_rule(state),
+        time=time,
+        times=tuple(
+            time if time is not None and rate == throttle else times.at(rate, _TABLE_SCENARIOS)
+            for rate in _table_rates(recommendation, throttle)
+        ),
+        expected_switches=expected_switches(changes, state),
+        what_if=effects,
+        survives_bytes_per_s=_survives(recommendation, effects, policy),
+        copied_bytes=_copied_bytes(traffic),
+        unknown_rates=_names(traffic, traffic.unknown_write[traffic.partition]),
+        unknown_sizes=_names(traffic, np.isnan(traffic.remaining)),
+    )
+
+
+def expected_switches(changes: PlanChanges, state: ClusterState) -> tuple[ExpectedSwitch, ...]:
+    """Return the switches that Kafka makes within minutes, because target replicas are preferred from the start.
+
+    Only partitions that gain a replica are considered; none with ``auto.leader.rebalance.enable`` off.
+    """
+    if state.auto_leader_rebalance is False:
+        return ()
+    alive = state.alive
+    return tuple(
+        ExpectedSwitch(target.name, placement.leader, target.replicas[0])
+        for target, placement in zip(changes.gaining, changes.placements, strict=True)
+        if placement.leader is not None
+        and placement.leader != target.replicas[0]
+        and target.replicas[0] in placement.isr
+        and target.replicas[0] in alive
+    )
+
+
+def usual_rule(state: ClusterState) -> float | None:
+    """Return the highest write rate of a broker, as the sum over the partitions that it leads; None if unknown."""
+    sums: dict[int, float] = defaultdict(float)
+    for placement in state.partitions.values():
+        if placement.leader is None:
+            continue
+        if placement.write_bytes_per_s is None:
+            return None
+        sums[placement.leader] += placement.write_bytes_per_s
+    return max(sums.values(), default=0.0)
+
+
+def running_plan(state: ClusterState) -> ReassignmentPlan:
+    """Return the target replicas of the running reassignments, ordered by topic and partition.
+
+    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: target replicas in their order, then the removing ones.
+    """
+    moving = sorted(name for name, placement in state.partitions.items() if placement.moving)
+    targets = []
+    for name in moving:
+        placement = state.partitions[name]
+        stay = tuple(broker for broker in placement.replicas if broker not in placement.removing)
+        targets.append(TargetAssignment(name.topic, name.partition, stay))
+    return ReassignmentPlan(tuple(targets))
+
+
+def _lists_in_force(changes: PlanChanges, state: ClusterState) -> Mapping[str, TopicLists]:
+    topics = sorted({target.topic for target in changes.gaining} & state.lists.keys())
+    return {topic: state.lists[topic] for topic in topics}
+
+
+def _worse_loads(times: MoveTimes) -> list[ThrottleLoad]:
+    """Return the load of every broker and role, with the worse of both leaderships."""
+    loads = {load.broker_role: load for load in times.before}
+    for load in times.after:
+        other = loads.get(load.broker_role)
+        loads[load.broker_role] = load if other is None else _worse(load, other)
+    return [loads[role] for role in sorted(loads)]
+
+
+def _worse(load: ThrottleLoad, other: ThrottleLoad) -> ThrottleLoad:
+    return replace(
+        load,
+        in_sync_bytes_per_s=_greater(load.in_sync_bytes_per_s, other.in_sync_bytes_per_s),
+        required_bytes_per_s=_greater(load.required_bytes_per_s, other.required_bytes_per_s),
+        known_in_sync_bytes_per_s=_greater(load.known_in_sync_bytes_per_s, other.known_in_sync_bytes_per_s),
+        known_required_bytes_per_s=_greater(load.known_required_bytes_per_s, other.known_required_bytes_per_s),
+        remaining_bytes=None
+        if load.remaining_bytes is None or other.remaining_bytes is None
+        else max(load.remaining_bytes, other.remaining_bytes),
+    )
+
+
+def _greater(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _need(
+    load: ThrottleLoad, times: MoveTimes, state: ClusterState, policy: ThrottlePolicy, throttle: int | None
+) -> ThrottleNeed:
+    broker = state.brokers[load.broker]
+    in_force = broker.leader_bytes_per_s if load.role is Role.LEADER else broker.follower_bytes_per_s
+    in_sync = None if load.in_sync_bytes_per_s is None else load.known_in_sync_bytes_per_s
+    return ThrottleNeed(
+        broker_role=load.broker_role,
+        in_sync_bytes_per_s=in_sync,
+        required_bytes_per_s=load.required_bytes_per_s,
+        known_required_bytes_per_s=load.known_required_bytes_per_s or 0.0,
+        recommended_bytes_per_s=_recommended(load, policy),
+        copies=times.copies[load.broker_role],
+        remaining_bytes=load.remaining_bytes,
+        alone_s=None if throttle is None else times.alone_s(load, throttle),
+        in_force_bytes_per_s=in_force,
+    )
+
+
+def _recommended(load: ThrottleLoad, policy: ThrottlePolicy) -> int | None:
+    """Return the throttle that is enough for one broker and role, and ends its own copies before the deadline."""
+    required = load.required_bytes_per_s
+    if required is None:
+        return None
+    enough = policy.throttle_above(required)
+    if enough is None or policy.finish_within_s is None or load.remaining_bytes is None:
+        return enough
+    in_time = math.ceil(required + load.remaining_bytes / policy.finish_within_s)
+    return max(enough, in_time) if in_time <= policy.most_bytes_per_s else None
+
+
+def _table_rates(recommendation: ThrottleRecommendation | None, throttle: int | None) -> list[int]:
+    """Return the throttles of the table: multiples of the rate to exceed, the recommended one, and the given one."""
+    rates = set() if throttle is None else {throttle}
+    if recommendation is not None and recommendation.smallest_bytes_per_s is not None:
+        least = max(recommendation.smallest_bytes_per_s, ACCURATE_BYTES_PER_S)
+        rates |= {math.ceil(least * ratio) for ratio in _TABLE_RATIOS}
+        if recommendation.throttle_bytes_per_s is not None:
+            rates.add(recommendation.throttle_bytes_per_s)
+    return sorted(rates)
+
+
+def _survives(recommendation: ThrottleRecommendation | None, effects: WhatIf, policy: ThrottlePolicy) -> int | None:
+    if recommendation is None or recommendation.smallest_bytes_per_s is None or effects.unknown_switches:
+        return None
+    return policy.throttle_above(max(recommendation.smallest_bytes_per_s, effects.required_bytes_per_s))
+
+
+def _copied_bytes(traffic: PlannedTraffic) -> int | None:
+    total = traffic.remaining[traffic.copies & traffic.alive].sum()
+    return None if np.isnan(total) else int(total)
+
+
+def _names(traffic: PlannedTraffic, chosen: Bools) -> tuple[TopicPartition, ...]:
+    """Return the partitions with a chosen replica that copies."""
+    found = np.unique(traffic.partition[traffic.copies & chosen])
+    return tuple(traffic.names[number] for number in found.tolist())
+
+
+def _ceilings(traffic: PlannedTraffic, state: ClusterState, policy: ThrottlePolicy) -> dict[BrokerRole, float]:
+    """Return what a broker's capacity leaves to its throttle, because other replication counts against it too."""
+    if policy.capacity_bytes_per_s is None:
+        return {}
+    used: dict[BrokerRole, float] = defaultdict(float)
+    in_lists = set(traffic.names)
+    for name, placement in state.partitions.items():
+        written = placement.write_bytes_per_s or 0.0
+        if name in in_lists or placement.leader is None or not written:
+            continue
+        followers = [broker for broker in placement.isr if broker != placement.leader]
+        used[BrokerRole(placement.leader, Role.LEADER)] += written * len(followers)
+        for broker in followers:
+            used[BrokerRole(broker, Role.FOLLOWER)] += written
+    unlisted = np.flatnonzero(traffic.following(traffic.leader) & ~traffic.follower_listed)
+    received = np.bincount(
+        traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
+    )
+    for broker, bytes_per_s in zip(traffic.brokers, received.tolist(), strict=True):
+        used[BrokerRole(broker, Role.FOLLOWER)] += bytes_per_s
+    return {
+        BrokerRole(broker, role): max(0.0, policy.capacity_bytes_per_s - used[BrokerRole(broker, role)])
+        for broker in traffic.brokers
+        for role in Role
+    }

@@ -1,0 +1,1 @@
+"""Making a reassignment plan from a request such as "drain broker 3"."""

@@ -1,0 +1,87 @@
+"""Replicas, preferred leads and bytes of the brokers, while a plan is being made."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+from planning.reassignments.cluster_state import BrokerState
+from planning.reassignments.generation.draft import Draft
+
+
+class BrokerLoads:
+    """Replicas, preferred leads and bytes by broker; bytes cover more partitions than the other two, where said.
+
+    Attributes:
+        replicas: replicas of the topics in question.
+        leads: partitions of these topics whose first replica it is.
+        bytes: bytes of its replicas.
+        topics: replicas by topic and broker.
+        topic_leads: partitions by topic and first replica.
+    """
+
+    def __init__(self) -> None:
+        self.replicas: Counter[int] = Counter()
+        self.leads: Counter[int] = Counter()
+        self.bytes: Counter[int] = Counter()
+        self.topics: dict[str, Counter[int]] = defaultdict(Counter)
+        self.topic_leads: dict[str, Counter[int]] = defaultdict(Counter)
+
+    def count(self, topic: str, replicas: Collection[int], size_bytes: int) -> None:
+        """Count a partition of the topics in question."""
+        own, stored = self.topics[topic], self.bytes
+        for broker in replicas:
+            self.replicas[broker] += 1
+            own[broker] += 1
+            stored[broker] += size_bytes
+
+    def count_lead(self, topic: str, broker: int, times: int = 1) -> None:
+        """Count the preferred lead of a partition (times = 1), or take it back (-1)."""
+        self.leads[broker] += times
+        self.topic_leads[topic][broker] += times
+
+    def move_lead(self, topic: str, old: int, new: int) -> None:
+        """Move one preferred lead from a broker to another."""
+        self.count_lead(topic, old, -1)
+        self.count_lead(topic, new)
+
+    def add(self, draft: Draft, broker: int) -> None:
+        """Count a new replica of a draft."""
+        self.count(draft.present.topic, (broker,), draft.size_bytes)
+
+    def remove(self, draft: Draft, broker: int) -> None:
+        """Take a replica of a draft back."""
+        self.replicas[broker] -= 1
+        self.topics[draft.present.topic][broker] -= 1
+        self.bytes[broker] -= draft.size_bytes
+
+
+class DiskSpace:
+    """Free space of the brokers' log directories, as far as it is known, while copies are planned.
+
+    Args:
+        brokers: all brokers.
+        destinations: brokers that may get replicas.
+    """
+
+    def __init__(self, brokers: Mapping[int, BrokerState], destinations: Iterable[int]) -> None:
+        self._free: dict[int, int] = {}
+        for broker in destinations:
+            free = [directory.usable_bytes for directory in brokers[broker].log_dirs if not directory.offline]
+            known = [usable for usable in free if usable is not None]
+            if known and len(known) == len(free):
+                self._free[broker] = sum(known)
+
+    def fits(self, broker: int, size_bytes: int) -> bool:
+        """Return whether a copy fits; true if the free space is unknown."""
+        return size_bytes <= self._free.get(broker, size_bytes)
+
+    def take(self, broker: int, size_bytes: int) -> None:
+        """Use space for a copy, or give it back if negative."""
+        if broker in self._free:
+            self._free[broker] -= size_bytes
+
+    @property
+    def overfull(self) -> tuple[int, ...]:
+        """The brokers whose copies do not fit."""
+        return tuple(sorted(broker for broker, free in self._free.items() if free < 0))

@@ -1,0 +1,247 @@
+"""Checks of a plan against a cluster: what makes it impossible, and what an operator should know."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
+from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+# Problems and names that are listed; a plan of many partitions often has the same problem many times.
+_MOST_PROBLEMS, _MOST_NAMES = 5, 3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reason why a plan cannot be carried out.
+
+    Attributes:
+        subject: partition or broker.
+        rule: what is wrong with it.
+        remedy: what to do.
+    """
+
+    subject: str
+    rule: str
+    remedy: str
+
+
+def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) -> PlanChanges:
+    """Return the changes of a plan that can be carried out.
+
+    Args:
+        plan: the plan.
+        state: the cluster.
+        subject: name of the plan, for errors.
+
+    Raises:
+        HeadroomError: the plan cannot be carried out; with the first problems and the number of the others.
+    """
+    if not plan.assignments:
+        raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
+    _require_none(list(partition_problems(plan, state)), subject)
+    changes = plan_changes(plan, state)
+    _require_none(list(room_problems(changes, state)), subject)
+    if not changes.gaining and set(changes.exempt) == {Exemption.UNCHANGED}:
+        rule = f"changes nothing: all {len(plan)} partitions have these replicas already"
+        raise HeadroomError(subject, rule, "Correct the file, or move nothing.")
+    return changes
+
+
+def _require_none(problems: list[Problem], subject: str) -> None:
+    if not problems:
+        return
+    shown = problems[:_MOST_PROBLEMS]
+    rule = "; ".join(f"{problem.subject} {problem.rule}" for problem in shown)
+    if len(problems) > len(shown):
+        rule += f"; and {len(problems) - len(shown)} more problems"
+    remedies = list(dict.fromkeys(problem.remedy for problem in problems))
+    raise HeadroomError(subject, rule, " ".join(remedies[:_MOST_NAMES]))
+
+
+def partition_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
+    """Yield what makes the assignments of a plan impossible, in the order of the plan."""
+    topics = {name.topic for name in state.partitions}
+    for name, target in plan.by_name.items():
+        placement = state.partitions.get(name)
+        if placement is None:
+            what = "is no partition of its topic" if target.topic in topics else f"has no topic {target.topic}"
+            yield Problem(str(name), what, "Check the spelling, or remove it from the plan.")
+            continue
+        if placement.moving:
+            remedy = "Wait until it has ended (headroom plan --in-flight), or cancel it first."
+            yield Problem(str(name), "is being reassigned already", remedy)
+            continue
+        yield from _broker_problems(target, placement, state)
+        yield from _directory_problems(target, placement, state)
+
+
+def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, state: ClusterState) -> Iterator[Problem]:
+    unknown = [broker for broker in target.replicas if broker not in state.brokers]
+    if unknown:
+        there = ", ".join(map(str, sorted(state.alive)))
+        rule = f"is to have a replica on broker {unknown[0]}, which is not in the cluster"
+        yield Problem(str(target.name), rule, f"Name others; there are: {there}.")
+    down = [
+        broker
+        for broker in target.replicas
+        if broker in state.brokers and not state.brokers[broker].alive and broker not in placement.replicas
+    ]
+    if down:
+        rule = f"is to get a replica on broker {down[0]}, which is down"
+        yield Problem(str(target.name), rule, "Start the broker, or choose another.")
+    gains = any(broker not in placement.replicas for broker in target.replicas)
+    if gains and placement.leader is None:
+        rule = "has no leader, so nothing can be copied from it"
+        yield Problem(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
+
+
+def _directory_problems(
+    target: TargetAssignment, placement: PartitionPlacement, state: ClusterState
+) -> Iterator[Problem]:
+    for broker, path in zip(target.replicas, target.log_dirs or (), strict=False):
+        known = state.brokers[broker].log_dirs if broker in state.brokers else ()
+        if path == ANY_LOG_DIR or not known:
+            continue
+        found = next((directory for directory in known if directory.path == path), None)
+        if found is None or found.offline:
+            what = "is not there" if found is None else "is offline"
+            paths = ", ".join(directory.path for directory in known if not directory.offline) or "none"
+            rule = f"is to use directory {path} of broker {broker}, which {what}"
+            yield Problem(str(target.name), rule, f'Name one of these, or "any": {paths}.')
+
+
+def room_problems(changes: PlanChanges, state: ClusterState) -> Iterator[Problem]:
+    """Yield the brokers and directories without room for the copies that they get.
+
+    Nothing that the plan removes makes room before the end: until then both copies exist.
+    """
+    anywhere, named = _arriving_bytes(changes)
+    for broker in sorted({*anywhere, *(broker for broker, _ in named)}):
+        directories = [d for d in state.brokers[broker].log_dirs if not d.offline]
+        if any(directory.usable_bytes is None for directory in directories) or not directories:
+            continue
+        for directory in directories:
+            arriving = named.get((broker, directory.path), 0)
+            if arriving > (directory.usable_bytes or 0):
+                yield _no_room(f"broker {broker}, directory {directory.path}", arriving, directory.usable_bytes or 0)
+        total = anywhere.get(broker, 0) + sum(named.get((broker, d.path), 0) for d in directories)
+        usable = sum(_volumes(directories))
+        if total > usable:
+            yield _no_room(f"broker {broker}", total, usable)
+
+
+def _no_room(subject: str, arriving: int, usable: int) -> Problem:
+    rule = f"gets {arriving:,} bytes and has {usable:,} left; what leaves it makes room only at the end"
+    return Problem(subject, rule, "Move less to it, make room first, or move in batches, each after the one before.")
+
+
+def _volumes(directories: Iterable[LogDirectory]) -> list[int]:
+    """Return the free bytes of each volume; directories that report the same sizes are on the same volume."""
+    return [usable or 0 for _, usable in {(d.total_bytes, d.usable_bytes) for d in directories}]
+
+
+def _arriving_bytes(changes: PlanChanges) -> tuple[Mapping[int, int], Mapping[tuple[int, str], int]]:
+    """Return the bytes that brokers get: where the broker chooses the directory, and by directory."""
+    anywhere: dict[int, int] = defaultdict(int)
+    named: dict[tuple[int, str], int] = defaultdict(int)
+    for target, placement in zip(changes.gaining, changes.placements, strict=True):
+        if placement.size_bytes is None:
+            continue
+        before = replicas_before(placement)
+        for at, broker in enumerate(target.replicas):
+            if broker in before:
+                continue
+            left = max(0, placement.size_bytes - placement.copied_bytes.get(broker, 0))
+            path = target.log_dirs[at] if target.log_dirs else ANY_LOG_DIR
+            if path == ANY_LOG_DIR:
+                anywhere[broker] += left
+            else:
+                named[broker, path] += left
+    return anywhere, named
+
+
+def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> list[str]:
+    """Return what an operator should know of a plan that can be carried out, each as a sentence."""
+    notes = [
+        f"Off the throttled replica lists, because they gain no replica ({reason.value}): {_some(names)}."
+        for reason, names in changes.exempt.items()
+    ]
+    if changes.factor_changes:
+        notes.append(f"The replication factor of {_count(changes.factor_changes, 'partition')} changes.")
+    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *_room_notes(changes, state)]
+
+
+def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
+    without = sorted(b for b, found in state.brokers.items() if found.alive and found.rack is None)
+    racks = {found.rack for found in state.brokers.values() if found.rack is not None}
+    if not racks:
+        return
+    if without:
+        names = ", ".join(map(str, without[:_MOST_NAMES])) + (" and more" if len(without) > _MOST_NAMES else "")
+        yield f"Only some brokers have a rack ({names} have none): whether racks are kept apart is unknown."
+    rack_of = {broker: found.rack for broker, found in state.brokers.items()}
+    together = [
+        name
+        for name, target in plan.by_name.items()
+        if _fewer_racks(target.replicas, replicas_before(state.partitions[name]), rack_of)
+    ]
+    if together:
+        yield f"On fewer racks than before: {_some(together)}."
+
+
+def _fewer_racks(target: tuple[int, ...], before: tuple[int, ...], rack_of: Mapping[int, str | None]) -> bool:
+    if target == before:
+        return False
+    then, now = set(map(rack_of.get, target)), set(map(rack_of.get, before))
+    return len(then) < min(len(now), len(target))
+
+
+def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+    behind = [
+        name
+        for name in plan.by_name
+        for p in [state.partitions[name]]
+        if len(p.isr) < len(p.replicas) and not set(replicas_before(p)) <= set(p.isr)
+    ]
+    if behind:
+        yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."
+    others = [name for name, p in state.partitions.items() if p.moving and name not in plan.by_name]
+    if others:
+        yield (
+            f"Other partitions are being reassigned: {_some(others)}. Their copies use the same throttles; the time "
+            "does not include them."
+        )
+    unknown = sorted({b for b in changes.added if not state.brokers[b].throttles_known})
+    if unknown:
+        yield f"Brokers that did not report their throttle rates: {', '.join(map(str, unknown))}."
+
+
+def _room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+    unseen = [broker for broker in changes.added if not _room_known(state.brokers[broker])]
+    if unseen:
+        names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")
+        yield f"Free disk space is unknown, so room for the copies was not checked: brokers {names}."
+
+
+def _room_known(broker: BrokerState) -> bool:
+    online = [directory for directory in broker.log_dirs if not directory.offline]
+    return bool(online) and all(directory.usable_bytes is not None for directory in online)
+
+
+def _some(names: Iterable[TopicPartition]) -> str:
+    found = list(names)
+    by_topic = Counter(name.topic for name in found)
+    shown = ", ".join(map(str, sorted(found)[:_MOST_NAMES]))
+    if len(found) <= _MOST_NAMES:
+        return shown
+    return f"{shown} and {len(found) - _MOST_NAMES} more of {_count(len(by_topic), 'topic')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,163 @@
+"""``headroom plan`` makes a plan from a saved state, and cuts it into batches and their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.common.quantities import parse_window
+from cli.plan.batching import length_s
+from cli.plan.command import plan as plan_command
+from cli.plan.state_file import write_state
+from planning.reassignments.cluster_state import ClusterState
+from tests.support.random_placements import cluster_state, placement
+
+Plan = Callable[..., Result]
+
+
+@pytest.fixture
+def state() -> ClusterState:
+    """Six partitions of 10 MB and 1 MB/s on brokers 0 and 1; brokers 2 and 3 are empty."""
+    partitions = [placement("foo", n, [n % 2, 1 - n % 2], 10_000_000, 1e6) for n in range(6)]
+    return cluster_state([0, 1, 2, 3], partitions)
+
+
+@pytest.fixture
+def plan(state: ClusterState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """Runs the command with the state in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    write_state(Path("state.json"), state)
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(plan_command, ["--state", "state.json", *options])
+
+    return run
+
+
+def json_of(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def files(folder: str = "out") -> dict[str, Any]:
+    return {path.name: json.loads(path.read_text()) for path in sorted(Path(folder).iterdir())}
+
+
+def test_a_drained_broker_gives_up_its_leads_in_a_batch_that_copies_nothing(plan: Plan) -> None:
+    found = json_of(plan("--drain", "0", "--format", "json"))
+    first, second = found["batches"]
+    assert [first["leads_first"], first["throttle_bytes_per_s"], first["partitions"]] == [True, None, 3]
+    assert {tuple(entry["replicas"]) for entry in first["plan"]["partitions"]} == {(1, 0)}
+    assert [second["leads_first"], second["partitions"]] == [False, 6]
+    assert all(0 not in entry["replicas"] for entry in second["plan"]["partitions"])
+    assert found["copied_bytes"] == 60_000_000
+
+
+def test_batches_fit_the_largest_throttle_and_have_files(plan: Plan) -> None:
+    options = ("--drain", "0", "--max-throttle", "6MB", "--batches-dir", "out")
+    found = json_of(plan(*options, "--format", "json"))
+    copying = [batch for batch in found["batches"] if not batch["leads_first"]]
+    # Broker 1 leads all six: 1 MB/s to two followers each, and 6 / 1.2 = 5 MB/s are two of them.
+    assert [batch["partitions"] for batch in copying] == [2, 2, 2]
+    assert {batch["required_bytes_per_s"] for batch in copying} == {4e6}
+    assert {batch["throttle_bytes_per_s"] for batch in copying} == {6_000_000}
+    assert [(option["batches"], option["fits"]) for option in found["batch_options"]] == [
+        (1, False),
+        (2, False),
+        (3, True),
+        (4, True),
+        (6, True),
+    ]
+    written = files()
+    assert list(written) == ["batch-01.json", "batch-02.json", "batch-03.json", "batch-04.json", "rollback.json"]
+    assert [written[f"batch-0{batch['number']}.json"] for batch in found["batches"]] == [
+        batch["plan"] for batch in found["batches"]
+    ]
+    assert written["rollback.json"] == found["rollback"]
+
+
+def test_text_shows_batches_and_what_others_would_cost(plan: Plan) -> None:
+    found = plan("--drain", "0", "--max-throttle", "6MB", "--window", "22:00-06:00 Europe/Berlin")
+    assert found.exit_code == 0, found.output
+    assert "The first batch copies nothing" in found.output
+    assert "3 batches with copies:" in found.output
+    assert "3 (chosen)" in found.output
+    assert "Fewer and more batches" in found.output
+
+
+def test_a_time_that_is_not_kept_is_said_with_a_throttle_that_would_be_enough(plan: Plan) -> None:
+    found = plan("--drain", "0", "--max-throttle", "6MB", "--finish-within", "8s", "--batches", "auto")
+    assert found.exit_code == 0, found.output
+    assert "The time is not kept:" in found.output
+    assert "would be enough for these" in found.output
+
+
+def test_a_plan_file_is_cut_too(plan: Plan) -> None:
+    json_of(plan("--to-brokers", "0,1,2,3", "--save-plan", "move.json", "--format", "json"))
+    whole = json.loads(Path("move.json").read_text())["partitions"]
+    found = json_of(plan("move.json", "--batches", "2", "--format", "json"))
+    parts = [entry for batch in found["batches"] for entry in batch["plan"]["partitions"]]
+    assert len(found["batches"]) == 2
+    assert sorted(map(json.dumps, parts)) == sorted(map(json.dumps, whole))
+
+
+def test_topics_come_from_a_file_too(plan: Plan) -> None:
+    Path("topics.json").write_text('{"topics":[{"topic":"foo"}],"version":1}')
+    by_file = json_of(plan("--topics-file", "topics.json", "--replication-factor", "3", "--format", "json"))
+    assert by_file == json_of(plan("--topics", "foo", "--replication-factor", "3", "--format", "json"))
+    assert by_file["partitions"] == 6
+
+
+def test_a_request_that_is_fulfilled_changes_nothing(plan: Plan) -> None:
+    assert "nothing has to change" in plan("--drain", "3").output
+    found = json_of(plan("--drain", "3", "--format", "json"))
+    assert (found["batches"], found["rollback"]["partitions"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (("--drain", "0", "--in-flight"), 2, "Give a plan FILE"),
+        (("--topics", "foo"), 2, "Say what is wanted"),
+        (("--in-flight", "--batches", "2"), 2, "cannot be cut"),
+        (("--replace", "0"), 2, "must be OLD:NEW"),
+        (("--replace", "0:2,0:3"), 2, "each old broker once"),
+        (("--drain", "0", "--batches", "0"), 2, "at least 1, or auto"),
+        (("--drain", "0", "--window", "22:00"), 2, "must be a time of day"),
+        (("--drain", "0", "--topics", "bar"), 1, "topic bar: does not exist"),
+        (("--drain", "9"), 1, "broker 9: does not exist"),
+        (("--drain", "0", "--max-throttle", "2MB"), 1, "in a batch of its own"),
+        (("--drain", "0", "--topics-file", "state.json"), 1, "no list of topics"),
+        (("--drain", "0", "--topics-file", "none.json"), 1, "cannot be read"),
+        (("--drain", "0", "--save-plan", "state.json"), 1, "exists and is not a reassignment plan"),
+    ],
+)
+def test_wrong_options_are_refused(plan: Plan, options: tuple[str, ...], code: int, said: str) -> None:
+    found = plan(*options)
+    assert (found.exit_code, said in found.output + str(found.exception)) == (code, True), found.output
+
+
+def test_files_of_other_plans_are_kept(plan: Plan) -> None:
+    """The rollback of a plan that is carried out already may be the only way back from it."""
+    out = ("--batches-dir", "out")
+    json_of(plan("--drain", "0", *out, "--batches", "3", "--format", "json"))
+    json_of(plan("--drain", "0", *out, "--batches", "3", "--format", "json"))
+    before = files()
+    other = plan("--to-brokers", "0,1,2,3", "--batches", "4", *out)
+    assert "rollback.json: restores the replicas of another plan" in str(other.exception)
+    fewer = plan("--drain", "0", *out, "--batches", "2")
+    assert "batch-04.json: is a batch of another plan" in str(fewer.exception)
+    Path("out/batch-01.json").write_text("{}")
+    assert "exists and is not a reassignment plan" in str(plan("--drain", "0", *out, "--batches", "3").exception)
+    Path("out/batch-01.json").write_text(json.dumps(before["batch-01.json"]))
+    assert files() == before
+
+
+def test_a_window_over_midnight_has_its_length() -> None:
+    assert length_s(parse_window("22:00-06:00 Europe/Berlin")) == 8 * 3600
+    assert length_s(parse_window("01:00-05:30")) == 4.5 * 3600

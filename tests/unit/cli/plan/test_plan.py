@@ -1,0 +1,221 @@
+"""``headroom plan`` from a saved state: views, options, errors."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+
+from cli.main import headroom
+from cli.plan.command import plan_result
+from cli.plan.json_view import result_json
+from cli.plan.state_file import read_state, state_json, state_of_json, write_state
+from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from planning.reassignments.plan import ReassignmentPlan, plan_text
+from planning.throttles.recommendation import ThrottlePolicy
+from planning.throttles.replica_lists import TopicLists
+from schemas.errors import HeadroomError
+from tests.support.paths import REPOSITORY
+from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of, states_and_plans
+
+EXAMPLES = REPOSITORY / "docs" / "examples"
+MOVE, STATE = str(EXAMPLES / "plan_move.json"), str(EXAMPLES / "plan_state.json")
+KEYS = (
+    "lists",
+    "sides",
+    "throttle_bytes_per_s",
+    "usual_rule_bytes_per_s",
+    "finish_s",
+    "bottleneck",
+    "expected_switches",
+    "what_if",
+    "batches",
+    "rollback",
+    "fingerprint",
+)
+
+
+@pytest.fixture(autouse=True)
+def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(headroom, ["plan", *arguments])
+
+
+def output(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.output
+
+
+def found(*arguments: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(output(*arguments, "--format", "json"))
+    return values
+
+
+def test_the_first_line_is_the_verdict() -> None:
+    lines = output(MOVE, "--state", STATE).splitlines()
+    assert lines[0].startswith("It fits: at 9.60 MB/s on every broker the move is done in ")
+    assert lines[0].endswith("bottleneck: broker 2 as leader.")
+    text = "\n".join(lines)
+    assert "because they gain no replica (reordered): payments-0" in text
+    assert "highest write rate of a broker: 6.00 MB/s, which is not enough here" in text
+    assert "Kafka switches the leader of orders-0 from broker 1 to 2" in text
+    assert "A throttle of 12.00 MB/s survives any single one." in text
+
+
+def test_the_json_has_the_keys_of_the_contract() -> None:
+    values = found(MOVE, "--state", STATE)
+    assert set(KEYS) <= set(values)
+    assert values["throttle_bytes_per_s"] == 9_600_000
+    assert values["bottleneck"]["broker"] == 2
+    assert values["bottleneck"]["role"] == "leader"
+    assert values["lists"] == {"orders": {"leader": "0:1,0:2,1:1,1:2,2:1,2:2", "follower": "0:4,1:4,2:3"}}
+    assert values["rollback"]["partitions"][0] == {"topic": "orders", "partition": 0, "replicas": [1, 2]}
+    (batch,) = values["batches"]
+    assert batch["plan"] == json.loads(Path(MOVE).read_text(encoding="utf-8"))
+    assert {side["required_bytes_per_s"] for side in values["sides"]} == {1e6, 4e6, 6e6, 8e6}
+
+
+def test_a_throttle_that_is_too_low_is_no_error_but_does_not_fit() -> None:
+    text = output(MOVE, "--state", STATE, "--throttle", "6.5MB")
+    assert text.startswith("Does not fit: at 6.50 MB/s the move will not finish; broker 2 as leader requires 8.00 MB/s")
+    assert "Recommended: 9.60 MB/s." in text
+
+
+def test_a_throttle_below_what_kafka_keeps() -> None:
+    assert "Kafka does not keep a throttle below 1.00 MB/s" in output(MOVE, "--state", STATE, "--throttle", "0.5MB")
+
+
+def test_the_capacity_of_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "headroom.toml").write_text('[cluster]\nreplication_capacity = "7MB"\n')
+    text = output(MOVE, "--state", STATE)
+    assert "Does not fit: a throttle has to exceed 8.00 MB/s, and cluster.replication_capacity is 7.00 MB/s" in text
+
+
+def test_a_deadline() -> None:
+    assert found(MOVE, "--state", STATE, "--finish-within", "1h")["finish_s"] <= 3600
+
+
+def test_a_plan_that_copies_nothing(tmp_path: Path) -> None:
+    move = tmp_path / "move.json"
+    move.write_text('{"partitions": [{"topic": "payments", "partition": 0, "replicas": [3, 2]}]}')
+    assert output(str(move), "--state", STATE).startswith("Nothing is copied: no partition gains a replica")
+    assert found(str(move), "--state", STATE)["finish_s"] is None
+
+
+def test_a_chart(tmp_path: Path) -> None:
+    chart = tmp_path / "move.svg"
+    output(MOVE, "--state", STATE, "--plot", str(chart))
+    assert "Time of the move by throttle" in chart.read_text(encoding="utf-8")
+
+
+def test_a_chart_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_pygal(name: str, *rest: Any) -> Any:
+        if name == "pygal":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_pygal)
+    done = run(MOVE, "--state", STATE, "--plot", str(tmp_path / "move.svg"))
+    assert isinstance(done.exception, HeadroomError)
+    assert "pip install 'headroom[plot]'" in str(done.exception)
+
+
+@pytest.mark.parametrize("arguments", [(), (MOVE, "--in-flight")])
+def test_a_file_or_what_runs(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments, "--state", STATE).exit_code == 2
+
+
+def test_nothing_runs() -> None:
+    assert "has no running reassignment" in str(run("--in-flight", "--state", STATE).exception)
+
+
+def test_what_runs_now(tmp_path: Path) -> None:
+    moving = placed(0, (3, 2, 1), leader=1, isr=(1, 2), adding=(3,), removing=(1,))
+    brokers = {b: BrokerState(b, leader_bytes_per_s=5 * MB, follower_bytes_per_s=5 * MB) for b in (1, 2, 3)}
+    file = tmp_path / "state.json"
+    write_state(file, state_of([moving], brokers, lists={"t": TopicLists("0:1,0:2", "0:3")}))
+    text = output("--in-flight", "--state", str(file))
+    assert text.startswith("It fits: at 5.00 MB/s")
+    assert "1 partitions being reassigned" in text
+
+
+def test_unknown_rates_cost_the_recommendation(tmp_path: Path) -> None:
+    file, move = tmp_path / "state.json", tmp_path / "move.json"
+    state = state_of([placed(0, (1, 2), write_bytes_per_s=None), placed(1, (1, 2))])
+    write_state(file, state)
+    move.write_text(plan_text(plan_of({0: (1, 3), 1: (1, 3)})))
+    text = output(str(move), "--state", str(file))
+    assert text.startswith("Unknown whether it fits: write rates are unknown")
+    assert "a throttle has to exceed at least 2.00 MB/s" in text
+    assert "The write rate of 1 copying partitions is unknown, such as t-0" in text
+    assert found(str(move), "--state", str(file))["throttle_bytes_per_s"] is None
+
+
+def test_the_saved_state_is_complete(tmp_path: Path) -> None:
+    state = ClusterState(
+        "c",
+        7,
+        {1: BrokerState(1, False, "r", False, 1, 2, 3, (LogDirectory("/a", 10, 5, True),)), 2: BrokerState(2)},
+        {p.name: p for p in [placed(0, (1, 2), adding=(2,), log_dirs={1: "/a"}, copied_bytes={2: 5}, leader=None)]},
+        {"t": "id"},
+        {"t": TopicLists("*", None)},
+        True,
+        "somewhere",
+    )
+    write_state(tmp_path / "state.json", state)
+    assert read_state(tmp_path / "state.json") == state
+
+
+@given(states_and_plans())
+def test_a_saved_state_is_the_live_one(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, _ = drawn
+    assert state_of_json(json.loads(json.dumps(state_json(state))), "state.json") == state
+
+
+def test_a_saved_state_gives_the_same_result() -> None:
+    state = state_of([placed(0, (1, 2)), placed(1, (2, 1), size_bytes=None)], auto_leader_rebalance=True)
+    saved = state_of_json(json.loads(json.dumps(state_json(state))), "state.json")
+    plan = plan_of({0: (2, 3), 1: (2, 1, 4)})
+    results = [result_json(plan_result(plan, used, ThrottlePolicy(), None, "move.json")) for used in (state, saved)]
+    assert json.dumps(results[0]) == json.dumps(results[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("{", "is no JSON"),
+        ("[]", "is no saved state of version 1"),
+        ('{"version": 2}', "is no saved state of version 1"),
+        ('{"version": 1, "partitions": []}', "brokers"),
+        ('{"version": 1, "brokers": [], "partitions": [{"topic": "t"}]}', "partitions.0.partition"),
+        (
+            '{"version": 1, "brokers": [], "partitions":'
+            ' [{"topic": "t", "partition": 0, "leader": 1, "replicas": [1], "isr": [1]}]}',
+            "t-0 has a replica on broker 1, which is not among its brokers",
+        ),
+    ],
+)
+def test_files_that_are_no_state(tmp_path: Path, text: str, rule: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(text)
+    with pytest.raises(HeadroomError, match=rule):
+        read_state(file)
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(HeadroomError, match="cannot be read"):
+        read_state(tmp_path / "none.json")
+    with pytest.raises(HeadroomError, match="cannot be written"):
+        write_state(tmp_path, state_of([]))
+    assert "cannot be read" in str(run(str(tmp_path / "none.json"), "--state", STATE).exception)

@@ -1,0 +1,47 @@
+"""A planned move starts with its throttle in force and empty quota windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from planning.finish.finish_time import finish, planned_finish
+from planning.throttles.load import CatchingUpReplica, ThrottleLoad
+from schemas.alerts import Role
+
+MB = 1_000_000
+
+
+def loads(remaining_bytes: int) -> list[ThrottleLoad]:
+    """One copy from broker 1 to 3, without writes."""
+    replica = CatchingUpReplica("t", 0, 1, remaining_bytes, 0.0, (1, 3), (1, 3))
+    return [
+        ThrottleLoad(1, Role.LEADER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes),
+        ThrottleLoad(3, Role.FOLLOWER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes, catching_up=(replica,)),
+    ]
+
+
+def test_a_long_copy_takes_bytes_over_throttle() -> None:
+    found = planned_finish(loads(600 * MB), lambda load: 5.0 * MB)
+    assert found is not None
+    assert found.middle_s == pytest.approx(120, rel=0.1)
+
+
+def test_no_side_runs_free_at_the_start() -> None:
+    """A running move without a rate copies at the speed of the network until its throttle is applied."""
+    planned = planned_finish(loads(60 * MB), lambda load: 1.0 * MB)
+    unlimited = [ThrottleLoad(**{**vars(load), "throttle_bytes_per_s": None}) for load in loads(60 * MB)]
+    free = finish(unlimited, 1.0 * MB)
+    assert planned is not None
+    assert free is not None
+    assert free.middle_s < 5 < 50 < planned.middle_s
+
+
+def test_each_broker_and_role_has_its_own_rate() -> None:
+    found = planned_finish(loads(600 * MB), lambda load: (10.0 if load.role is Role.LEADER else 5.0) * MB)
+    assert found is not None
+    assert found.middle_s == pytest.approx(120, rel=0.1)
+
+
+def test_unknown_bytes_have_no_end() -> None:
+    unknown = [ThrottleLoad(**{**vars(load), "remaining_bytes": None}) for load in loads(MB)]
+    assert planned_finish(unknown, lambda load: 5.0 * MB) is None

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from hypothesis import given
+
+from planning.reassignments.changes import Exemption, plan_changes
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from tests.unit.builders.cluster_states import placed, plan_of, state_of, states_and_plans
+
+
+def test_only_partitions_that_gain_a_replica_are_listed() -> None:
+    state = state_of([placed(0, (1, 2)), placed(1, (1, 2)), placed(2, (1, 2)), placed(3, (1, 2))])
+    changes = plan_changes(plan_of({0: (3, 2), 1: (2, 1), 2: (1,), 3: (1, 2)}), state)
+    assert changes.lists == {"t": TopicLists("0:1,0:2", "0:3")}
+    assert [target.partition for target in changes.gaining] == [0]
+    assert {reason: [n.partition for n in names] for reason, names in changes.exempt.items()} == {
+        Exemption.UNCHANGED: [3],
+        Exemption.REORDERED: [1],
+        Exemption.REDUCED: [2],
+    }
+    assert (changes.added, changes.removed, changes.factor_changes) == ({3: 1}, {1: 1, 2: 1}, 1)
+
+
+def test_another_directory_on_the_same_broker_copies_nothing_between_brokers() -> None:
+    state = state_of([placed(0, (1,), log_dirs={1: "/a"})])
+    plan = ReassignmentPlan((TargetAssignment("t", 0, (1,), ("/b",)),))
+    assert set(plan_changes(plan, state).exempt) == {Exemption.OTHER_DIRECTORY}
+    same = ReassignmentPlan((TargetAssignment("t", 0, (1,), ("any",)),))
+    assert set(plan_changes(same, state).exempt) == {Exemption.UNCHANGED}
+
+
+@given(states_and_plans())
+def test_lists_are_those_of_kafkas_tool_for_partitions_that_gain_a_replica(
+    drawn: tuple[ClusterState, ReassignmentPlan],
+) -> None:
+    state, plan = drawn
+    changes = plan_changes(plan, state)
+    moves = [Move(t.topic, t.partition, state.partitions[t.name].replicas, t.replicas) for t in plan]
+    gaining = [move for move in moves if set(move.after) - set(move.before)]
+    assert changes.lists == lists_of_plan(gaining)
+    assert len(gaining) + sum(map(len, changes.exempt.values())) == len(plan)
+
+
+@given(states_and_plans())
+def test_the_rollback_is_the_present_assignment(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, plan = drawn
+    rollback = plan_changes(plan, state).rollback
+    assert {t.name: t.replicas for t in rollback} == {t.name: state.partitions[t.name].replicas for t in plan}

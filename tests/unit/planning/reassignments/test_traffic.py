@@ -1,0 +1,97 @@
+"""The sums over arrays equal those of the scalar rule in ``planning.throttles.load``."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import BrokerState, ClusterState
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.traffic import PlannedTraffic, RoleSums
+from planning.throttles.load import ThrottleLoads
+from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
+from schemas.keys import BrokerRole
+from tests.unit.builders.cluster_states import (
+    MB,
+    placed,
+    plan_of,
+    reference_traffic,
+    state_of,
+    states_and_plans,
+    traffic_of,
+)
+
+Figures = tuple[float, float, bool, bool, int]
+
+
+def figures(traffic: PlannedTraffic, sums: RoleSums) -> dict[BrokerRole, Figures]:
+    found = {
+        traffic.broker_role(at): (
+            float(sums.required[at]),
+            float(sums.in_sync[at]),
+            sums.unknown[at] > 0,
+            sums.unknown_in_sync[at] > 0,
+            int(sums.behind[at]),
+        )
+        for at in range(len(sums.required))
+    }
+    return {role: values for role, values in found.items() if any(values)}
+
+
+def expected_figures(state: ClusterState, plan: ReassignmentPlan, leaders: dict[int, int]) -> dict[BrokerRole, Figures]:
+    loads = ThrottleLoads(reference_traffic(state, plan_changes(plan, state), leaders), {})
+    found = {}
+    for role in loads:
+        load = loads.load_of(role)
+        found[role] = (
+            load.known_required_bytes_per_s or 0.0,
+            load.known_in_sync_bytes_per_s or 0.0,
+            load.required_bytes_per_s is None,
+            load.in_sync_bytes_per_s is None,
+            load.limited_replicas,
+        )
+    return {role: values for role, values in found.items() if any(values)}
+
+
+@given(states_and_plans())
+def test_sums_are_those_of_the_scalar_rule(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, plan = drawn
+    traffic = traffic_of(state, plan)
+    assert figures(traffic, traffic.before) == expected_figures(state, plan, {})
+
+
+@given(states_and_plans())
+def test_so_are_those_with_preferred_leaders(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, plan = drawn
+    traffic = traffic_of(state, plan)
+    preferred = {}
+    if state.auto_leader_rebalance is not False:
+        for target in plan_changes(plan, state).gaining:
+            placement, first = state.partitions[target.name], target.replicas[0]
+            if placement.leader is not None and first in placement.isr and first in state.alive:
+                preferred[target.partition] = first
+    assert figures(traffic, traffic.after) == expected_figures(state, plan, preferred)
+
+
+def test_the_worked_example() -> None:
+    """RF 2, 2 MB/s, one new replica: two followers of 2 MB/s at the leader, one of them in sync; 2 MB/s to the new."""
+    state = state_of([placed(0, (1, 2), write_bytes_per_s=2.0 * MB)])
+    traffic = traffic_of(state, plan_of({0: (3, 2)}))
+    assert figures(traffic, traffic.before) == {
+        BrokerRole(1, Role.LEADER): (4e6, 2e6, False, False, 1),
+        BrokerRole(3, Role.FOLLOWER): (2e6, 0.0, False, False, 1),
+    }
+
+
+def test_lists_in_force_count_beside_those_of_the_plan() -> None:
+    """Partition 1 rests, but is in the list of an earlier move: its 1 MB/s to broker 2 uses the quota of broker 1."""
+    state = state_of([placed(0, (1, 2)), placed(1, (1, 2))], lists={"t": TopicLists("1:1", None)})
+    traffic = traffic_of(state, plan_of({0: (3, 2)}))
+    assert figures(traffic, traffic.before)[BrokerRole(1, Role.LEADER)] == (3e6, 2e6, False, False, 1)
+
+
+def test_a_follower_whose_broker_is_down_does_not_fetch() -> None:
+    state = state_of([placed(0, (1, 2), isr=(1,))], {2: BrokerState(2, alive=False)})
+    traffic = traffic_of(state, plan_of({0: (3, 2)}))
+    assert figures(traffic, traffic.before)[BrokerRole(1, Role.LEADER)] == (1e6, 0.0, False, False, 1)

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.validation import plan_notes, require_possible
+from schemas.errors import HeadroomError
+from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
+
+
+def refusal(plan: ReassignmentPlan, state: ClusterState) -> str:
+    with pytest.raises(HeadroomError) as found:
+        require_possible(plan, state, "move.json")
+    return str(found.value)
+
+
+def disk(usable_bytes: int, path: str = "/a", **fields: Any) -> LogDirectory:
+    return LogDirectory(path, 10**12, usable_bytes, **fields)
+
+
+@pytest.mark.parametrize(
+    ("targets", "fields", "rule"),
+    [
+        ({7: (1,)}, {}, "t-7 is no partition of its topic"),
+        ({0: (1, 9)}, {}, "broker 9, which is not in the cluster. Name others; there are: 1, 2, 3, 5"),
+        ({0: (1, 4)}, {}, "broker 4, which is down"),
+        ({0: (1, 3)}, {"adding": (2,)}, "is being reassigned already"),
+        ({0: (1, 3)}, {"leader": None, "isr": ()}, "has no leader"),
+        ({0: (1, 2)}, {}, "changes nothing: all 1 partitions have these replicas already"),
+    ],
+)
+def test_what_is_refused(targets: dict[int, tuple[int, ...]], fields: dict[str, Any], rule: str) -> None:
+    state = state_of([placed(0, (1, 2), **fields)], {4: BrokerState(4, alive=False)})
+    assert rule in refusal(plan_of(targets), state)
+
+
+def test_an_unknown_topic_is_named() -> None:
+    plan = ReassignmentPlan((TargetAssignment("u", 0, (1,)),))
+    assert "u-0 has no topic u" in refusal(plan, state_of([placed(0, (1,))]))
+
+
+def test_an_empty_plan_is_refused() -> None:
+    assert "names no partition" in refusal(ReassignmentPlan(()), state_of([]))
+
+
+def test_many_problems_are_cut_with_a_count() -> None:
+    text = refusal(plan_of(dict.fromkeys(range(1, 13), (1,))), state_of([placed(0, (1,))]))
+    assert "t-5 is no partition" in text
+    assert "t-6" not in text
+    assert "and 7 more problems" in text
+
+
+def test_a_replica_that_is_down_already_may_stay() -> None:
+    state = state_of([placed(0, (1, 4), isr=(1,))], {4: BrokerState(4, alive=False)})
+    changes = require_possible(plan_of({0: (1, 4, 3)}), state, "move.json")
+    assert "Under-replicated now: t-0" in " ".join(plan_notes(plan_of({0: (1, 4, 3)}), changes, state))
+
+
+def test_a_destination_without_room_is_refused() -> None:
+    """Two copies of 100 MB, 150 MB left; what leaves broker 3 makes no room before the end."""
+    placements = [placed(0, (1, 2)), placed(1, (1, 2)), placed(2, (3, 2))]
+    plan = plan_of({0: (1, 3), 1: (1, 3), 2: (1, 2)})
+    state = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB),))})
+    assert "broker 3 gets 200,000,000 bytes and has 150,000,000 left" in refusal(plan, state)
+    roomy = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB), disk(60 * MB, "/b")))})
+    assert require_possible(plan, roomy, "move.json")
+
+
+def test_directories_on_one_volume_count_once() -> None:
+    one_volume = (disk(150 * MB, "/a"), disk(150 * MB, "/b"))
+    state = state_of([placed(0, (1, 2)), placed(1, (1, 2))], {3: BrokerState(3, log_dirs=one_volume)})
+    assert "has 150,000,000 left" in refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+
+
+def test_named_directories_have_to_be_there_and_have_room() -> None:
+    directories = (disk(50 * MB), disk(500 * MB, "/b"), disk(500 * MB, "/c", offline=True))
+    state = state_of([placed(0, (1,))], {3: BrokerState(3, log_dirs=directories)})
+
+    def plan(path: str) -> ReassignmentPlan:
+        return ReassignmentPlan((TargetAssignment("t", 0, (1, 3), ("any", path)),))
+
+    assert 'which is not there. Name one of these, or "any": /a, /b' in refusal(plan("/d"), state)
+    assert "which is offline" in refusal(plan("/c"), state)
+    assert "directory /a gets 100,000,000 bytes" in refusal(plan("/a"), state)
+    assert require_possible(plan("/b"), state, "move.json")
+
+
+def test_notes() -> None:
+    racks = {1: "a", 2: "b", 3: "a", 4: None, 5: None}
+    brokers = {b: BrokerState(b, rack=rack) for b, rack in racks.items()}
+    state = state_of([placed(0, (1, 2)), placed(1, (1, 2)), placed(2, (4, 5), adding=(5,))], brokers)
+    plan = plan_of({0: (1, 3), 1: (2, 1, 3)})
+    text = " ".join(plan_notes(plan, require_possible(plan, state, "move.json"), state))
+    assert "Only some brokers have a rack (4, 5 have none)" in text
+    assert "On fewer racks than before: t-0." in text
+    assert "The replication factor of 1 partition changes." in text
+    assert "Other partitions are being reassigned: t-2" in text
+    assert "Free disk space is unknown" in text
