@@ -28,6 +28,7 @@ from streaming.jobs.gold import GoldJob
 from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.jobs.silver import HistoryJob
+from streaming.jobs.upkeep import Upkeep
 from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
@@ -37,7 +38,7 @@ from streaming.sources.trust import Trust
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
-from streaming.store.maintenance import Maintenance, MaintenanceSchedule
+from streaming.store.maintenance import MaintenanceSchedule
 from streaming.store.store import Store
 from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
@@ -224,7 +225,7 @@ class Pipeline:
         self._supervise(job.name, job.start)
         store = self._settings.store
         if store.maintain_every_s:
-            self._schedule = MaintenanceSchedule(Maintenance(own, tables, store).run, store.maintain_every_s)
+            self._schedule = MaintenanceSchedule(Upkeep(self._spark, store).run, store.maintain_every_s)
             self._schedule.start()
 
     def _supervise(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
