@@ -19,7 +19,7 @@ from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.limits import limits_of
 from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
-from schemas.tables import ALERT_MARKS, TABLES
+from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
 from streaming.delta.locations import trouble_of
 from streaming.delta.query import table_url
@@ -205,7 +205,7 @@ class Pipeline:
 
     @spark_failures()
     def start_record(self) -> None:
-        """Start the record job (bronze and silver), and the regular maintenance of all tables.
+        """Start the record job (bronze and silver), and the regular upkeep of all tables.
 
         If gold jobs run here too, ``check`` starts it after each has finished a batch, at the latest after 30 s.
         """
@@ -230,7 +230,9 @@ class Pipeline:
 
     def _supervise(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
         """Start a job, and restart it after failures from now on."""
-        tables = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
+        # The load is written by the upkeep, and no job has to wait for its repair.
+        written = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
+        tables = [table for table in written if table is not PARTITION_LOAD]
         job = RestartingJob(name, start, DamageCheck(self._store, tables).is_damaged)
         job.start_or_wait()
         self._jobs.append(job)

@@ -17,13 +17,9 @@ PARTITION_LOAD = Table(
         (
             "mean_write_bytes_per_s",
             "DOUBLE",
-            "mean of its write rates over 5 minutes, by their length, bytes/s; null: unknown",
+            "mean of its write rates over 5 minutes, weighted by time, bytes/s; null: unknown",
         ),
-        (
-            "p95_write_bytes_per_s",
-            "DOUBLE",
-            "95th percentile of these rates, interpolated between the two next to it, bytes/s; null: unknown",
-        ),
+        ("p95_write_bytes_per_s", "DOUBLE", "95th percentile of these rates, interpolated, bytes/s; null: unknown"),
         ("peak_write_bytes_per_s", "DOUBLE", "greatest of these rates, bytes/s; null: unknown"),
         (
             "size_bytes",
