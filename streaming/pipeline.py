@@ -19,7 +19,7 @@ from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.limits import limits_of
 from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
-from schemas.tables import ALERT_MARKS, TABLES
+from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
 from streaming.delta.locations import trouble_of
 from streaming.delta.query import table_url
@@ -28,6 +28,7 @@ from streaming.jobs.gold import GoldJob
 from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.jobs.silver import HistoryJob
+from streaming.jobs.upkeep import Upkeep
 from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
@@ -37,7 +38,7 @@ from streaming.sources.trust import Trust
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
-from streaming.store.maintenance import Maintenance, MaintenanceSchedule
+from streaming.store.maintenance import MaintenanceSchedule
 from streaming.store.store import Store
 from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
@@ -204,7 +205,7 @@ class Pipeline:
 
     @spark_failures()
     def start_record(self) -> None:
-        """Start the record job (bronze and silver), and the regular maintenance of all tables.
+        """Start the record job (bronze and silver), and the regular upkeep of all tables.
 
         If gold jobs run here too, ``check`` starts it after each has finished a batch, at the latest after 30 s.
         """
@@ -224,12 +225,14 @@ class Pipeline:
         self._supervise(job.name, job.start)
         store = self._settings.store
         if store.maintain_every_s:
-            self._schedule = MaintenanceSchedule(Maintenance(own, tables, store).run, store.maintain_every_s)
+            self._schedule = MaintenanceSchedule(Upkeep(self._spark, store).run, store.maintain_every_s)
             self._schedule.start()
 
     def _supervise(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
         """Start a job, and restart it after failures from now on."""
-        tables = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
+        # The load is written by the upkeep, and no job has to wait for its repair.
+        written = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
+        tables = [table for table in written if table is not PARTITION_LOAD]
         job = RestartingJob(name, start, DamageCheck(self._store, tables).is_damaged)
         job.start_or_wait()
         self._jobs.append(job)

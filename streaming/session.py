@@ -184,6 +184,13 @@ def throughput_session(session: SparkSession) -> SparkSession:
     return own
 
 
+def batch_session(session: SparkSession) -> SparkSession:
+    """Return a session of the same Spark application for many small rows, with compiled plans."""
+    own = session.newSession()
+    configure(own, COMPILED)
+    return own
+
+
 def configure(session: SparkSession, conf: Mapping[str, str]) -> None:
     """Set runtime settings of a session; they affect plans that it makes from now on."""
     for key, value in conf.items():

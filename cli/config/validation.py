@@ -73,6 +73,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("store", "bronze_keep_days"): DAYS,
     ("store", "silver_keep_days"): DAYS,
     ("store", "gold_keep_days"): DAYS,
+    ("store", "partition_load_keep_days"): DAYS,
     ("store", "maintain_every_s"): NO_SECONDS_OR_MORE,
     ("spark", "shuffle_partitions"): Range(1, maximum=100_000),
     ("spark", "gold_trigger_s"): NO_SECONDS_OR_MORE,
@@ -106,6 +107,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("elections", "quiet_below"): POSITIVE,
     ("elections", "settle_s"): SECONDS,
     ("elections", "pause_s"): NO_SECONDS_OR_MORE,
+    ("reassign", "rate_hours"): Range(1, maximum=8_784, bounded=True),
+    ("reassign", "rate_percentile"): Range(1, maximum=100, bounded=True),
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

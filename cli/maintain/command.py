@@ -26,9 +26,11 @@ from streaming.session_profile import SessionProfile
 def maintain(ctx: click.Context, config: str | None, output_format: str, repair: bool) -> None:
     """Compact the Delta tables, delete expired days, and remove files that are no longer used.
 
+    It first writes the complete hours of gold/partition_load, the write rates that estimates of moves rest on.
+
     `headroom watch` and `headroom run record` do the same every store.maintain_every_s. Retention:
-    store.bronze_keep_days, silver_keep_days and gold_keep_days. Running jobs are not disturbed. A table that fails is
-    reported; the others are still maintained.
+    store.bronze_keep_days, silver_keep_days, gold_keep_days and partition_load_keep_days. Running jobs are not
+    disturbed. A table that fails is reported; the others are still maintained.
 
     After a disk has lost or damaged files, --repair makes the tables readable without them. It shows each file, its
     fault and the rows that are lost. Damaged files are moved to the folder _damaged next to their table. Nothing else
@@ -60,15 +62,14 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
 
 
 def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure]:
+    from streaming.jobs.upkeep import Upkeep
     from streaming.session import build_session
-    from streaming.store.maintenance import Maintenance
-    from streaming.store.store import Store
     from streaming.supervision.jvm import spark_failures
 
     spark = build_session(settings.spark, "headroom maintain", SessionProfile.THROUGHPUT)
     try:
         with spark_failures():
-            return Maintenance(spark, Store(spark, settings.store.path), settings.store).run()
+            return Upkeep(spark, settings.store).run()
     finally:
         spark.stop()
 

@@ -15,6 +15,7 @@ class StoreSettings:
         bronze_keep_days: retention of the bronze tables, in days. 0: unlimited.
         silver_keep_days: retention of the silver tables, in days. 0: unlimited.
         gold_keep_days: retention of the gold tables, in days. 0: unlimited.
+        partition_load_keep_days: retention of gold/partition_load, in days. 0: unlimited.
         maintain_every_s: interval between maintenance runs in the record job, in seconds. 0: never.
     """
 
@@ -23,10 +24,13 @@ class StoreSettings:
     bronze_keep_days: int = 3
     silver_keep_days: int = 30
     gold_keep_days: int = 90
+    partition_load_keep_days: int = 35
     maintain_every_s: float = 3600.0
 
     def keep_days(self, table: str) -> int:
         """Return the retention of the table with this path in days; 0: unlimited."""
+        if table == "gold/partition_load":
+            return self.partition_load_keep_days
         layer = table.split("/")[0]
         days = {"bronze": self.bronze_keep_days, "silver": self.silver_keep_days, "gold": self.gold_keep_days}
         return days.get(layer, 0)

@@ -4,6 +4,7 @@ from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
     BYTES_PER_SEC,
@@ -29,6 +30,7 @@ __all__ = [
     "LEADER_IMBALANCE",
     "LOG_END_OFFSETS",
     "MESSAGES",
+    "PARTITION_LOAD",
     "PARTITION_WRITE_RATE",
     "PROMPT_TABLES",
     "QUARANTINE",

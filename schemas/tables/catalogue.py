@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
     BYTES_PER_SEC,
@@ -33,6 +34,7 @@ TABLES: tuple[Table, ...] = (
     PARTITION_WRITE_RATE,
     LEADER_IMBALANCE,
     ELECTION_PLAN,
+    PARTITION_LOAD,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

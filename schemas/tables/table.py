@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Delta collects minimum and maximum per file for these columns only.
-_SKIP_BY = ("cluster", "tick_ms", "timestamp")
+_SKIP_BY = ("cluster", "tick_ms", "hour_ms", "timestamp")
 
 
 @dataclass(frozen=True)

@@ -40,17 +40,28 @@ SELECT tick_ms, broker, role, verdict, headroom_bytes_per_s
 FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 ```
 
+Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which the log has statistics too.
+
 **Maintenance** runs in the record job every `store.maintain_every_s` ({every_s:.0f} s by default), or at once with
 `headroom maintain`. It covers every table except `alerts/marks`, which the commands that write it keep small:
 
 1. It deletes expired days. Retention: {kept} (`store.bronze_keep_days`,
-   `store.silver_keep_days`, `store.gold_keep_days`; 0 keeps everything).
+   `store.silver_keep_days`, `store.gold_keep_days`; 0 keeps everything), `gold/partition_load` {load_days} days
+   (`store.partition_load_keep_days`).
 2. It compacts small files, which every commit adds: files of a day below 64 MB are merged into files of up to 128 MB.
 3. It removes files that a compaction or an expired day left behind, once no reader can need them: after {deleted}, in
    bronze after {bronze_deleted}, because the silver job reads bronze as a stream.
 
 Maintenance and jobs do not conflict: jobs append rows without reading the table, and compaction changes no row. Two
 maintenances at the same time do conflict; the later one retries.
+
+**Load by hour.** Before each maintenance, the same process writes the complete hours of `gold/partition_load`, each
+hour of a cluster in one commit that replaces its earlier rows. An hour is written again when more of its messages have
+arrived in silver, until 48 hours after it. A write rate is measured from the first tick of one 5 minutes to that of the
+next ones. A missing reading in between is bridged; longer gaps are not part of `observed_ratio`. The rates of a
+reassignment are `reassign.rate_percentile` of `mean_write_bytes_per_s` over the last `reassign.rate_hours` hours, of
+hours with an `observed_ratio` of at least 0.5. The reasons are in
+[decisions.md](decisions.md#load-by-hour).
 
 **The transaction log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, back to the preceding
 midnight. Every {checkpoint}th commit has a checkpoint. Time travel is limited to this time.
@@ -85,6 +96,7 @@ def _maintenance() -> str:
         skip_by=_codes((*THROTTLE_HEADROOM.partition_by, *THROTTLE_HEADROOM.skip_by)),
         every_s=StoreSettings().maintain_every_s,
         kept=", ".join(f"{layer} {StoreSettings().keep_days(layer)} days" for layer in ("bronze", "silver", "gold")),
+        load_days=StoreSettings().partition_load_keep_days,
         deleted=gold["delta.deletedFileRetentionDuration"],
         bronze_deleted=bronze["delta.deletedFileRetentionDuration"],
         log=gold["delta.logRetentionDuration"],

@@ -34,7 +34,7 @@ from streaming.supervision.periodic_task import PeriodicTask
 log = logging.getLogger(__name__)
 
 # Another maintenance was faster, or a job that started at the same time added a column.
-_CONFLICTS = (
+CONFLICTS = (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadException,
@@ -100,7 +100,7 @@ class Maintenance:
                 delta.delete(F.col("date") < F.lit(keep_from))
             # All days: one that passed without maintenance still has small files, and compacted days cost nothing.
             delta.optimize().executeCompaction()
-        except _CONFLICTS:
+        except CONFLICTS:
             if attempts == 1:
                 raise
             return self._maintain(table, today, attempts - 1)

@@ -208,6 +208,19 @@ class Store:
             writer = writer.option("txnAppId", f"{once[0]}/{table.path}").option("txnVersion", once[1])
         writer.save(self.location(table))
 
+    def replace(self, rows: DataFrame, table: Table, where: str) -> None:
+        """Replace the rows of a table that fulfil a condition, in one commit.
+
+        Args:
+            rows: new rows in the table's columns; all must fulfil the condition.
+            table: table.
+            where: SQL condition.
+
+        Raises:
+            ConcurrentModificationException: another writer has changed such rows meanwhile.
+        """
+        rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(self.location(table))
+
 
 def writer_id(spark: SparkSession, checkpoint: str) -> str:
     """Return the id of a checkpoint's stream; a new checkpoint has a new id."""

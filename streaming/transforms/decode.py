@@ -28,6 +28,7 @@ from schemas.tick_messages import (
     samples,
     scalar_columns,
 )
+from streaming.transforms.steps import literal
 
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
@@ -178,8 +179,8 @@ def with_headers(records: DataFrame, clusters: Collection[str] = ()) -> DataFram
 
 def _header_rules(clusters: Collection[str]) -> list[ValidationRule]:
     """Return the rules for the header of a record, in the order of their precedence."""
-    kinds = ", ".join(map(_literal, KINDS))
-    names = ", ".join(map(_literal, sorted(clusters)))
+    kinds = ", ".join(map(literal, KINDS))
+    names = ", ".join(map(literal, sorted(clusters)))
     unknown_cluster = _rule(f"header.cluster NOT IN ({names})", "no configuration names this cluster")
     off_ms = TICK_OFF_S * 1000
     return [
@@ -209,12 +210,7 @@ def _header_rules(clusters: Collection[str]) -> list[ValidationRule]:
 
 def _rule(condition: str, reason: str) -> ValidationRule:
     """Return a rule with a fixed text as its reason."""
-    return ValidationRule(condition, _literal(reason))
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return ValidationRule(condition, literal(reason))
 
 
 def with_message(records: DataFrame, kind: str) -> DataFrame:

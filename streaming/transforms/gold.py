@@ -88,16 +88,17 @@ def _write_rate(messages: DataFrame) -> DataFrame:
     return as_table(with_write_rate(rows_of(messages, "moves").where(MOVES_OR_LISTED)), PARTITION_WRITE_RATE)
 
 
-def as_table(rows: DataFrame, table: Table, extra_columns: Iterable[str] = ()) -> DataFrame:
-    """Return the rows in a table's columns and types, with ``date`` computed from ``tick_ms``.
+def as_table(rows: DataFrame, table: Table, extra_columns: Iterable[str] = (), time: str = "tick_ms") -> DataFrame:
+    """Return the rows in a table's columns and types, with ``date`` computed from their time.
 
     Args:
         rows: rows with every column of the table except for ``date``.
         table: table.
         extra_columns: further columns of the rows, kept unchanged.
+        time: column with the time, epoch milliseconds.
     """
     # As text, because each Column made in Python is several calls into the JVM, and there is a batch per second.
-    made = {"date": "to_date(timestamp_millis(tick_ms))"}
+    made = {"date": f"to_date(timestamp_millis({time}))"}
     return rows.selectExpr(
         *[f"CAST({made.get(c.name, c.name)} AS {c.type}) AS {c.name}" for c in table.columns], *extra_columns
     )

@@ -17,6 +17,9 @@ from schemas.tables import (
 )
 from streaming.transforms.gold import as_table
 
+BYTES_IN, MESSAGES_IN, BYTES_OUT = (
+    f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")
+)
 # Time between the two readings, milliseconds.
 _WINDOW_MS = "CASE WHEN read_ms > prev_read_ms THEN read_ms - prev_read_ms END"
 # Bytes per second; a gauge reports the rate itself.
@@ -41,6 +44,11 @@ def with_meter_rate(meters: DataFrame) -> DataFrame:
     A counter that fell (the broker has restarted) has no rate: null.
     """
     return meters.withColumn("window_ms", F.expr(_WINDOW_MS)).withColumn("bytes_per_s", F.expr(_METER_RATE))
+
+
+def of_meter(meter: str, value: str) -> str:
+    """Return the aggregate of a value of one meter among the rows of a broker, or of a topic on a broker."""
+    return f"max(CASE WHEN meter = '{meter}' THEN {value} END)"
 
 
 def log_end_offsets(logs: DataFrame) -> DataFrame:

@@ -39,3 +39,9 @@ def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]
         aggregates: name to expression.
     """
     return frame.groupBy(*keys).agg(*map(F.expr, named(aggregates)))
+
+
+def literal(text: str) -> str:
+    """Return a text as a literal of Spark's SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -14,9 +14,12 @@ from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     BRONZE_TICKS,
+    BYTES_PER_SEC,
     ELECTION_PLAN,
     LEADER_IMBALANCE,
+    LOG_END_OFFSETS,
     MESSAGES,
+    PARTITION_LOAD,
     PARTITION_WRITE_RATE,
     QUARANTINE,
     REASSIGNMENT_PROGRESS,
@@ -28,6 +31,7 @@ from streaming.transforms.decode import alert_messages, message_rows, with_heade
 from streaming.transforms.gold import GoldQueries, as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from streaming.transforms.partition_load import LoadHour, LoadInputs, partition_load
 from streaming.transforms.silver import (
     SILVER,
     broker_throttles,
@@ -149,6 +153,9 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     inputs = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
     imbalance = as_table(leader_imbalance(inputs, 0.1), LEADER_IMBALANCE)
     plans = election_plans(inputs, rows_of(alert_messages(raw), "moves"), imbalance, BatchLimits())
+    load_inputs = LoadInputs(
+        *(spark.createDataFrame([], t.ddl()) for t in (LOG_END_OFFSETS, BYTES_PER_SEC, PARTITION_WRITE_RATE))
+    )
     written = [
         *[(table, silver_rows(headers, table, list(kinds))) for table, kinds in SILVER.items()],
         (BRONZE_TICKS, stored),
@@ -159,6 +166,7 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
         (PARTITION_WRITE_RATE, rows.write_rate),
         (LEADER_IMBALANCE, imbalance),
         (ELECTION_PLAN, as_table(plans, ELECTION_PLAN)),
+        (PARTITION_LOAD, partition_load(load_inputs, LoadHour("c1", 0, (0, 1), 0, closed=True))),
     ]
     assert {table.path for table, _ in written} == {table.path for table in TABLES} - {
         ALERT_EVENTS.path,

@@ -13,46 +13,37 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import with_meter_rate
+from streaming.transforms.silver import BYTES_IN, BYTES_OUT, MESSAGES_IN, of_meter, with_meter_rate
 from streaming.transforms.steps import grouped, named, with_columns
 from streaming.transforms.tick_status import TICK
 
-_BYTES_IN, _MESSAGES_IN, _BYTES_OUT = (
-    f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")
-)
 _REBALANCE_CONFIGS = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
 # The two counters of a topic are read one after the other. Windows that differ by more belong to different ticks.
 _SAME_WINDOW = "abs(bytes_window_ms - messages_window_ms) <= greatest(200, bytes_window_ms / 20)"
 
-
-def _of_meter(meter: str, value: str) -> str:
-    """Return the aggregate of a value of one meter among the rows of a broker, or of a topic on a broker."""
-    return f"max(CASE WHEN meter = '{meter}' THEN {value} END)"
-
-
 # Traffic of a broker over all topics.
 _TRAFFIC = {
     # Bytes per second that producers write to the broker as leader.
-    "write_bytes_per_s": _of_meter(_BYTES_IN, "bytes_per_s"),
+    "write_bytes_per_s": of_meter(BYTES_IN, "bytes_per_s"),
     # Bytes per second that consumers read from it.
-    "read_bytes_per_s": _of_meter(_BYTES_OUT, "bytes_per_s"),
+    "read_bytes_per_s": of_meter(BYTES_OUT, "bytes_per_s"),
     # Time between the two readings of the rates, milliseconds.
     "rate_window_ms": "max(window_ms)",
 }
 # Counters of a topic on a leading broker.
 _COUNTERS = {
     # Bytes that were written to it, in all.
-    "bytes_in": _of_meter(_BYTES_IN, "count_total"),
+    "bytes_in": of_meter(BYTES_IN, "count_total"),
     # The same at the reading before.
-    "prev_bytes_in": _of_meter(_BYTES_IN, "prev_count_total"),
+    "prev_bytes_in": of_meter(BYTES_IN, "prev_count_total"),
     # Time between these two readings, milliseconds.
-    "bytes_window_ms": _of_meter(_BYTES_IN, "read_ms - prev_read_ms"),
+    "bytes_window_ms": of_meter(BYTES_IN, "read_ms - prev_read_ms"),
     # Messages that were written to it, in all.
-    "messages_in": _of_meter(_MESSAGES_IN, "count_total"),
+    "messages_in": of_meter(MESSAGES_IN, "count_total"),
     # The same at the reading before.
-    "prev_messages_in": _of_meter(_MESSAGES_IN, "prev_count_total"),
+    "prev_messages_in": of_meter(MESSAGES_IN, "prev_count_total"),
     # Time between these two readings, milliseconds.
-    "messages_window_ms": _of_meter(_MESSAGES_IN, "read_ms - prev_read_ms"),
+    "messages_window_ms": of_meter(MESSAGES_IN, "read_ms - prev_read_ms"),
 }
 # A partition, before the pairs of preferred and leading broker are counted.
 _PARTITION = {
@@ -259,13 +250,13 @@ def leader_imbalance(inputs: ImbalanceInputs, setting_ratio: float) -> DataFrame
 
 def _traffic(meters: DataFrame) -> DataFrame:
     """Return the traffic of each broker over all topics, one row per tick and broker."""
-    own = meters.where(F.expr(f"topic IS NULL AND meter IN ('{_BYTES_IN}', '{_BYTES_OUT}')"))
+    own = meters.where(F.expr(f"topic IS NULL AND meter IN ('{BYTES_IN}', '{BYTES_OUT}')"))
     return grouped(with_meter_rate(own), (*TICK, "broker"), _TRAFFIC)
 
 
 def _counters(meters: DataFrame) -> DataFrame:
     """Return the byte and message counters of each topic on each leading broker, as a struct ``counters``."""
-    of_topics = meters.where(F.expr(f"topic IS NOT NULL AND meter IN ('{_BYTES_IN}', '{_MESSAGES_IN}')"))
+    of_topics = meters.where(F.expr(f"topic IS NOT NULL AND meter IN ('{BYTES_IN}', '{MESSAGES_IN}')"))
     return (
         grouped(of_topics, (*TICK, "broker", "topic"), _COUNTERS)
         .where(_SAME_WINDOW)

@@ -115,7 +115,7 @@ def test_variables_without_a_section_are_left_alone() -> None:
             "interval_s = 1",
             "[interval_s] in",
             "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics, elections.",
+            "notify.alertmanager, notify.webhook, metrics, elections, reassign.",
         ),
     ],
 )

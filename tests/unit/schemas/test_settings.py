@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
+from schemas.config import ClusterSettings, CollectSettings, Settings, Source, StoreSettings, TicksSettings
+from schemas.tables import PARTITION_LOAD, PARTITION_WRITE_RATE
 
 
 @pytest.mark.parametrize(("own", "has_ticks"), [("", "watched:1"), ("  ", "watched:1"), ("own:1", "own:1")])
@@ -17,3 +18,9 @@ def test_metrics_are_at_the_brokers_entry_or_its_own_host() -> None:
     collect = CollectSettings(source=Source.PROMETHEUS, endpoints={"1": "agent:7071"})
     assert collect.endpoint(1, "broker1") == collect.endpoint(1, None) == "agent:7071"
     assert (collect.endpoint(2, "broker2"), collect.endpoint(2, None)) == ("broker2:9404", None)
+
+
+def test_the_load_by_hour_has_a_retention_of_its_own() -> None:
+    store = StoreSettings(gold_keep_days=7, partition_load_keep_days=60)
+    assert store.keep_days(PARTITION_LOAD.path) == 60
+    assert store.keep_days(PARTITION_WRITE_RATE.path) == 7

@@ -5,15 +5,29 @@ from __future__ import annotations
 import pytest
 
 import schemas.tables
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALL_TABLES, BRONZE_TICKS, QUARANTINE, TABLES, Table
+from schemas.tables import (
+    ALERT_DELIVERIES,
+    ALERT_EVENTS,
+    ALL_TABLES,
+    BRONZE_TICKS,
+    PARTITION_LOAD,
+    QUARANTINE,
+    TABLES,
+    Table,
+)
 
 # Tables whose keys are offsets of the ticks topic, which all clusters share, or an id derived from the cluster's name.
 OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t not in OTHER_KEYS], ids=lambda table: table.path)
-def test_a_key_starts_with_cluster_and_tick(table: Table) -> None:
-    assert table.keys[:2] == ("cluster", "tick_ms")
+def test_a_key_starts_with_cluster_and_time(table: Table) -> None:
+    assert table.keys[:2] == ("cluster", "hour_ms" if table is PARTITION_LOAD else "tick_ms")
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t.partition_by], ids=lambda table: table.path)
+def test_files_can_be_skipped_by_the_time_of_a_row(table: Table) -> None:
+    assert {"tick_ms", "hour_ms", "timestamp"} & set(table.skip_by)
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t is not BRONZE_TICKS], ids=lambda table: table.path)

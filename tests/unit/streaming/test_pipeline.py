@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 from unittest.mock import MagicMock
 
@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from alerts.delivery.delivery_log import event_key
 from schemas.config import KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
+from schemas.tables import PARTITION_LOAD, THROTTLE_HEADROOM, Table
 from streaming.jobs.listener import AlertPathListener
 from streaming.pipeline import Pipeline, PipelineConfig
 from streaming.queries.batch_gate import BatchGate
@@ -189,3 +190,22 @@ def test_history_leaves_the_settings_of_the_other_jobs_alone(recording: Callable
     recording(gold=False, spark=spark)
     assert recorded()
     spark.conf.set.assert_not_called()
+
+
+def test_gold_does_not_wait_for_the_repair_of_a_table_that_only_the_upkeep_writes(
+    recording: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+
+    class Check:
+        def __init__(self, _store: object, tables: Sequence[Table]) -> None:
+            checked.extend(table.path for table in tables)
+
+        def is_damaged(self) -> bool:
+            return False
+
+    monkeypatch.setattr("streaming.pipeline.DamageCheck", Check)
+    monkeypatch.setattr(Job, "name", "gold")
+    recording()
+    assert THROTTLE_HEADROOM.path in checked
+    assert PARTITION_LOAD.path not in checked
