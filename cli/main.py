@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "cli.reassignment.command:reassignments",
         "Show running reassignments, and write them to a plan file.",
     ),
+    "reassign": ("cli.reassign.command:reassign", "Run a reassignment plan, verify it, cancel it, or roll it back."),
     "throttle": ("cli.throttle.command:throttle", "Show, apply or clear replication throttles."),
     "elections": ("cli.elections.command:elections", "Plan preferred leader elections in small batches, and run them."),
     "cluster": ("cli.cluster.command:cluster", "Start or stop a real Kafka cluster on this machine."),

@@ -6,6 +6,7 @@ from schemas.config.elections import ElectionSettings
 from schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
 from schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
 from schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
+from schemas.config.reassign import ReassignSettings
 from schemas.config.settings import Settings
 from schemas.config.spark import SparkSettings
 from schemas.config.store import StoreSettings
@@ -22,6 +23,7 @@ __all__ = [
     "MaintenanceWindow",
     "MetricsSettings",
     "NotifySettings",
+    "ReassignSettings",
     "SecurityProtocol",
     "Settings",
     "SlackSettings",

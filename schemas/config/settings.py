@@ -10,6 +10,7 @@ from schemas.config.elections import ElectionSettings
 from schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
 from schemas.config.metrics import MetricsSettings
 from schemas.config.notify import NotifySettings
+from schemas.config.reassign import ReassignSettings
 from schemas.config.spark import SparkSettings
 from schemas.config.store import StoreSettings
 
@@ -27,6 +28,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     elections: ElectionSettings = field(default_factory=ElectionSettings)
+    reassign: ReassignSettings = field(default_factory=ReassignSettings)
 
     def ticks_cluster(self) -> KafkaSettings:
         """Return the connection settings of the cluster with the ticks topic: its own, or the watched cluster's."""
