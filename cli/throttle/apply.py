@@ -9,9 +9,11 @@ from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
+from cli.reassign.journalled import journalled
 from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, print_plan, print_result
 from cli.throttle.view import ThrottleView, read_view
+from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from schemas.config import Settings
@@ -78,10 +80,16 @@ def apply(
         raise result.error
 
 
+def _apply_rates(settings: Settings, plan: ApplyPlan) -> dict[int, BrokerThrottles]:
+    return journalled(
+        settings, "throttle apply", plan.steps(), lambda: apply_rates(settings, plan.rates(), on_step=print_step)
+    )
+
+
 def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:
     """Set the rates and return the result; the failure of a broker does not stop the others."""
     try:
-        after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
+        after = _apply_rates(settings, plan) if plan.rates() else {}
     except RatesError as error:
         return ApplyResult(view, plan, executed=True, after=error.in_force, error=error)
     return ApplyResult(view, plan, executed=True, after=after, error=plan.unknown_error())

@@ -12,6 +12,7 @@ from planning.reassignments.run.changes import (
     BatchChanges,
     PlannedRate,
     RateRestoration,
+    broker_roles_of,
     entries_to_remove,
     is_changed_by_others,
     rate_restoration,
@@ -124,11 +125,13 @@ class RunThrottle:
             HeadroomError: a broker refused its rate, or the journal cannot be written.
         """
         record = self._journal.record
+        moves = {name: record.submitted[name] for name in moving}
         if self._rate is not None:
-            moves = {name: record.submitted[name] for name in moving}
             wanted = rates_to_set(moves, snapshot, record, self._rate)
             self._change({name: rate for name, rate in wanted.items() if name not in record.rates})
-        short = [load for load in short_throttles(loads_now(snapshot)) if load.throttle_bytes_per_s is not None]
+        # Throttles of others, which limit nothing of this run, are theirs.
+        limiting = broker_roles_of(moves)
+        short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
         raised = {load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None}
         self._change(raised)
         for name, rate in raised.items():
