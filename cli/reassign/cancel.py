@@ -17,7 +17,7 @@ from cli.reassign.session import RunSession, config_option_of
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from cluster.reassignment.execution.moves import RunMoves
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -88,7 +88,9 @@ def cancel(
         raise HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
 
 
-def original_order(name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RunRecord]) -> tuple[int, ...] | None:
+def original_order(
+    name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
+) -> tuple[int, ...] | None:
     """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
     replicas = set(replicas_before(snapshot.partitions[name]))
     for record in reversed(records):

@@ -16,7 +16,7 @@ from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -66,12 +66,12 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
         raise HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")
 
 
-def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RunRecord]:
+def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
     chosen = [session.of_id(run_id) for run_id in run_ids] if run_ids else session.records
     return [record for record in chosen if record.leaves_behind or record.state is RunState.UNFINISHED]
 
 
-def _clean(found: Sequence[RunRecord], session: RunSession, settings: Settings) -> list[CleanOutcome]:
+def _clean(found: Sequence[RecordedRun], session: RunSession, settings: Settings) -> list[CleanOutcome]:
     topics = {name.topic for record in found for name in record.entries}
     if not found:
         return []
@@ -81,7 +81,7 @@ def _clean(found: Sequence[RunRecord], session: RunSession, settings: Settings) 
 
 
 def _show(
-    found: Sequence[RunRecord], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
+    found: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
 ) -> None:
     if output_format == "json":
         runs = [_json(CleanOutcome(record, ())) for record in found]

@@ -11,7 +11,7 @@ from cli.common.changing import print_notes
 from cli.reassign.session import author
 from cluster.reassignment.execution.run_journal import RunJournal
 from planning.reassignments.run.journal import JournalStep, StepState
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms
@@ -40,7 +40,7 @@ def journalled(
         change: makes the change.
         is_failure: returns whether a result means that not all of it was changed.
     """
-    record = RunRecord(secrets.token_hex(_ID_BYTES))
+    record = RecordedRun(secrets.token_hex(_ID_BYTES))
     store = ActionJournal(settings.store.path)
     journal = RunJournal(store, record, settings.cluster.name, command, author(), now_ms)
     is_written = _write(journal, steps, StepState.INTENDED)

@@ -17,7 +17,7 @@ from cli.reassign.run import (
 )
 from cli.reassign.session import RunSession
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError
 
 
@@ -59,7 +59,7 @@ def rollback(
     carry_out([plan_back(record)], options, output_format, "reassign rollback")
 
 
-def plan_back(record: RunRecord) -> ReassignmentPlan:
+def plan_back(record: RecordedRun) -> ReassignmentPlan:
     """Return the plan that undoes a run.
 
     Raises:

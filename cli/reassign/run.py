@@ -30,7 +30,7 @@ from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.elections.quiet_hours import QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
@@ -275,7 +275,7 @@ def _policy(settings: Settings, options: RunOptions) -> RunPolicy:
     )
 
 
-def _with_command(error: HeadroomError, record: RunRecord, again: str) -> HeadroomError:
+def _with_command(error: HeadroomError, record: RecordedRun, again: str) -> HeadroomError:
     """Return the error with the command that goes on, if something of the run is still to be done or taken back."""
     if not record.leaves_behind:
         return error

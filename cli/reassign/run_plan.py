@@ -10,7 +10,7 @@ from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from planning.reassignments.run.changes import BatchChanges, batch_changes
 from planning.reassignments.run.conditions import foreign_moves, partitions_text
 from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S
 from schemas.errors import HeadroomError
@@ -32,7 +32,7 @@ class PlannedRun:
     batches: Sequence[ReassignmentPlan]
     changes: Sequence[BatchChanges]
     snapshot: RunSnapshot
-    record: RunRecord
+    record: RecordedRun
     fingerprint: str
     throttle_bytes_per_s: int | None
 
@@ -73,7 +73,7 @@ class PlannedRun:
 def planned_run(
     batches: Sequence[ReassignmentPlan],
     snapshot: RunSnapshot,
-    record: RunRecord,
+    record: RecordedRun,
     fingerprint: str,
     throttle_bytes_per_s: int | None,
 ) -> PlannedRun:

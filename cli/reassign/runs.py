@@ -12,7 +12,7 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import read_settings
 from cli.reassign.session import RunSession
 from cli.reassign.view import left_behind_json
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 
 
 @click.command(short_help="List the runs of plans in the journal.")
@@ -39,7 +39,7 @@ def runs(config: str | None, output_format: str) -> None:
         echo("To remove what is left behind: headroom reassign clean --execute")
 
 
-def _json(record: RunRecord) -> dict[str, Any]:
+def _json(record: RecordedRun) -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "began_ms": record.began_ms,
@@ -55,7 +55,7 @@ def _json(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _row(record: RunRecord) -> tuple[str, ...]:
+def _row(record: RecordedRun) -> tuple[str, ...]:
     entries, rates = sum(map(len, record.entries.values())), len(record.rates)
     left = f"{entries} list entries, {rates} rates" if record.leaves_behind else "nothing"
     counts = (str(len(record.submitted)), str(len(record.finished)), str(len(record.refused)))

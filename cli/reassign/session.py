@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from cli.watch.single_instance import exclusive_jobs
 from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.run.record import RunRecord, RunState, run_records
+from planning.reassignments.run.record import RecordedRun, RunState, run_records
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
@@ -40,9 +40,9 @@ class RunSession:
         self.cluster = settings.cluster.name
         self.records = run_records(self._store.rows(self.cluster))
 
-    def journal(self, record: RunRecord | None = None) -> RunJournal:
+    def journal(self, record: RecordedRun | None = None) -> RunJournal:
         """Return the journal of a run; of a new one if None."""
-        record = record or RunRecord(secrets.token_hex(_ID_BYTES))
+        record = record or RecordedRun(secrets.token_hex(_ID_BYTES))
         return RunJournal(self._store, record, self.cluster, self._command, author(), now_ms)
 
     def reread(self) -> None:
@@ -65,12 +65,12 @@ class RunSession:
             self.reread()
             yield
 
-    def resumable(self, fingerprint: str) -> RunRecord | None:
+    def resumable(self, fingerprint: str) -> RecordedRun | None:
         """Return the last run of a plan that has not reached its end; None if there is none."""
         found = [r for r in self.records if r.fingerprint == fingerprint and r.state is not RunState.DONE]
         return found[-1] if found else None
 
-    def of_id(self, run_id: str) -> RunRecord:
+    def of_id(self, run_id: str) -> RecordedRun:
         """Return a run by its id, or by the beginning of it.
 
         Raises:
@@ -93,7 +93,7 @@ def author() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
-def require_this_host(record: RunRecord, force: bool) -> None:
+def require_this_host(record: RecordedRun, force: bool) -> None:
     """Check that an unfinished run was begun on this machine: on another one its process may be running still.
 
     Raises:

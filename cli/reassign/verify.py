@@ -14,7 +14,7 @@ from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.session import RunSession
 from cli.reassign.view import left_behind_json
 from cluster.reassignment.execution.live_control import LiveClusterControl
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
 
 _MAX_ROWS = 40
@@ -70,7 +70,7 @@ def _json(verified: VerifiedAssignment) -> dict[str, object]:
     }
 
 
-def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RunRecord]) -> None:
+def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RecordedRun]) -> None:
     listed = ", ".join(f"{counts[s]} {s.value.replace('_', ' ')}" for s in AssignmentStatus if counts[s])
     echo(f"{len(found)} partitions: {listed or 'none'}.")
     open_ = [verified for verified in found if verified.status is not AssignmentStatus.DONE]

@@ -11,7 +11,7 @@ from cli.reassign.run_plan import PlannedRun
 from cluster.reassignment.execution.executor import RunOutcome
 from planning.reassignments.run.changes import BatchChanges
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -99,7 +99,7 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
     }
 
 
-def left_behind_json(record: RunRecord) -> dict[str, Any]:
+def left_behind_json(record: RecordedRun) -> dict[str, Any]:
     """Return what a run has set and not taken back."""
     return {
         "entries": [

@@ -12,7 +12,7 @@ from cluster.reassignment.execution.run_journal import RunJournal
 from cluster.reassignment.execution.throttling import RunThrottle
 from planning.reassignments.run.changes import moving_of
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.keys import TopicPartition
 
 _POLL_S = 1.0
@@ -27,7 +27,7 @@ class CleanOutcome:
         moving: its partitions that still move, so that its throttle stays.
     """
 
-    record: RunRecord
+    record: RecordedRun
     moving: tuple[TopicPartition, ...]
 
 

@@ -22,7 +22,7 @@ from planning.reassignments.run.conditions import (
     require_no_foreign_moves,
 )
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -41,7 +41,7 @@ class RunOutcome:
         batches: number of batches that ended.
     """
 
-    record: RunRecord
+    record: RecordedRun
     stopped: str | None
     refused: Mapping[TopicPartition, str]
     batches: int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cluster.reassignment.execution.control import JournalStore
 from planning.reassignments.run.journal import JournalRow, JournalStep
-from planning.reassignments.run.record import RunRecord
+from planning.reassignments.run.record import RecordedRun
 
 
 class RunJournal:
@@ -25,7 +25,7 @@ class RunJournal:
     """
 
     def __init__(
-        self, store: JournalStore, record: RunRecord, cluster: str, command: str, by: str, clock_ms: Callable[[], int]
+        self, store: JournalStore, record: RecordedRun, cluster: str, command: str, by: str, clock_ms: Callable[[], int]
     ) -> None:
         self._store = store
         self._cluster = cluster

@@ -11,7 +11,6 @@ from cluster.reassignment.execution.run_journal import RunJournal
 from planning.reassignments.run.changes import (
     BatchChanges,
     PlannedRate,
-    RateRestoration,
     broker_roles_of,
     entries_to_remove,
     is_changed_by_others,
@@ -179,8 +178,8 @@ class RunThrottle:
             self._control.subtract_entries(existing)
         self._journal.write(_removals(removed))
 
-    def restore(self, snapshot: RunSnapshot) -> RateRestoration:
-        """Set the rates that the run has set to what they were before, and return what became of each.
+    def restore(self, snapshot: RunSnapshot) -> None:
+        """Set the rates that the run has set to what they were before, and report those that stay.
 
         Raises:
             HeadroomError: the journal cannot be written.
@@ -203,7 +202,6 @@ class RunThrottle:
                 f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
                 "clean --execute"
             )
-        return plan
 
     def _report_kept(self, name: BrokerRole, now: RateInForce) -> None:
         self._output.line(

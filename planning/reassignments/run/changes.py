@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.journal import Entry, ThrottledList
-from planning.reassignments.run.record import OwnRate, RunRecord, Submission
+from planning.reassignments.run.record import OwnRate, RecordedRun, Submission
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
 from planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
 from schemas.alerts import Role
@@ -43,7 +43,7 @@ class BatchChanges:
 
 
 def batch_changes(
-    batch: ReassignmentPlan, snapshot: RunSnapshot, record: RunRecord, throttle_bytes_per_s: int | None
+    batch: ReassignmentPlan, snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int | None
 ) -> BatchChanges:
     """Return what a batch still needs; nothing for partitions that have their target replicas.
 
@@ -71,7 +71,7 @@ def batch_changes(
     return BatchChanges(moves, submit, entries, rates, tuple(missing))
 
 
-def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RunRecord) -> Submission:
+def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
     """Return the reassignment with the original replicas, in the order that they had before a crash."""
     before = replicas_before(partition)
     known = record.submitted.get(assignment.name)
@@ -122,7 +122,7 @@ def _missing_entries(
 
 
 def rates_to_set(
-    moves: Mapping[TopicPartition, Submission], snapshot: RunSnapshot, record: RunRecord, throttle_bytes_per_s: int
+    moves: Mapping[TopicPartition, Submission], snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int
 ) -> dict[BrokerRole, PlannedRate]:
     """Return the rates that the brokers of some reassignments need: where none, or a lower one, is in force.
 
@@ -156,7 +156,7 @@ def is_changed_by_others(own: OwnRate | None, now: RateInForce) -> bool:
     return own is not None and now.own != own.before and now.own not in own.own
 
 
-def entries_to_remove(record: RunRecord, snapshot: RunSnapshot) -> dict[ThrottledList, frozenset[Entry]]:
+def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[ThrottledList, frozenset[Entry]]:
     """Return the own entries of partitions whose reassignment has ended: they only use up the quota of the others.
 
     A reassignment that was submitted counts as running until its end is in the journal, because the metadata of a
@@ -169,11 +169,11 @@ def entries_to_remove(record: RunRecord, snapshot: RunSnapshot) -> dict[Throttle
     return {name: entries for name, entries in ended.items() if entries}
 
 
-def _has_ended(name: TopicPartition, record: RunRecord, snapshot: RunSnapshot) -> bool:
+def _has_ended(name: TopicPartition, record: RecordedRun, snapshot: RunSnapshot) -> bool:
     return not snapshot.moves(name) and (name not in record.submitted or name in record.finished)
 
 
-def moving_of(record: RunRecord, snapshot: RunSnapshot) -> list[TopicPartition]:
+def moving_of(record: RecordedRun, snapshot: RunSnapshot) -> list[TopicPartition]:
     """Return the partitions of a run that are, or may be, still reassigned."""
     return sorted(name for name in record.submitted if snapshot.moves(name) or name not in record.finished)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -20,12 +20,12 @@ def partitions_text(names: Iterable[TopicPartition]) -> str:
     return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
 
 
-def foreign_moves(snapshot: RunSnapshot, record: RunRecord) -> list[TopicPartition]:
+def foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> list[TopicPartition]:
     """Return the partitions that are reassigned, but not by this run."""
     return sorted(name for name, p in snapshot.partitions.items() if p.moving and name not in record.submitted)
 
 
-def require_no_foreign_moves(snapshot: RunSnapshot, record: RunRecord) -> None:
+def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None:
     """Check that nothing moves that this run has not submitted.
 
     Raises:
@@ -38,7 +38,7 @@ def require_no_foreign_moves(snapshot: RunSnapshot, record: RunRecord) -> None:
         raise HeadroomError(partitions_text(foreign), rule, remedy)
 
 
-def require_only_run(records: Sequence[RunRecord], run_id: str | None) -> None:
+def require_only_run(records: Sequence[RecordedRun], run_id: str | None) -> None:
     """Check that no other run is unfinished.
 
     Args:

@@ -71,7 +71,7 @@ class Submission:
 
 
 @dataclass(frozen=True)
-class RunRecord:
+class RecordedRun:
     """A run as its journal has it.
 
     Attributes:
@@ -115,7 +115,7 @@ class RunRecord:
         """Whether something that the run has set is still to be taken back."""
         return bool(self.entries or self.rates or self.cancelling)
 
-    def after(self, rows: Iterable[JournalRow]) -> RunRecord:
+    def after(self, rows: Iterable[JournalRow]) -> RecordedRun:
         """Return the record after further rows of this run, in their order."""
         fold = _Fold(self)
         for row in rows:
@@ -123,7 +123,7 @@ class RunRecord:
         return fold.record()
 
 
-def run_records(rows: Iterable[JournalRow]) -> list[RunRecord]:
+def run_records(rows: Iterable[JournalRow]) -> list[RecordedRun]:
     """Return the runs in a journal, the oldest first; rows of commands that run no plan are left out.
 
     Args:
@@ -133,7 +133,7 @@ def run_records(rows: Iterable[JournalRow]) -> list[RunRecord]:
     for row in rows:
         by_run.setdefault(row.run_id, []).append(row)
     runs = [
-        RunRecord(run_id).after(sorted(of_run, key=lambda row: row.seq))
+        RecordedRun(run_id).after(sorted(of_run, key=lambda row: row.seq))
         for run_id, of_run in by_run.items()
         if any(row.step == StepKind.RUN.value for row in of_run)
     ]
@@ -143,7 +143,7 @@ def run_records(rows: Iterable[JournalRow]) -> list[RunRecord]:
 class _Fold:
     """A record that rows are added to; the collections are copied once, not for every row."""
 
-    def __init__(self, start: RunRecord) -> None:
+    def __init__(self, start: RecordedRun) -> None:
         self._record = start
         self._entries = {name: set(entries) for name, entries in start.entries.items()}
         self._rates = dict(start.rates)
@@ -152,7 +152,7 @@ class _Fold:
         self._finished = set(start.finished)
         self._refused = dict(start.refused)
 
-    def record(self) -> RunRecord:
+    def record(self) -> RecordedRun:
         return replace(
             self._record,
             entries={name: frozenset(entries) for name, entries in self._entries.items() if entries},

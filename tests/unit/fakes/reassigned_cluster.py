@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.changes import listed_entries
 from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
-from planning.reassignments.run.record import RunRecord, run_records
+from planning.reassignments.run.record import RecordedRun, run_records
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
@@ -237,7 +237,7 @@ class FakeJournal:
         self.kept.extend(rows)
         self.crash.step()
 
-    def records(self) -> list[RunRecord]:
+    def records(self) -> list[RecordedRun]:
         return run_records(self.kept)
 
 

@@ -16,7 +16,7 @@ from cli.reassign import session as sessions
 from cli.reassign.session import RunSession
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
 from schemas.keys import BrokerRole, TopicPartition
@@ -83,7 +83,7 @@ def replicas(cluster: FakeReassignedCluster) -> dict[int, list[int]]:
 def unfinished() -> RunSession:
     """Return a session whose journal has a run with a rate and an entry, as after a crash."""
     session = RunSession(load_settings(None), "reassign run")
-    session.journal(RunRecord("dead")).write(
+    session.journal(RecordedRun("dead")).write(
         [
             JournalStep(StepKind.RUN, StepState.INTENDED, "another plan"),
             JournalStep(StepKind.RATE, StepState.INTENDED, "broker 1 as leader", None, "5000000"),
@@ -262,7 +262,7 @@ def test_outside_the_window_nothing_begins(
 def test_a_run_that_goes_on_says_so(cluster: FakeReassignedCluster, plan: str) -> None:
     fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
     session = RunSession(load_settings(None), "reassign run")
-    session.journal(RunRecord("dead")).write([JournalStep(StepKind.RUN, StepState.INTENDED, fingerprint)])
+    session.journal(RecordedRun("dead")).write([JournalStep(StepKind.RUN, StepState.INTENDED, fingerprint)])
     done = of(run("run", plan, "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
     assert (done["resumes"], done["run_id"], done["state"]) == (True, "dead", "done")
     (record,) = RunSession(load_settings(None), "x").records

@@ -16,7 +16,7 @@ from cluster.reassignment.execution.run_journal import RunJournal
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.journal import ThrottledList
-from planning.reassignments.run.record import RunRecord, RunState
+from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
 from schemas.keys import BrokerRole, TopicPartition
@@ -68,9 +68,9 @@ class Stage:
     stop: threading.Event = field(default_factory=threading.Event)
     batches: list[ReassignmentPlan] = field(default_factory=lambda: list(BATCHES))
 
-    def record(self) -> RunRecord:
+    def record(self) -> RecordedRun:
         unfinished = [record for record in self.journal.records() if record.state is not RunState.DONE]
-        return unfinished[-1] if unfinished else RunRecord(f"run-{len(self.journal.records())}")
+        return unfinished[-1] if unfinished else RecordedRun(f"run-{len(self.journal.records())}")
 
     def run_journal(self, command: str = "reassign run") -> RunJournal:
         clock_ms = lambda: int(self.time.now_s * 1000)  # noqa: E731
@@ -105,7 +105,7 @@ class Stage:
     def replicas(self) -> dict[tuple[str, int], tuple[int, ...]]:
         return {tuple(name): p.replicas for name, p in self.cluster.partitions.items()}  # type: ignore[misc]
 
-    def left_behind(self) -> list[RunRecord]:
+    def left_behind(self) -> list[RecordedRun]:
         return [record for record in self.journal.records() if record.leaves_behind]
 
 

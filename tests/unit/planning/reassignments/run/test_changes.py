@@ -14,7 +14,7 @@ from planning.reassignments.run.changes import (
     rate_restoration,
 )
 from planning.reassignments.run.journal import ThrottledList
-from planning.reassignments.run.record import OwnRate, RunRecord, Submission
+from planning.reassignments.run.record import OwnRate, RecordedRun, Submission
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from planning.reassignments.run.verification import AssignmentStatus, verify_plan
 from planning.throttles.replica_lists import Move, format_replica_list, lists_of_plan
@@ -54,11 +54,11 @@ def test_entries_are_those_of_kafkas_tool_for_partitions_that_gain_a_replica(
 def test_after_a_crash_the_original_order_is_that_of_the_journal() -> None:
     # From [3,2,1] to [0,2,1], seen while it moves: Kafka lists the target first.
     moving = placed((0, 2, 1, 3), adding=(0,), removing=(3,))
-    record = RunRecord("run", submitted={NAME: Submission((3, 2, 1), (0, 2, 1))})
+    record = RecordedRun("run", submitted={NAME: Submission((3, 2, 1), (0, 2, 1))})
     changes = batch_changes(plan((0, 2, 1)), snapshot(moving), record, None)
     assert (changes.moves[NAME].before, changes.submit) == ((3, 2, 1), {})
     # Without a journal only the set is known; another assignment since counts as the original one.
-    assert batch_changes(plan((0, 2, 1)), snapshot(moving), RunRecord("run"), None).moves[NAME].before == (2, 1, 3)
+    assert batch_changes(plan((0, 2, 1)), snapshot(moving), RecordedRun("run"), None).moves[NAME].before == (2, 1, 3)
     changed = batch_changes(plan((0, 2, 1)), snapshot(placed((4, 2, 1))), record, None)
     assert changed.submit[NAME].before == (4, 2, 1)
 
@@ -66,9 +66,9 @@ def test_after_a_crash_the_original_order_is_that_of_the_journal() -> None:
 def test_entries_of_a_submitted_partition_stay_until_its_end_is_in_the_journal() -> None:
     listed = {ThrottledList("t", Role.LEADER): frozenset({(0, 1), (0, 2)})}
     still = snapshot(placed((1, 2)))
-    record = RunRecord("run", entries=listed, submitted={NAME: Submission((1, 2), (3, 2))})
+    record = RecordedRun("run", entries=listed, submitted={NAME: Submission((1, 2), (3, 2))})
     assert entries_to_remove(record, still) == {}
-    ended = RunRecord("run", entries=listed, submitted=record.submitted, finished=frozenset({NAME}))
+    ended = RecordedRun("run", entries=listed, submitted=record.submitted, finished=frozenset({NAME}))
     assert entries_to_remove(ended, still) == listed
     assert entries_to_remove(ended, snapshot(placed((3, 2, 1), (3,), (1,)))) == {}
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planning.reassignments.run.journal import JournalRow, ThrottledList
-from planning.reassignments.run.record import OwnRate, RunRecord, RunState, Submission, run_records
+from planning.reassignments.run.record import OwnRate, RecordedRun, RunState, Submission, run_records
 from schemas.alerts import Role
 from schemas.keys import BrokerRole, TopicPartition
 
@@ -23,8 +23,8 @@ def row(
     )
 
 
-def record(*rows: JournalRow) -> RunRecord:
-    return RunRecord("run").after(rows)
+def record(*rows: JournalRow) -> RecordedRun:
+    return RecordedRun("run").after(rows)
 
 
 def test_entries_belong_to_the_run_from_the_intention_until_they_are_undone() -> None:
