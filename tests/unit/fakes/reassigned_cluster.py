@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,8 +48,11 @@ class FakeReassignedCluster:
         failing: number of reads that fail from now on.
         crash: kills the process at a step.
         on_look: called at every look.
-        unthrottled: partitions that moved while their entries or rates were missing.
-        throttle: rate that moves are to have; None: not checked.
+        stale: looks after each reassignment request that still show the partitions from before it.
+        offline: partitions with an offline replica.
+        requests: changes that were requested.
+        left: looks until the reassignment of a partition ends.
+        elected: partitions whose preferred leader was elected.
     """
 
     partitions: dict[TopicPartition, PartitionPlacement]
@@ -68,12 +70,8 @@ class FakeReassignedCluster:
     requests: list[tuple[str, object]] = field(default_factory=list)
     left: dict[TopicPartition, int] = field(default_factory=dict)
     elected: list[TopicPartition] = field(default_factory=list)
-
-    def clone(self) -> FakeReassignedCluster:
-        copied = copy.copy(self)
-        for name in ("partitions", "alive", "rates", "defaults", "lists", "refusing", "left", "elected", "requests"):
-            setattr(copied, name, copy.copy(getattr(self, name)))
-        return copied
+    stale: int = 0
+    _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
     def read(self) -> RunSnapshot:
         self.crash.step()
@@ -82,11 +80,13 @@ class FakeReassignedCluster:
         if self.failing:
             self.failing -= 1
             raise HeadroomError("the cluster", "did not answer", "Wait.")
-        return self.snapshot()
+        looks, before = self._shown
+        self._shown = (looks - 1, before)
+        return self.snapshot(before if looks > 0 else self.partitions)
 
-    def snapshot(self) -> RunSnapshot:
+    def snapshot(self, partitions: Mapping[TopicPartition, PartitionPlacement]) -> RunSnapshot:
         return RunSnapshot(
-            dict(self.partitions),
+            dict(partitions),
             frozenset(self.alive),
             {role: self._rate(role) for role in self._roles()},
             dict(self.lists),
@@ -159,6 +159,7 @@ class FakeReassignedCluster:
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
     ) -> Mapping[TopicPartition, str]:
         self.crash.step()
+        self._shown = (self.stale, dict(self.partitions))
         refused = {}
         # The controller takes the partitions of a request together, so a crash finds all or none.
         for name, target in sorted(targets.items()):
