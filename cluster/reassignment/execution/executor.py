@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from cluster.reassignment.execution.moves import RunMoves
@@ -27,6 +28,7 @@ from planning.reassignments.run.snapshot import RunSnapshot
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
+_T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
 
 
@@ -122,7 +124,7 @@ class ReassignmentExecutor:
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
         for number, batch in enumerate(self._batches, start=1):
-            snapshot = self._control.read()
+            snapshot = self._retried(f"batch {number}", self._control.read)
             changes = batch_changes(batch, snapshot, self._journal.record, self._policy.throttle_bytes_per_s)
             self._note_missing(changes)
             if not changes.moves:
@@ -131,7 +133,7 @@ class ReassignmentExecutor:
             if self._done and self._began():
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
-                snapshot = self._control.read()
+                snapshot = self._retried(f"batch {number}", self._control.read)
             reason = self._reason_to_end(start, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
@@ -193,26 +195,33 @@ class ReassignmentExecutor:
         Raises:
             HeadroomError: the cluster or the journal failed for longer than the policy allows.
         """
+        while True:
+            snapshot, moving = self._retried(what, self._look)
+            if not moving:
+                return snapshot
+            self._output.note(f"{what}: {len(moving)} partitions are moving, such as {moving[0]}")
+            self._sleep(self._policy.poll_s)
+
+    def _retried(self, what: str, call: Callable[[], _T]) -> _T:
+        """Return the result of a call that is repeated while it fails, because a broker or a disk may be back soon.
+
+        Raises:
+            HeadroomError: it failed for longer than the policy allows.
+        """
         failing_since_s: float | None = None
         while True:
             try:
-                snapshot = self._control.read()
-                moving = self._look(snapshot)
-                failing_since_s = None
+                return call()
             except HeadroomError as error:
                 failing_since_s = self._clock() if failing_since_s is None else failing_since_s
                 if self._clock() - failing_since_s >= self._policy.settle_s:
                     raise
                 self._output.note(f"{what}: {error.subject} {error.rule}; trying again")
                 self._sleep(self._policy.poll_s)
-                continue
-            if not moving:
-                return snapshot
-            self._output.note(f"{what}: {len(moving)} partitions are moving, such as {moving[0]}")
-            self._sleep(self._policy.poll_s)
 
-    def _look(self, snapshot: RunSnapshot) -> list[TopicPartition]:
-        """Write and release what has ended, care for the throttle, and return what still moves."""
+    def _look(self) -> tuple[RunSnapshot, list[TopicPartition]]:
+        """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
+        snapshot = self._control.read()
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"
@@ -221,10 +230,9 @@ class ReassignmentExecutor:
         moving = moving_of(self._journal.record, snapshot)
         if moving and self._stop.is_set() and self._policy.cancel_on_stop:
             self._take_back(moving)
-            return moving
-        if moving:
+        elif moving:
             self._throttle.look(snapshot, moving)
-        return moving
+        return snapshot, moving
 
     def _take_back(self, moving: Sequence[TopicPartition]) -> None:
         self._output.line(f"Cancelling {len(moving)} partitions, and restoring the order of their replicas")

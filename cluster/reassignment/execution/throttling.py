@@ -99,17 +99,12 @@ class RunThrottle:
         self._journal.write(steps)
         if changes.entries:
             self._control.append_entries(changes.entries)
-        self._set_rates(changes.rates)
-        self._journal.write([replace(step, state=StepState.DONE) for step in steps])
-
-    def _set_rates(self, rates: Mapping[BrokerRole, PlannedRate]) -> None:
-        if not rates:
-            return
-        failures = self._control.set_rates({name: rate.after for name, rate in rates.items()})
+        failures = self._control.set_rates({n: r.after for n, r in changes.rates.items()}) if changes.rates else {}
         if failures:
             reasons = "; ".join(f"broker {broker}: {reason}" for broker, reason in sorted(failures.items()))
             remedy = "See that it is up and that this user may AlterConfigs, then run the same command again."
             raise HeadroomError("the throttle rates", f"were not set ({reasons})", remedy)
+        self._journal.write([replace(step, state=StepState.DONE) for step in steps])
 
     def look(self, snapshot: RunSnapshot, moving: Collection[TopicPartition]) -> None:
         """Report throttles that have become too low, with the command that raises them, or raise them.
@@ -121,7 +116,7 @@ class RunThrottle:
             moving: partitions of the run that still move.
 
         Raises:
-            HeadroomError: a broker refused its rate, or the journal cannot be written.
+            HeadroomError: the journal cannot be written.
         """
         record = self._journal.record
         moves = {name: record.submitted[name] for name in moving}
@@ -132,17 +127,23 @@ class RunThrottle:
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
         raised = {load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None}
-        self._change(raised)
-        for name, rate in raised.items():
+        for name, rate in self._change(raised).items():
             now = rate_text(snapshot.rates[name].in_force)
             self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {rate_text(rate.after)}.")
         self._report([load for load in short if load.broker_role not in raised])
 
-    def _change(self, rates: Mapping[BrokerRole, PlannedRate]) -> None:
-        if rates:
-            self._journal.write(_rate_steps(rates, StepState.INTENDED))
-            self._set_rates(rates)
-            self._journal.write(_rate_steps(rates, StepState.DONE))
+    def _change(self, rates: Mapping[BrokerRole, PlannedRate]) -> dict[BrokerRole, PlannedRate]:
+        """Set rates while partitions move, and return those that were set; the others must not end the watch."""
+        if not rates:
+            return {}
+        self._journal.write(_rate_steps(rates, StepState.INTENDED))
+        failures = self._control.set_rates({name: rate.after for name, rate in rates.items()})
+        done = {name: rate for name, rate in rates.items() if name.broker not in failures}
+        failed = {name: rate for name, rate in rates.items() if name.broker in failures}
+        self._journal.write([*_rate_steps(done, StepState.DONE), *_rate_steps(failed, StepState.FAILED)])
+        for broker, reason in sorted(failures.items()):
+            self._output.note(f"the throttle of broker {broker} was not set: {reason}")
+        return done
 
     def _raised(self, load: ThrottleLoad, snapshot: RunSnapshot) -> PlannedRate | None:
         """Return the rate to which the run may raise a throttle that is too low; None if it may not."""

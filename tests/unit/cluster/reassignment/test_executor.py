@@ -538,3 +538,20 @@ def test_without_a_throttle_no_list_and_no_rate_is_touched() -> None:
     stage.run(policy=RunPolicy(None, pause_s=0))
     assert {kind for kind, _ in stage.cluster.requests} == {"reassign"}
     assert stage.replicas() == AFTER
+
+
+def test_a_broker_that_refuses_a_higher_rate_does_not_end_the_watch() -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    for name in BEFORE:
+        written(stage.cluster, name, 0.0)
+
+    def busier(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left:
+            written(cluster, ("a", 0), 8.0 * MB)
+            cluster.refusing_rates = {1} if stage.time.now_s < 100 else set()
+            cluster.left[TopicPartition("a", 0)] = 2 if stage.time.now_s < 120 else 1
+
+    stage.cluster.on_look = busier
+    stage.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert "Raised the throttle of broker 1 as leader from 10 MB/s to 19.2 MB/s." in stage.lines
