@@ -30,7 +30,7 @@ from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.elections.quiet_hours import QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run
-from planning.reassignments.run.record import RecordedRun
+from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
@@ -221,7 +221,7 @@ def _show(planned: PlannedRun, session: RunSession, options: RunOptions, output_
         return
     print_steps(planned, session.cluster)
     print_notes(planned.notes())
-    if not planned.empty:
+    if not planned.empty or planned.record.state is RunState.UNFINISHED:
         echo()
         echo(f"Nothing was changed. To do it: {options.again()}")
 

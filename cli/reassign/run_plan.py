@@ -61,6 +61,8 @@ class PlannedRun:
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
         elif self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < ACCURATE_BYTES_PER_S:
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
+        if self.throttle_bytes_per_s is not None and any(self.required_bytes_per_s(c) is None for c in self.changes):
+            notes.append("Write rates are unknown, so whether the throttle is enough is not checked.")
         foreign = foreign_moves(self.snapshot, self.record)
         if foreign:
             notes.append(f"Reassignments that are not of this run are running: {partitions_text(foreign)}.")

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cli.watch.single_instance import exclusive_jobs
+from cli.watch.single_instance import SecondProcess, exclusive_jobs
 from cluster.reassignment.execution.run_journal import RunJournal
 from planning.reassignments.run.record import RecordedRun, RunState, run_records
 from schemas.config import Settings
@@ -19,7 +19,7 @@ from streaming.clock import now_ms
 from streaming.tables.journal import ActionJournal
 
 _ID_BYTES = 4
-_TWO_RUNS = "two runs would take back each other's throttles"
+_TWO_RUNS = SecondProcess("two runs would take back each other's throttles", "Let that process end, or stop it first.")
 
 
 class RunSession:
@@ -61,7 +61,7 @@ class RunSession:
             HeadroomError: another process does so now, or the journal cannot be read.
         """
         job = f"reassign-{self.cluster.replace(os.sep, '_')}"
-        with exclusive_jobs(self._settings.store, [job], why=_TWO_RUNS):
+        with exclusive_jobs(self._settings.store, [job], second=_TWO_RUNS):
             self.reread()
             yield
 

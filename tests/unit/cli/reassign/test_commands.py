@@ -246,6 +246,8 @@ def test_wrong_usage(cluster: FakeReassignedCluster, plan: str) -> None:
 def test_a_low_throttle_and_none_at_all_are_warned_of(cluster: FakeReassignedCluster, plan: str) -> None:
     assert "Below 1 MB/s" in run("run", plan, "--throttle", "500KB").stderr
     assert "as fast as brokers and network allow" in run("run", plan).stderr
+    # The fake measures no write rates.
+    assert "Write rates are unknown" in run("run", plan, "--throttle", "5MB").stderr
 
 
 def test_outside_the_window_nothing_begins(
