@@ -230,6 +230,8 @@ def _execute(
     planned: PlannedRun, session: RunSession, control: LiveClusterControl, settings: Settings, options: RunOptions
 ) -> tuple[RunOutcome | None, HeadroomError | None]:
     """Run the batches, and return the result and the error that ends the command, as far as there are any."""
+    if planned.empty and planned.record.state is not RunState.UNFINISHED:
+        return None, None
     progress = ProgressView(console(sys.stderr))
     again = options.again()
     output = RunOutput(

@@ -123,6 +123,8 @@ def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCl
     assert replicas(cluster) == AFTER
     assert (cluster.rates, cluster.lists) == ({BrokerRole(2, Role.LEADER): 90_000_000}, {})
     assert "3 partitions: 3 done." in run("verify", plan).stdout
+    again = of(run("run", plan, "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert (again["executed"], again["error"]) == (False, None)
     (made,) = of(run("runs", "--format", "json"))["runs"]
     assert (made["run_id"], made["state"], made["submitted"]) == (done["run_id"], "done", 2)
     assert "done" in run("runs").stdout
