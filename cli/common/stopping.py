@@ -9,27 +9,41 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from schemas.text import printable
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def stop_on_signals(stop: threading.Event) -> None:
-    """Set ``stop`` on SIGTERM and SIGINT; a second signal ends the process at once."""
+def stop_on_signals(stop: threading.Event, first: str = "") -> None:
+    """Set ``stop`` on SIGTERM and SIGINT; a second signal ends the process at once.
+
+    Args:
+        stop: set by the first signal.
+        first: text that is printed then, on standard error.
+    """
 
     def handle(number: int, _frame: Any) -> None:
         signal.signal(number, signal.SIG_DFL)
         stop.set()
+        if first:
+            # Not by print, which may have been interrupted itself.
+            os.write(2, f"\n{printable(first)}\n".encode())
 
     for number in _SIGNALS:
         signal.signal(number, handle)
 
 
 @contextmanager
-def stopping() -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once."""
+def stopping(first: str = "") -> Iterator[threading.Event]:
+    """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once.
+
+    Args:
+        first: text that is printed at the first signal, on standard error.
+    """
     # Restored at the end: only what runs in the block has to be finished, the rest of a command may end at once.
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     stop = threading.Event()
-    stop_on_signals(stop)
+    stop_on_signals(stop, first)
     try:
         yield stop
     finally:

@@ -109,6 +109,9 @@ RANGES: dict[tuple[str, str], Range] = {
     ("elections", "pause_s"): NO_SECONDS_OR_MORE,
     ("reassign", "rate_hours"): Range(1, maximum=8_784, bounded=True),
     ("reassign", "rate_percentile"): Range(1, maximum=100, bounded=True),
+    ("reassign", "quiet_below"): POSITIVE,
+    ("reassign", "settle_s"): SECONDS,
+    ("reassign", "pause_s"): NO_SECONDS_OR_MORE,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -163,7 +166,8 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
     if settings.metrics.address() and not _is_server(settings.metrics.address(), min_port=0):
         yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
-    yield from _window(settings.elections.window)
+    yield from _window("elections", settings.elections.window)
+    yield from _window("reassign", settings.reassign.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
             yield SettingError(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
@@ -191,12 +195,12 @@ def _ratios(alerts: AlertSettings) -> Iterator[SettingError]:
         yield SettingError(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
 
 
-def _window(text: str) -> Iterator[SettingError]:
+def _window(section: str, text: str) -> Iterator[SettingError]:
     try:
         if text:
             parse_window(text)
     except ValueError as error:
-        yield SettingError(("elections", "window"), str(error), "Correct it, or leave it out.")
+        yield SettingError((section, "window"), str(error), "Correct it, or leave it out.")
 
 
 def _sources(collect: CollectSettings) -> Iterator[SettingError]:

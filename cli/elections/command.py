@@ -20,9 +20,11 @@ from cli.elections.plan import ElectionPlanning
 from cli.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
 from cli.elections.run import run_plan
 from cli.elections.text_view import print_plan, print_result
+from cli.reassign.journalled import journalled
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")
@@ -136,8 +138,15 @@ def _execute(
     question = f"Elect {planned.partitions()} leaders in {len(planned.plan.batches)} batches?"
     if not yes and not click.confirm(question, err=True):
         return None
+    step = JournalStep(StepKind.ELECT, StepState.INTENDED, "preferred leaders", None, str(planned.partitions()))
     with stopping() as stop:
-        return run_plan(planned, cluster, policy, stop, progress)
+        return journalled(
+            planned.settings,
+            "elections",
+            [step],
+            lambda: run_plan(planned, cluster, policy, stop, progress),
+            lambda run: run.done() < planned.partitions(),
+        )
 
 
 def _exit(result: ElectionsResult) -> None:

@@ -11,6 +11,7 @@ from cli.throttle.view import ThrottleView
 from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import rate_of
 from cluster.throttles.rates import ROLES
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 
 # Role of the rate of moves between a broker's own log directories.
@@ -85,6 +86,20 @@ class ApplyPlan:
     def empty(self) -> bool:
         """Return whether the plan changes nothing."""
         return not self.rates() and (self.lists is None or not self.lists.entries)
+
+    def steps(self) -> list[JournalStep]:
+        """Return the changes as steps of the journal."""
+        return [
+            JournalStep(
+                StepKind.RATE,
+                StepState.INTENDED,
+                f"broker {c.broker} as {c.role}",
+                None if c.from_bytes_per_s is None else str(c.from_bytes_per_s),
+                None if c.to_bytes_per_s is None else str(c.to_bytes_per_s),
+            )
+            for c in self.changes
+            if c.changes
+        ]
 
     def unknown(self) -> list[int]:
         """Return the brokers that are up but did not report their rates, so that no rate may be raised."""

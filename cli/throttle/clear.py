@@ -10,9 +10,10 @@ from cli.common.changing import execute_option, print_notes, print_nothing_chang
 from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.config.load import load_settings
-from cli.throttle.clear_plan import ClearPlan, ClearResult, clear_notes, clear_plan, require_idle
+from cli.reassign.journalled import journalled
+from cli.throttle.clear_plan import ClearPlan, ClearResult, clear_notes, clear_plan, clear_steps, require_idle
 from cli.throttle.clear_view import clear_json, print_plan, print_result
-from cli.throttle.view import read_view
+from cli.throttle.view import ThrottleView, read_view
 from cluster.throttles.rates import clear_lists, clear_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -49,7 +50,7 @@ def clear(
     print_notes(clear_notes(view, plan))
     if execute and not plan.empty():
         require_idle(view, force)
-    result = ClearResult(plan, execute, _execute(settings, plan) if execute else None)
+    result = ClearResult(plan, execute, _execute(settings, view, plan) if execute else None)
     if output_format == "json":
         print_json(clear_json(result))
     elif execute or plan.empty():
@@ -61,7 +62,12 @@ def clear(
         raise result.error
 
 
-def _execute(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
+def _execute(settings: Settings, view: ThrottleView, plan: ClearPlan) -> HeadroomError | None:
+    steps = clear_steps(view, plan)
+    return journalled(settings, "throttle clear", steps, lambda: _clear(settings, plan), lambda error: bool(error))
+
+
+def _clear(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
     """Clear everything possible, and return the first error; a failed broker does not stop the others."""
     errors: list[HeadroomError | None] = []
     if plan.brokers or plan.cluster_default:

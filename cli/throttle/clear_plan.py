@@ -9,7 +9,8 @@ from cli.throttle.apply_plan import DOWN, SILENT
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig
-from cluster.throttles.broker_rates import keys_from
+from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 
 
@@ -96,6 +97,37 @@ def _default_keys(view: ThrottleView) -> tuple[str, ...]:
     """Return the keys of the cluster-wide default, as the default itself or any broker without its own reports."""
     found = [view.default, *view.rates.values()]
     return tuple(dict.fromkeys(key for rates in found for key in keys_from(rates, "default")))
+
+
+def clear_steps(view: ThrottleView, plan: ClearPlan) -> list[JournalStep]:
+    """Return what a plan removes as steps of the journal."""
+    rates = [
+        (f"broker {broker} as {role}", rate_of(view.rates[broker], role)[0])
+        for broker, keys in plan.broker_keys.items()
+        for role, key in KEY_OF.items()
+        if key in keys
+    ]
+    rates += [
+        (f"the cluster-wide default as {role}", rate_of(view.default, role)[0])
+        for role, key in KEY_OF.items()
+        if key in plan.default_keys
+    ]
+    lists = [
+        (f"topic {topic} as {role}", text)
+        for topic, keys in plan.topic_keys.items()
+        for role, key, text in (
+            ("leader", LEADER_LIST, view.listed()[topic].leader_list),
+            ("follower", FOLLOWER_LIST, view.listed()[topic].follower_list),
+        )
+        if key in keys
+    ]
+    return [
+        *(
+            JournalStep(StepKind.RATE, StepState.INTENDED, subject, None if rate is None else str(rate))
+            for subject, rate in rates
+        ),
+        *(JournalStep(StepKind.LIST, StepState.INTENDED, subject, text) for subject, text in lists),
+    ]
 
 
 def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:

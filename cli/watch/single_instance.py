@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,9 +26,26 @@ _POLL_S = 0.5
 _MAX_CHARACTERS = 100
 
 
+@dataclass(frozen=True)
+class SecondProcess:
+    """Texts of the error of a second process.
+
+    Attributes:
+        why: consequence of two processes.
+        remedy: action for the user.
+    """
+
+    why: str = "two would write the same rows, and send every alert twice"
+    remedy: str = "Stop that process first, or set another store.path for this one."
+
+
 @contextmanager
 def exclusive_jobs(
-    store: StoreSettings, jobs: Iterable[str], wait_s: float = 0.0, stop: threading.Event | None = None
+    store: StoreSettings,
+    jobs: Iterable[str],
+    wait_s: float = 0.0,
+    stop: threading.Event | None = None,
+    second: SecondProcess = SecondProcess(),
 ) -> Iterator[None]:
     """Lock jobs of a store against other processes until the block or this process ends.
 
@@ -40,6 +58,7 @@ def exclusive_jobs(
         jobs: names of the jobs to lock.
         wait_s: longest wait for a process that is about to end, in seconds.
         stop: ends the wait when set; cannot be ended early if None.
+        second: texts of the error of a second process.
 
     Raises:
         HeadroomError: another process runs one of the jobs.
@@ -50,7 +69,7 @@ def exclusive_jobs(
             file = _open(Path(str(checkpoints)) / f"{job}.lock")
             if file is not None:
                 locks.enter_context(file)
-                _lock(file, store.path, time.monotonic() + wait_s, stop or threading.Event())
+                _lock(file, (store.path, second), time.monotonic() + wait_s, stop or threading.Event())
         yield
 
 
@@ -63,7 +82,7 @@ def _open(path: Path) -> IO[str] | None:
         return None
 
 
-def _lock(file: IO[str], store: str, until_s: float, stop: threading.Event) -> None:
+def _lock(file: IO[str], error_texts: tuple[str, SecondProcess], until_s: float, stop: threading.Event) -> None:
     """Lock a file, and write this process's identity into it; closing the file unlocks it.
 
     Raises:
@@ -71,7 +90,7 @@ def _lock(file: IO[str], store: str, until_s: float, stop: threading.Event) -> N
     """
     while not _try_lock(file):
         if time.monotonic() >= until_s or stop.wait(_POLL_S):
-            raise _in_use_error(file, store)
+            raise _in_use_error(file, *error_texts)
     _write_owner(file)
 
 
@@ -100,10 +119,10 @@ def _write_owner(file: IO[str]) -> None:
         return
 
 
-def _in_use_error(file: IO[str], store: str) -> HeadroomError:
+def _in_use_error(file: IO[str], store: str, second: SecondProcess) -> HeadroomError:
     owner = _owner_text(file)
-    rule = f"is worked on by another process{owner}: two would write the same rows, and send every alert twice"
-    return HeadroomError(f"store {store}", rule, "Stop that process first, or set another store.path for this one.")
+    rule = f"is worked on by another process{owner}: {second.why}"
+    return HeadroomError(f"store {store}", rule, second.remedy)
 
 
 def _owner_text(file: IO[str]) -> str:

@@ -18,13 +18,19 @@ from schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
 # Kafka's AlterConfigOp.OpType.
-_SET, _DELETE, _APPEND = 0, 1, 2
+_SET, _DELETE, _APPEND, _SUBTRACT = 0, 1, 2, 3
 # Requests in parallel, so that several brokers that hang cost one timeout.
 _MAX_PARALLEL = 16
 
 
 class Appended(str):
     """Entries, separated by commas, that a change adds to a list; the controller drops those that are in it already."""
+
+    __slots__ = ()
+
+
+class Subtracted(str):
+    """Entries, separated by commas, that a change removes from a list. A list that is not set would be set, empty."""
 
     __slots__ = ()
 
@@ -36,7 +42,7 @@ class ConfigChange:
     Attributes:
         resource_type: topic or broker, as in ``cluster.admin.config_keys``.
         name: topic or broker id; empty: the cluster-wide default of brokers.
-        values: new value by key; None to clear the key; ``Appended`` to add entries to a list.
+        values: new value by key; None to clear the key; ``Appended`` or ``Subtracted`` to change entries of a list.
     """
 
     resource_type: int
@@ -115,7 +121,9 @@ def _alter(connection: AdminConnection, change: ConfigChange, timeout_s: float) 
 def _operation(value: str | None) -> int:
     if value is None:
         return _DELETE
-    return _APPEND if isinstance(value, Appended) else _SET
+    if isinstance(value, Appended):
+        return _APPEND
+    return _SUBTRACT if isinstance(value, Subtracted) else _SET
 
 
 def _send(connection: AdminConnection, change: ConfigChange, request: Any, timeout_s: float) -> Any:
@@ -128,7 +136,7 @@ def _send(connection: AdminConnection, change: ConfigChange, request: Any, timeo
     if change.resource_type == BROKER and change.name:
         return connection.send(request, int(change.name), timeout_s)
     try:
-        # Sending it to a second broker is safe, because setting a value, or adding entries to a list, is idempotent.
+        # Sending it to a second broker is safe, because setting a value, or changing entries of a list, is idempotent.
         return BrokerFailover.for_command(connection, timeout_s).send(request).answer
     except NoAnswerError as error:
         failures = list(error.failures.values())

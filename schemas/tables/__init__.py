@@ -1,5 +1,6 @@
 """All Delta tables, with columns, units and keys: one module per layer, their order in the catalogue."""
 
+from schemas.tables.actions import ACTION_JOURNAL
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
@@ -18,6 +19,7 @@ from schemas.tables.silver import (
 from schemas.tables.table import Column, Table
 
 __all__ = [
+    "ACTION_JOURNAL",
     "ALERT_DELIVERIES",
     "ALERT_EVENTS",
     "ALERT_MARKS",

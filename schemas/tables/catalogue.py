@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from schemas.tables.actions import ACTION_JOURNAL
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
@@ -18,8 +19,8 @@ from schemas.tables.silver import (
 )
 from schemas.tables.table import Table
 
-# Tables that jobs write and maintenance compacts. alerts/marks is missing: commands write it with another library, and
-# on a path or S3 concurrent commits by Spark and that library could lose rows.
+# Tables that jobs write and maintenance compacts. alerts/marks and actions/journal are missing: commands write them
+# with another library, and on a path or S3 concurrent commits by Spark and that library could lose rows.
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,
@@ -38,7 +39,7 @@ TABLES: tuple[Table, ...] = (
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
-# All tables: bronze first, alerts last.
-ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS)
+# All tables: bronze first, those that commands write last.
+ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS, ACTION_JOURNAL)
 # Tables written without Spark if the store is a local disk; they must then be maintained without Spark too.
 PROMPT_TABLES: tuple[Table, ...] = (LEADER_IMBALANCE, ALERT_EVENTS, ALERT_DELIVERIES)

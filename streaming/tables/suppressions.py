@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
 from alerts.delivery.suppression import DAY_MS, SuppressionRecord, Suppressions
 from schemas.config import MaintenanceWindow
 from schemas.tables import ALERT_MARKS
 from streaming.delta import append as delta_append
 from streaming.delta import query as delta_query
-from streaming.delta.locations import require_absent, require_writable
+from streaming.delta.locations import require_absent
+from streaming.delta.small_table import append_durably
 from streaming.supervision.failure import cause_of
 from streaming.supervision.periodic_task import PeriodicTask
 
@@ -22,9 +23,6 @@ log = logging.getLogger(__name__)
 
 ALL_SQL = "SELECT * FROM data"
 
-_ATTEMPTS = 5
-# Each record is a file of its own. From this number on they are compacted.
-_MOST_FILES = 100
 _EVERY_S = 3.0
 # While the table cannot be read, the last read stays in force for this time: a short outage must not end a silence.
 _VALID_MS = 60_000
@@ -60,51 +58,7 @@ def append_record(location: str, record: SuppressionRecord) -> None:
     Raises:
         HeadroomError: the location is not writable, or the library panicked.
     """
-    require_writable(location)
-    with delta_append.without_panic(location):
-        table = _append(location, record, _ATTEMPTS)
-    try:
-        with delta_append.without_panic(location):
-            _compact_if_large(table)
-    except Exception as error:
-        # The record is durable. The next one tries the compaction again.
-        log.warning("%s could not be compacted: %s", location, cause_of(error))
-
-
-def _append(location: str, record: SuppressionRecord, attempts: int) -> DeltaTable:
-    """Append a record and return the table."""
-    table = _open(location)
-    try:
-        delta_append.append(table, [record], ALERT_MARKS)
-    except CommitFailedError:
-        # Nothing was committed: two commands have created the table at the same time.
-        if attempts == 1:
-            raise
-        return _append(location, record, attempts - 1)
-    return table
-
-
-def _open(location: str) -> DeltaTable:
-    """Return the table, created if necessary."""
-    try:
-        return DeltaTable(location)
-    except TableNotFoundError as error:
-        require_absent(location, error)
-    try:
-        delta_append.create(location, ALERT_MARKS)
-    except DeltaError:
-        # Another command may have been faster.
-        if not DeltaTable.is_deltatable(location):
-            raise
-    return DeltaTable(location)
-
-
-def _compact_if_large(table: DeltaTable) -> None:
-    """Compact the files if there are many, and remove unreferenced ones."""
-    table.update_incremental()
-    if len(table.file_uris()) > _MOST_FILES:
-        table.optimize.compact()
-        table.vacuum(dry_run=False)
+    append_durably(location, [record], ALERT_MARKS)
 
 
 class SuppressionFollower:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from alerts.delivery.suppression import Suppressions
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.tables import ALERT_MARKS
+from streaming.delta import small_table
 from streaming.delta.properties import properties
 from streaming.delta.query import rows
 from streaming.tables import suppressions as table
@@ -69,7 +70,7 @@ def test_writers_that_make_the_table_and_write_at_once_lose_no_row(location: str
 
 
 def test_many_small_files_are_put_together(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_MOST_FILES", 3)
+    monkeypatch.setattr(small_table, "_MOST_FILES", 3)
     for number in range(5):
         append_record(location, silence(str(number)))
     assert len(DeltaTable(location).file_uris()) < 4
@@ -82,7 +83,7 @@ def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
     def full(_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(table, "_compact_if_large", full)
+    monkeypatch.setattr(small_table, "_compact_if_large", full)
     append_record(location, silence())
     assert found(location) == ["s"]
     assert "could not be compacted: disk full" in caplog.text

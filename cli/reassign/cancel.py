@@ -1,0 +1,134 @@
+"""``headroom reassign cancel``: cancel running reassignments, and restore the order of their replicas."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from cli.common.changing import execute_option, print_notes
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
+from cli.reassign.plan_files import read_batches, whole_plan
+from cli.reassign.session import RunSession, config_option_of
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from cluster.reassignment.execution.moves import RunMoves
+from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.record import RecordedRun
+from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from schemas.text import shell_quoted
+
+_MAX_ROWS = 40
+Originals = Mapping[TopicPartition, "tuple[int, ...] | None"]
+
+
+@click.command(short_help="Cancel running reassignments, and restore the order of the replicas.")
+@click.argument("plans", type=click.Path(path_type=Path, dir_okay=False), nargs=-1)
+@config_option
+@format_option
+@click.option("--all", "every", is_flag=True, help="Cancel all running reassignments, whoever submitted them.")
+@execute_option
+@click.option("--yes", is_flag=True, help="With --execute: do not ask.")
+def cancel(
+    plans: tuple[Path, ...], config: str | None, output_format: str, every: bool, execute: bool, yes: bool
+) -> None:
+    """Cancel the running reassignments of the partitions in PLANS, or all with --all.
+
+    Kafka leaves the replicas of a cancelled reassignment in another order, so that another broker is the preferred
+    leader: [3,2,1] on its way to [0,2,1] becomes [2,1,3]. The order from before is restored where the journal has it,
+    which is for everything that headroom reassign run has submitted.
+
+    Throttles stay; those of a run are removed by headroom reassign clean.
+
+    \b
+    Example:  headroom reassign cancel move.json
+              headroom reassign cancel move.json --execute
+              headroom reassign cancel --all --execute --yes
+    """  # noqa: D301
+    if bool(plans) == every:
+        raise click.UsageError("Name plan files, or give --all.")
+    if execute and not yes and not sys.stdin.isatty():
+        raise click.UsageError("--execute asks before it cancels; without a terminal, give --yes too.")
+    chosen = None if every else frozenset(whole_plan(read_batches(plans, None)).by_name)
+    settings = load_settings(config)
+    session = RunSession(settings, "reassign cancel")
+    with LiveClusterControl(settings) as control:
+        snapshot = control.read()
+        moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
+        originals = {name: original_order(name, snapshot, session.records) for name in moving}
+        if output_format == "text":
+            _print(originals, snapshot)
+        print_notes(_notes(originals))
+        failed: dict[TopicPartition, str] = {}
+        if execute and moving:
+            if not yes and not click.confirm(f"Cancel {len(moving)} reassignments?", err=True):
+                raise click.Abort
+            failed = RunMoves(control, session.journal(), settings.reassign.settle_s).cancel(originals)
+    if output_format == "json":
+        print_json(
+            {
+                "cluster": session.cluster,
+                "executed": execute,
+                "cancelled": [_json(name, original) for name, original in originals.items() if name not in failed],
+                "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
+            }
+        )
+    elif execute and moving:
+        echo(f"Cancelled {len(moving) - len(failed)} reassignments. Throttles of a run: headroom reassign clean")
+    elif moving:
+        words = "--all" if every else " ".join(shell_quoted(str(file)) for file in plans)
+        echo(f"Nothing was changed. To do it: headroom reassign cancel {words}{config_option_of(config)} --execute")
+    if failed:
+        reasons = "; ".join(sorted(set(failed.values())))
+        raise HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
+
+
+def original_order(
+    name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
+) -> tuple[int, ...] | None:
+    """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
+    replicas = set(replicas_before(snapshot.partitions[name]))
+    for record in reversed(records):
+        known = record.submitted.get(name)
+        if known is not None and set(known.before) == replicas:
+            return known.before
+    return None
+
+
+def _print(originals: Originals, snapshot: RunSnapshot) -> None:
+    if not originals:
+        echo("No such reassignment is running.")
+        return
+    header = ("partition", "replicas", "adding", "removing", "after cancelling")
+    rows = []
+    for name, original in list(originals.items())[:_MAX_ROWS]:
+        partition = snapshot.partitions[name]
+        lists = (",".join(map(str, b)) for b in (partition.replicas, partition.adding, partition.removing))
+        after = original if original is not None else replicas_before(partition)
+        rows.append((str(name), *lists, ",".join(map(str, after))))
+    print_table("", header, rows)
+    if len(originals) > _MAX_ROWS:
+        echo(f"and {len(originals) - _MAX_ROWS} more; --format json shows all")
+
+
+def _notes(originals: Originals) -> list[str]:
+    unknown = [name for name, original in originals.items() if original is None]
+    if not unknown:
+        return []
+    return [
+        f"The order of the replicas before the move is not known of {partitions_text(unknown)}: it stays as Kafka "
+        "leaves it, and another broker may be the preferred leader."
+    ]
+
+
+def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:
+    return {
+        "topic": name.topic,
+        "partition": name.partition,
+        "restored": None if original is None else list(original),
+    }

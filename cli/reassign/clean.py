@@ -1,0 +1,110 @@
+"""``headroom reassign clean``: remove exactly what runs have set and not taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from cli.common.changing import execute_option, print_nothing_changed, print_step
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json
+from cli.config.load import load_settings
+from cli.reassign.session import RunSession, config_option_of, require_this_host
+from cli.reassign.view import left_behind_json
+from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from cluster.reassignment.execution.control import RunOutput
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.record import RecordedRun, RunState
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+
+@click.command(short_help="Remove what a killed run has set, exactly.")
+@click.argument("run_ids", metavar="[RUN]...", nargs=-1)
+@config_option
+@format_option
+@execute_option
+@click.option("--force", is_flag=True, help="Also a run of another machine, whose process has ended.")
+def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, execute: bool, force: bool) -> None:
+    """Remove the list entries and rates that runs have set and not taken back, and end these runs.
+
+    Entries and rates of others stay. A rate that was changed since the run set it stays too, and is listed. A throttle
+    is never lifted while something of its run moves: then the command names the partitions, and ends with exit code 1.
+
+    \b
+    Example:  headroom reassign clean
+              headroom reassign clean --execute
+              headroom reassign clean 3f9a01c2 --execute
+    """  # noqa: D301
+    settings = load_settings(config)
+    session = RunSession(settings, "reassign clean")
+    if not execute:
+        found = _to_clean(session, run_ids)
+        _show(found, session, config, run_ids, output_format)
+        return
+    with session.alone():
+        found = _to_clean(session, run_ids)
+        for record in found:
+            require_this_host(record, force)
+        outcomes = _clean(found, session, settings)
+    if output_format == "json":
+        print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o) for o in outcomes]})
+    else:
+        for outcome in outcomes:
+            _print(outcome)
+        if not outcomes:
+            echo("No run has left anything behind.")
+    moving = [name for outcome in outcomes for name in outcome.moving]
+    if moving:
+        remedy = (
+            f"Go on with its command, or cancel: headroom reassign cancel --all{config_option_of(config)} --execute"
+        )
+        raise HeadroomError(partitions_text(moving), "still moves, so its throttle stays", remedy)
+    if any(outcome.record.leaves_behind for outcome in outcomes):
+        raise HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")
+
+
+def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
+    chosen = [session.of_id(run_id) for run_id in run_ids] if run_ids else session.records
+    return [record for record in chosen if record.leaves_behind or record.state is RunState.UNFINISHED]
+
+
+def _clean(found: Sequence[RecordedRun], session: RunSession, settings: Settings) -> list[CleanOutcome]:
+    topics = {name.topic for record in found for name in record.entries}
+    if not found:
+        return []
+    with LiveClusterControl(settings, topics) as control:
+        output = RunOutput(line=print_step)
+        return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in found]
+
+
+def _show(
+    found: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
+) -> None:
+    if output_format == "json":
+        runs = [_json(CleanOutcome(record, ())) for record in found]
+        print_json({"cluster": session.cluster, "executed": False, "runs": runs})
+        return
+    for record in found:
+        entries = sum(map(len, record.entries.values()))
+        echo(f"Run {record.run_id} ({record.state.value}): {entries} list entries and {len(record.rates)} rates.")
+    if found:
+        print_nothing_changed(["reassign", "clean", *run_ids], config)
+    else:
+        echo("No run has left anything behind.")
+
+
+def _json(outcome: CleanOutcome) -> dict[str, object]:
+    return {
+        "run_id": outcome.record.run_id,
+        "state": outcome.record.state.value,
+        "moving": [{"topic": name.topic, "partition": name.partition} for name in outcome.moving],
+        "left_behind": left_behind_json(outcome.record),
+    }
+
+
+def _print(outcome: CleanOutcome) -> None:
+    if not outcome.moving and not outcome.record.leaves_behind:
+        echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")

@@ -1,0 +1,24 @@
+"""``headroom reassign``: carry out reassignment plans, and what belongs to that."""
+
+from __future__ import annotations
+
+import click
+
+from cli.reassign.cancel import cancel
+from cli.reassign.clean import clean
+from cli.reassign.rollback import rollback
+from cli.reassign.run import run
+from cli.reassign.runs import runs
+from cli.reassign.verify import verify
+
+
+@click.group(short_help="Run a reassignment plan, verify it, cancel it, or roll it back.")
+def reassign() -> None:
+    """Carry out a reassignment plan, see where it is, cancel it, roll it back, or remove what a killed run has set.
+
+    Nothing is changed without --execute. Running reassignments are listed by headroom reassignments.
+    """
+
+
+for _command in (run, verify, cancel, rollback, runs, clean):
+    reassign.add_command(_command)

@@ -1,0 +1,70 @@
+"""``headroom reassign runs``: the runs in the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from alerts.text.formatting import moment
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import read_settings
+from cli.reassign.session import RunSession
+from cli.reassign.view import left_behind_json
+from planning.reassignments.run.record import RecordedRun
+
+
+@click.command(short_help="List the runs of plans in the journal.")
+@config_option
+@format_option
+def runs(config: str | None, output_format: str) -> None:
+    """List the runs of reassignment plans on the cluster, the oldest first, with what they have left behind.
+
+    Reads the journal (table actions/journal) alone, not the cluster.
+
+    \b
+    Example:  headroom reassign runs
+    """  # noqa: D301
+    session = RunSession(read_settings(config), "reassign runs")
+    if output_format == "json":
+        print_json({"cluster": session.cluster, "runs": [_json(record) for record in session.records]})
+        return
+    if not session.records:
+        echo(f"Cluster {session.cluster}: no plan was run.")
+        return
+    header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
+    print_table("", header, [_row(record) for record in session.records])
+    if any(record.leaves_behind for record in session.records):
+        echo("To remove what is left behind: headroom reassign clean --execute")
+
+
+def _json(record: RecordedRun) -> dict[str, Any]:
+    return {
+        "run_id": record.run_id,
+        "began_ms": record.began_ms,
+        "last_ms": record.last_ms,
+        "by": record.by,
+        "command": record.command,
+        "fingerprint": record.fingerprint,
+        "state": record.state.value,
+        "submitted": len(record.submitted),
+        "finished": len(record.finished),
+        "refused": [{"topic": n.topic, "partition": n.partition, "reason": r} for n, r in record.refused.items()],
+        "left_behind": left_behind_json(record),
+    }
+
+
+def _row(record: RecordedRun) -> tuple[str, ...]:
+    entries, rates = sum(map(len, record.entries.values())), len(record.rates)
+    left = f"{entries} list entries, {rates} rates" if record.leaves_behind else "nothing"
+    counts = (str(len(record.submitted)), str(len(record.finished)), str(len(record.refused)))
+    return (
+        record.run_id,
+        "unknown" if record.began_ms is None else moment(record.began_ms),
+        record.by,
+        record.command,
+        record.state.value,
+        *counts,
+        left,
+    )

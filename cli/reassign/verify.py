@@ -1,0 +1,90 @@
+"""``headroom reassign verify``: where each partition of a plan is on its way to its target replicas."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from cli.config.load import load_settings
+from cli.reassign.plan_files import read_batches, whole_plan
+from cli.reassign.session import RunSession
+from cli.reassign.view import left_behind_json
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from planning.reassignments.run.record import RecordedRun
+from planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
+
+_MAX_ROWS = 40
+
+
+@click.command(short_help="Show where each partition of a plan is.")
+@click.argument("plans", type=click.Path(path_type=Path, dir_okay=False), nargs=-1, required=True)
+@config_option
+@format_option
+def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> None:
+    """Show where each partition of the plans in PLANS is: done, moving, not started, or moving elsewhere.
+
+    Nothing is changed: unlike kafka-reassign-partitions.sh --verify, this removes no throttle. The exit code is 0 only
+    if every partition has its target replicas.
+
+    \b
+    Example:  headroom reassign verify move.json
+    """  # noqa: D301
+    plan = whole_plan(read_batches(plans, None))
+    settings = load_settings(config)
+    with LiveClusterControl(settings, {assignment.topic for assignment in plan}) as control:
+        snapshot = control.read()
+    found = verify_plan(plan, snapshot)
+    fingerprint = plan.fingerprint(snapshot.topic_ids)
+    runs = [record for record in RunSession(settings, "reassign verify").records if record.fingerprint == fingerprint]
+    counts = Counter(v.status for v in found)
+    if output_format == "json":
+        print_json(
+            {
+                "cluster": settings.cluster.name,
+                "fingerprint": fingerprint,
+                "counts": {status.value: counts[status] for status in AssignmentStatus},
+                "partitions": [_json(verified) for verified in found],
+                "runs": [
+                    {"run_id": r.run_id, "state": r.state.value, "left_behind": left_behind_json(r)} for r in runs
+                ],
+            }
+        )
+    else:
+        _print(found, counts, runs)
+    if counts[AssignmentStatus.DONE] < len(found):
+        click.get_current_context().exit(1)
+
+
+def _json(verified: VerifiedAssignment) -> dict[str, object]:
+    return {
+        "topic": verified.name.topic,
+        "partition": verified.name.partition,
+        "status": verified.status.value,
+        "replicas": list(verified.replicas),
+        "target": list(verified.target),
+        "missing": list(verified.missing),
+    }
+
+
+def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RecordedRun]) -> None:
+    listed = ", ".join(f"{counts[s]} {s.value.replace('_', ' ')}" for s in AssignmentStatus if counts[s])
+    echo(f"{len(found)} partitions: {listed or 'none'}.")
+    open_ = [verified for verified in found if verified.status is not AssignmentStatus.DONE]
+    if open_:
+        echo()
+        header = ("partition", "status", "replicas", "target", "not in sync")
+        print_table("", header, [_row(verified) for verified in open_[:_MAX_ROWS]])
+    if len(open_) > _MAX_ROWS:
+        echo(f"and {len(open_) - _MAX_ROWS} more; --format json shows all")
+    for record in runs:
+        left = ", and has left throttles behind: headroom reassign clean --execute" if record.leaves_behind else ""
+        echo(f"Run {record.run_id} of this plan is {record.state.value}{left}.")
+
+
+def _row(verified: VerifiedAssignment) -> tuple[str, ...]:
+    lists = (",".join(map(str, brokers)) for brokers in (verified.replicas, verified.target, verified.missing))
+    return (str(verified.name), verified.status.value.replace("_", " "), *lists)

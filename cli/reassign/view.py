@@ -1,0 +1,137 @@
+"""Text and JSON of a run: its steps before it begins, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from cli.common.changing import error_json
+from cli.common.output import broker_names, echo, mb_per_s, print_table
+from cli.reassign.run_plan import PlannedRun
+from cluster.reassignment.execution.executor import RunOutcome
+from planning.reassignments.run.changes import BatchChanges
+from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.record import RecordedRun
+from planning.throttles.replica_lists import format_replica_list
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+
+def print_steps(planned: PlannedRun, cluster: str) -> None:
+    """Print what each batch changes."""
+    partitions = sum(len(batch) for batch in planned.batches)
+    batches = f"{len(planned.batches)} batch{'' if len(planned.batches) == 1 else 'es'}"
+    run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
+    echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.")
+    if planned.empty:
+        echo("Every partition has its target replicas already.")
+        return
+    echo()
+    header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")
+    print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)])
+
+
+def _row(number: int, changes: BatchChanges, planned: PlannedRun) -> tuple[str, ...]:
+    required = planned.required_bytes_per_s(changes) if planned.throttle_bytes_per_s is not None else None
+    brokers = sorted({name.broker for name in changes.rates})
+    return (
+        str(number),
+        partitions_text(changes.moves) or "none",
+        str(sum(len(entries) for entries in changes.entries.values())),
+        broker_names(brokers, 5) if brokers else "none",
+        mb_per_s(required) if planned.throttle_bytes_per_s is not None else "no throttle",
+        mb_per_s(planned.throttle_bytes_per_s) if planned.throttle_bytes_per_s is not None else "none",
+    )
+
+
+def steps_json(planned: PlannedRun, cluster: str) -> dict[str, Any]:
+    """Return the steps as a JSON object; rates are bytes per second, or null for none or unknown."""
+    return {
+        "cluster": cluster,
+        "run_id": planned.record.run_id if planned.resumes else None,
+        "resumes": planned.resumes,
+        "fingerprint": planned.fingerprint,
+        "throttle_bytes_per_s": planned.throttle_bytes_per_s,
+        "notes": planned.notes(),
+        "batches": [_batch_json(number, c, planned) for number, c in enumerate(planned.changes, start=1)],
+    }
+
+
+def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict[str, Any]:
+    return {
+        "number": number,
+        "partitions": len(planned.batches[number - 1]),
+        "submit": [
+            {**_name(name), "before": list(move.before), "after": list(move.after)}
+            for name, move in sorted(changes.submit.items())
+        ],
+        "entries": [
+            {"topic": name.topic, "role": name.role.value, "entries": format_replica_list(entries)}
+            for name, entries in sorted(changes.entries.items())
+        ],
+        "rates": [
+            {
+                "broker": name.broker,
+                "role": name.role.value,
+                "before_bytes_per_s": rate.before,
+                "after_bytes_per_s": rate.after,
+            }
+            for name, rate in sorted(changes.rates.items())
+        ],
+        "required_bytes_per_s": planned.required_bytes_per_s(changes),
+        "missing": [_name(name) for name in changes.missing],
+    }
+
+
+def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dict[str, Any]:
+    """Return the result of a run as a JSON object; ``executed`` is false if there was none."""
+    if outcome is None:
+        return {"executed": error is not None, "error": error_json(error)}
+    return {
+        "executed": True,
+        "run_id": outcome.record.run_id,
+        "state": outcome.record.state.value,
+        "stopped": outcome.stopped,
+        "batches_done": outcome.batches,
+        "refused": [{**_name(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
+        "left_behind": left_behind_json(outcome.record),
+        "error": error_json(error),
+    }
+
+
+def left_behind_json(record: RecordedRun) -> dict[str, Any]:
+    """Return what a run has set and not taken back."""
+    return {
+        "entries": [
+            {"topic": name.topic, "role": name.role.value, "entries": format_replica_list(entries)}
+            for name, entries in sorted(record.entries.items())
+        ],
+        "rates": [
+            {"broker": name.broker, "role": name.role.value, "before_bytes_per_s": own.before}
+            for name, own in sorted(record.rates.items())
+        ],
+    }
+
+
+def print_outcome(outcome: RunOutcome) -> None:
+    """Print the result of a run."""
+    finished = sum(name not in outcome.refused for name in outcome.record.finished)
+    echo(f"Run {outcome.record.run_id}: {finished} partitions have their target replicas.")
+    print_refused(outcome.refused.items())
+    if outcome.record.leaves_behind:
+        echo("Some of its throttle is still set, because brokers were down: headroom reassign clean --execute")
+    elif outcome.record.rows:
+        echo("Nothing of its throttle is left: list entries are removed, and rates are as before.")
+
+
+def print_refused(refused: Iterable[tuple[TopicPartition, str]]) -> None:
+    """Print partitions that are not at their target, grouped by reason."""
+    by_reason: dict[str, list[TopicPartition]] = {}
+    for name, reason in refused:
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in sorted(by_reason.items()):
+        echo(f"Not at their target: {partitions_text(names)} ({reason})")
+
+
+def _name(name: TopicPartition) -> dict[str, Any]:
+    return {"topic": name.topic, "partition": name.partition}

@@ -1,0 +1,77 @@
+"""Ends a run that no process carries on: takes back what it set, exactly, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.run_journal import RunJournal
+from cluster.reassignment.execution.throttling import RunThrottle
+from planning.reassignments.run.changes import moving_of
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from planning.reassignments.run.record import RecordedRun, RunState
+from schemas.keys import TopicPartition
+
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True)
+class CleanOutcome:
+    """Result of cleaning a run.
+
+    Attributes:
+        record: the run afterwards.
+        moving: its partitions that still move, so that its throttle stays.
+    """
+
+    record: RecordedRun
+    moving: tuple[TopicPartition, ...]
+
+
+def clean_run(
+    control: ClusterControl,
+    journal: RunJournal,
+    output: RunOutput,
+    settle_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> CleanOutcome:
+    """Take back the entries and rates of a run, and finish a cancellation that it had begun.
+
+    Entries of partitions that still move stay, and all of its rates with them: a throttle is never lifted while
+    anything of the run moves.
+
+    Args:
+        control: the cluster.
+        journal: the journal of the run.
+        output: where it reports to.
+        settle_s: longest wait for a cancellation, seconds.
+        clock: monotonic seconds.
+        sleep: waits for the given seconds.
+
+    Raises:
+        HeadroomError: the cluster refused or did not answer, or the journal cannot be written.
+    """
+    moves = RunMoves(control, journal, settle_s, clock, sleep)
+    throttle = RunThrottle(control, journal, RunPolicy(None), output)
+    record = journal.record
+    if record.cancelling:
+        moves.cancel({name: record.submitted[name].before for name in record.cancelling if name in record.submitted})
+    while True:
+        snapshot = control.read()
+        moves.note_ended(snapshot)
+        throttle.release(snapshot)
+        moving = moving_of(journal.record, snapshot)
+        # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
+        if not moving or any(snapshot.moves(name) for name in moving):
+            break
+        sleep(_POLL_S)
+    if moving:
+        return CleanOutcome(journal.record, tuple(moving))
+    throttle.restore(snapshot)
+    if journal.record.state is RunState.UNFINISHED:
+        journal.write([JournalStep(StepKind.RUN, StepState.UNDONE, journal.record.fingerprint)])
+    return CleanOutcome(journal.record, ())

@@ -1,0 +1,98 @@
+"""What a run needs of a cluster and of its journal, so that it also runs against a cluster in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
+from planning.reassignments.run.snapshot import RunSnapshot
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.keys import BrokerRole, TopicPartition
+
+
+class ClusterControl(Protocol):
+    """A running cluster that a plan is carried out on; see ``live_control.LiveClusterControl``.
+
+    Every change may be made twice with the same effect as once, because after a crash it is.
+    """
+
+    def read(self) -> RunSnapshot:
+        """Return the state of the cluster now."""
+        ...
+
+    def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        """Append entries to throttled replica lists, and wait until they are in force."""
+        ...
+
+    def subtract_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        """Remove entries as far as they are listed, and delete lists that are empty then."""
+        ...
+
+    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> Mapping[int, str]:
+        """Set or clear brokers' own rates, wait until they are in force, and return by broker why that failed."""
+        ...
+
+    def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
+    ) -> Mapping[TopicPartition, str]:
+        """Submit reassignments, or cancel those with target None; return by partition why it was refused."""
+        ...
+
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
+        """Elect preferred leaders in batches, and return how many were elected."""
+        ...
+
+
+class JournalStore(Protocol):
+    """The journal of changes; see ``streaming.tables.journal.ActionJournal``."""
+
+    def append(self, rows: Sequence[JournalRow]) -> None:
+        """Append rows, durable when this returns."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunPolicy:
+    """How a plan is run.
+
+    Attributes:
+        throttle_bytes_per_s: rate that each broker of a batch has at least; None: batches are not throttled.
+        auto_up_to_bytes_per_s: highest rate to which the run itself raises a throttle that has become short; None: it
+            raises none.
+        throttles: margin and capacity of recommended throttles.
+        blocked_reason: returns why no batch may begin now; None if one may.
+        adopt: whether to run although reassignments of others are running.
+        force: whether to run with a throttle that is known to be too low.
+        cancel_on_stop: whether a stop takes back the batch at hand instead of waiting for its end.
+        settle_s: how long the cluster and the journal may fail before the run gives up, seconds.
+        pause_s: pause between two batches, seconds.
+        poll_s: interval between two looks while partitions move, seconds.
+    """
+
+    throttle_bytes_per_s: int | None
+    auto_up_to_bytes_per_s: int | None = None
+    throttles: ThrottlePolicy = field(default_factory=ThrottlePolicy)
+    blocked_reason: Callable[[RunSnapshot], str | None] = lambda snapshot: None
+    adopt: bool = False
+    force: bool = False
+    cancel_on_stop: bool = False
+    settle_s: float = 60.0
+    pause_s: float = 10.0
+    poll_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class RunOutput:
+    """Where a run reports to.
+
+    Attributes:
+        note: gets the progress, which replaces the note before.
+        line: gets what is to remain on the screen.
+        raise_command: returns the command that raises the throttle of brokers to a rate.
+    """
+
+    note: Callable[[str], None] = lambda text: None
+    line: Callable[[str], None] = lambda text: None
+    raise_command: Callable[[int, Sequence[int]], str] = lambda rate, brokers: "headroom throttle apply"

@@ -1,0 +1,274 @@
+"""Carries out a plan batch by batch: throttle, submit, watch, next; in the end nothing of the run is left behind."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.run_journal import RunJournal
+from cluster.reassignment.execution.throttling import RunThrottle
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.changes import BatchChanges, batch_changes, moving_of
+from planning.reassignments.run.conditions import (
+    foreign_moves,
+    lost_replicas,
+    partitions_text,
+    require_no_foreign_moves,
+)
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from planning.reassignments.run.record import RecordedRun, RunState
+from planning.reassignments.run.snapshot import RunSnapshot
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+_T = TypeVar("_T")
+_STOPPED = "stopped by the operator"
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """Result of a run.
+
+    Attributes:
+        record: the run, as its journal has it.
+        stopped: why it ended before its last batch; None if it did not.
+        refused: partitions that are not at their target, with the reason.
+        batches: number of batches that ended.
+    """
+
+    record: RecordedRun
+    stopped: str | None
+    refused: Mapping[TopicPartition, str]
+    batches: int
+
+
+class ReassignmentExecutor:
+    """Executes the batches of a plan, and resumes a run that was killed at any step.
+
+    All that it does follows from the journal and from the cluster as it is. So after a crash the same run goes on where
+    it was.
+
+    Args:
+        control: the running cluster.
+        journal: the journal of the run; its record has what an earlier process did.
+        batches: the plan, in parts that move one after the other.
+        fingerprint: fingerprint of the whole plan.
+        policy: throttle, conditions and waits.
+        stop: once it is set, no further batch begins.
+        output: where it reports to.
+        place: called with a batch before it is submitted, to choose log directories; None: brokers choose them.
+        clock: monotonic seconds.
+        sleep: waits for the given seconds.
+    """
+
+    def __init__(
+        self,
+        control: ClusterControl,
+        journal: RunJournal,
+        batches: Sequence[ReassignmentPlan],
+        fingerprint: str,
+        policy: RunPolicy,
+        stop: threading.Event,
+        output: RunOutput | None = None,
+        place: Callable[[ReassignmentPlan], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._control = control
+        self._journal = journal
+        self._batches = batches
+        self._fingerprint = fingerprint
+        self._policy = policy
+        self._stop = stop
+        self._output = output or RunOutput()
+        self._place = place
+        self._clock = clock
+        self._sleep = sleep
+        self._throttle = RunThrottle(control, journal, policy, self._output)
+        self._moves = RunMoves(control, journal, policy.settle_s, clock, sleep)
+        self._refused: dict[TopicPartition, str] = {}
+        self._done = 0
+
+    def run(self) -> RunOutcome:
+        """Execute the batches, take back the throttle, and elect preferred leaders.
+
+        Raises:
+            HeadroomError: a batch could not begin, or the cluster or the journal failed for too long. If nothing of the
+                run moves, its throttle is taken back; otherwise the same run goes on, or is cleaned.
+        """
+        start = self._control.read()
+        if not self._policy.adopt and not self._began():
+            require_no_foreign_moves(start, self._journal.record)
+        try:
+            stopped = self._run_batches(start)
+        except HeadroomError:
+            if self._began():
+                # The error of the batch is reported, not that of the attempt to end the run because of it.
+                with suppress(HeadroomError):
+                    self._end(self._watch(), StepState.UNDONE)
+            raise
+        if self._began():
+            self._end(self._watch(), StepState.DONE if stopped is None else StepState.UNDONE)
+        return RunOutcome(self._journal.record, stopped, dict(self._refused), self._done)
+
+    def _began(self) -> bool:
+        return self._journal.record.state is RunState.UNFINISHED
+
+    def _run_batches(self, start: RunSnapshot) -> str | None:
+        """Execute the batches, and return why a batch did not begin; None if all of them ended."""
+        for number, batch in enumerate(self._batches, start=1):
+            snapshot = self._retried(f"batch {number}", self._control.read)
+            changes = batch_changes(batch, snapshot, self._journal.record, self._policy.throttle_bytes_per_s)
+            self._note_missing(changes)
+            if not changes.moves:
+                self._done += 1
+                continue
+            if self._done and self._began():
+                self._output.note(f"pause before batch {number}")
+                self._stop.wait(self._policy.pause_s)
+                snapshot = self._retried(f"batch {number}", self._control.read)
+            reason = self._reason_to_end(start, snapshot)
+            if reason is not None:
+                return f"batch {number} did not begin: {reason}"
+            self._run_batch(number, batch, snapshot)
+            if self._stop.is_set() and self._policy.cancel_on_stop:
+                return f"batch {number} was taken back: {_STOPPED}"
+            self._done += 1
+        return None
+
+    def _reason_to_end(self, start: RunSnapshot, snapshot: RunSnapshot) -> str | None:
+        """Return why no batch may begin now; None if one may."""
+        if self._stop.is_set():
+            return _STOPPED
+        record = self._journal.record
+        if any(snapshot.moves(name) for name in record.submitted):
+            # After a crash: the batch at hand goes on.
+            return None
+        foreign = [] if self._policy.adopt else foreign_moves(snapshot, record)
+        if foreign:
+            return f"{partitions_text(foreign)} is being reassigned, but not by this run"
+        return lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
+
+    def _run_batch(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> None:
+        """Throttle and submit a batch, and wait for its end."""
+        changes = batch_changes(batch, snapshot, self._journal.record, self._policy.throttle_bytes_per_s)
+        rate = self._throttle.rate_for(snapshot, changes)
+        changes = batch_changes(batch, snapshot, self._journal.record, rate)
+        self._begin()
+        self._throttle.apply(changes, snapshot)
+        self._output.note(f"batch {number}: submitting {len(changes.submit)} partitions")
+        if self._place is not None:
+            # Before the replicas exist: brokers keep the directories for them.
+            self._place(batch)
+        refused = self._moves.submit(changes.submit)
+        self._refused |= refused
+        for reason in sorted(set(refused.values())):
+            names = [name for name, why in refused.items() if why == reason]
+            self._output.line(f"Batch {number}: refused by the controller: {partitions_text(names)} ({reason})")
+        self._watch(f"batch {number} of {len(self._batches)}")
+        self._output.line(f"Batch {number} of {len(self._batches)}: ended, {len(changes.moves)} partitions")
+
+    def _begin(self) -> None:
+        """Write the beginning of the run, unless it goes on after a crash."""
+        if self._began():
+            return
+        partitions = sum(len(batch) for batch in self._batches)
+        options = {
+            "throttle_bytes_per_s": self._policy.throttle_bytes_per_s,
+            "batches": len(self._batches),
+            "partitions": partitions,
+        }
+        self._journal.write(
+            [JournalStep(StepKind.RUN, StepState.INTENDED, self._fingerprint, None, json.dumps(options))]
+        )
+
+    def _watch(self, what: str = "the run") -> RunSnapshot:
+        """Return the cluster once nothing of the run moves; what has ended leaves the throttle meanwhile.
+
+        Raises:
+            HeadroomError: the cluster or the journal failed for longer than the policy allows.
+        """
+        while True:
+            snapshot, moving = self._retried(what, self._look)
+            if not moving:
+                return snapshot
+            self._output.note(f"{what}: {len(moving)} partitions are moving, such as {moving[0]}")
+            self._sleep(self._policy.poll_s)
+
+    def _retried(self, what: str, call: Callable[[], _T]) -> _T:
+        """Return the result of a call that is repeated while it fails, because a broker or a disk may be back soon.
+
+        Raises:
+            HeadroomError: it failed for longer than the policy allows.
+        """
+        failing_since_s: float | None = None
+        while True:
+            try:
+                return call()
+            except HeadroomError as error:
+                failing_since_s = self._clock() if failing_since_s is None else failing_since_s
+                if self._clock() - failing_since_s >= self._policy.settle_s:
+                    raise
+                self._output.note(f"{what}: {error.subject} {error.rule}; trying again")
+                self._sleep(self._policy.poll_s)
+
+    def _look(self) -> tuple[RunSnapshot, list[TopicPartition]]:
+        """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
+        snapshot = self._control.read()
+        elsewhere = self._moves.note_ended(snapshot)
+        for name, replicas in elsewhere.items():
+            self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"
+            self._output.line(f"{name} did not get its target replicas: {self._refused[name]}")
+        self._throttle.release(snapshot)
+        moving = moving_of(self._journal.record, snapshot)
+        if moving and self._stop.is_set() and self._policy.cancel_on_stop:
+            self._take_back(moving)
+        elif moving:
+            self._throttle.look(snapshot, moving)
+        return snapshot, moving
+
+    def _take_back(self, moving: Sequence[TopicPartition]) -> None:
+        self._output.line(f"Cancelling {len(moving)} partitions, and restoring the order of their replicas")
+        submitted = self._journal.record.submitted
+        failed = self._moves.cancel({name: submitted[name].before for name in moving})
+        for name, reason in sorted(failed.items()):
+            self._output.line(f"{name} was not cancelled: {reason}")
+
+    def _end(self, snapshot: RunSnapshot, state: StepState) -> None:
+        """Take back the throttle, elect preferred leaders after the last batch, and write the end of the run."""
+        self._throttle.release(snapshot)
+        self._throttle.restore(snapshot)
+        if state is StepState.DONE and not self._journal.record.elected:
+            self._elect(snapshot)
+        self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])
+
+    def _elect(self, snapshot: RunSnapshot) -> None:
+        """Elect preferred leaders of the plan's partitions; a failure does not stop the end of the run."""
+        targets = {a.name: a.replicas for batch in self._batches for a in batch}
+        names = [
+            name
+            for name, target in targets.items()
+            if (p := snapshot.partitions.get(name)) is not None and p.replicas == target and p.leader != target[0]
+        ]
+        if not names:
+            return
+        subject = "preferred leaders"
+        self._journal.write([JournalStep(StepKind.ELECT, StepState.INTENDED, subject, None, str(len(names)))])
+        try:
+            elected = self._control.elect(names, self._output.note)
+        except HeadroomError as error:
+            self._output.line(f"Preferred leaders were not all elected: {error}")
+            self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
+            return
+        self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
+
+    def _note_missing(self, changes: BatchChanges) -> None:
+        for name in changes.missing:
+            self._refused[name] = "does not exist"

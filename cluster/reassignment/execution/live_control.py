@@ -1,0 +1,198 @@
+"""A running cluster as a run needs it: reads partitions and throttles, and changes them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+
+from cluster.admin.alter_configs import ConfigChange, alter_each
+from cluster.admin.command_connection import timeout_s
+from cluster.admin.config_keys import BROKER
+from cluster.connection.admin_connection import AdminConnection
+from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
+from cluster.elections.live_leadership import LiveLeadership
+from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
+from cluster.model import BrokerThrottles, Partition, Snapshot
+from cluster.reassignment.execution.write_rates import WriteRates
+from cluster.reassignment.submit import submit_reassignments
+from cluster.throttles.broker_rates import KEY_OF, await_rates, rate_of, read_rates
+from cluster.throttles.list_entries import ThrottledListEntries
+from planning.elections.limits import limits_of
+from planning.elections.planner import plan_elections
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.run.journal import Entry, ThrottledList
+from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from schemas.alerts import Role
+from schemas.config import Settings
+from schemas.keys import BrokerRole, TopicPartition
+
+# A command may wait longer than a tick for the metadata of very many partitions.
+_METADATA_S = 30.0
+_CONFIG_MAX_AGE_S = 30.0
+
+
+class LiveClusterControl:
+    """Controls a cluster on its own connections.
+
+    Args:
+        settings: the cluster, its metrics source, and how long changes may take (``reassign.settle_s``).
+        topics: topics of the plan, whose throttled replica lists are read at every look.
+        measured: whether to measure write rates in the background.
+    """
+
+    def __init__(self, settings: Settings, topics: Iterable[str] = (), measured: bool = False) -> None:
+        self._settings = settings
+        self._topics = set(topics)
+        self._timeout_s = timeout_s(settings.cluster)
+        self._connection = AdminConnection(settings.cluster)
+        wait_s = max(_METADATA_S, self._timeout_s)
+        self._metadata = SnapshotReader(self._connection, wait_s, _CONFIG_MAX_AGE_S)
+        self._lists = ThrottledListEntries(self._connection, self._timeout_s, settings.reassign.settle_s)
+        self._rates = WriteRates(settings) if measured else None
+
+    def __enter__(self) -> LiveClusterControl:
+        """Connect, measure write rates for the first time if they are wanted, and return this object.
+
+        Raises:
+            HeadroomError: no broker could be reached.
+        """
+        self._connection.client()
+        if self._rates is not None:
+            self._rates.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the connections."""
+        if self._rates is not None:
+            self._rates.stop()
+        self._connection.close()
+
+    def read(self) -> RunSnapshot:
+        """Return the state of the cluster now.
+
+        Raises:
+            HeadroomError: the metadata or the lists of the plan's topics could not be read.
+        """
+        snapshot = read_snapshot_once(self._metadata)
+        alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
+        written, cluster_written = self._rates.now() if self._rates is not None else ({}, None)
+        return RunSnapshot(
+            {name: _placement(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
+            alive,
+            _rates_by_role(read_rates(self._connection, sorted(alive), self._timeout_s)),
+            {**_lists_of(snapshot), **self._lists.read(self._topics & snapshot.topic_ids.keys())},
+            snapshot.topic_ids,
+            frozenset(name for name, partition in snapshot.partitions.items() if partition.offline),
+            cluster_written,
+        )
+
+    def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        """Append entries to throttled replica lists, and wait until they read back.
+
+        Raises:
+            HeadroomError: a topic refused, or did not read them back in time.
+        """
+        self._lists.append(entries)
+
+    def subtract_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        """Remove entries as far as they are listed, and delete lists that are empty then.
+
+        Raises:
+            HeadroomError: a topic refused, or did not read the change back in time.
+        """
+        self._lists.subtract(entries)
+
+    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> dict[int, str]:
+        """Set or clear brokers' own rates, wait until each broker reads its own back, and return why one failed."""
+        wanted: dict[int, dict[str, int | None]] = {}
+        for (broker, role), rate in sorted(rates.items()):
+            wanted.setdefault(broker, {})[role.value] = rate
+        changes = [
+            ConfigChange(BROKER, str(b), {KEY_OF[role]: _text(rate) for role, rate in by_role.items()})
+            for b, by_role in wanted.items()
+        ]
+        results = zip(wanted, alter_each(self._connection, changes, self._timeout_s), strict=True)
+        failures = {broker: failure.rule for broker, failure in results if failure is not None}
+
+        def is_in_force(broker: int, now: BrokerThrottles) -> bool:
+            return all(_own_rate(now, role) == rate for role, rate in wanted[broker].items())
+
+        settle_s = self._settings.reassign.settle_s
+        accepted = wanted.keys() - failures.keys()
+        in_force = await_rates(self._connection, accepted, is_in_force, self._timeout_s, settle_s)
+        late = f"accepted, but did not read the change back within {settle_s:.0f} s"
+        return failures | dict.fromkeys(sorted(accepted - in_force.keys()), late)
+
+    def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
+    ) -> dict[TopicPartition, str]:
+        """Submit reassignments, or cancel those with target None; return by partition why it was refused.
+
+        Raises:
+            HeadroomError: no broker accepted the request, or the user lacks the permission.
+        """
+        self._metadata.mark_stale({name.topic for name in targets})
+        return submit_reassignments(self._connection, targets, self._timeout_s, change_factor)
+
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
+        """Elect preferred leaders in the batches of ``headroom elections``, and return how many were elected.
+
+        Raises:
+            HeadroomError: the cluster deviates from the plan of the elections; no further batch was started.
+        """
+        elections = self._settings.elections
+        limits = limits_of(elections)
+        if self._rates is not None:
+            # Nothing moves any more, and two readers of metrics would ask every broker twice.
+            self._rates.stop()
+        with LiveLeadership(self._settings) as live:
+            leadership = live.leadership_with_traffic()
+            constraints = replace(leadership.cluster_constraints(), chosen_partitions=frozenset(names))
+            plan = plan_elections(leadership.partitions.values(), limits, constraints)
+            policy = ExecutionPolicy(limits, settle_s=elections.settle_s, pause_s=elections.pause_s)
+            executor = ElectionExecutor(live, plan.batches, leadership, policy, threading.Event(), on_step)
+            return sum(len(result.answers.elected) for result in executor.run())
+
+
+def _placement(partition: Partition, write_bytes_per_s: float | None) -> PartitionPlacement:
+    return PartitionPlacement(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        adding=partition.adding,
+        removing=partition.removing,
+        write_bytes_per_s=write_bytes_per_s,
+    )
+
+
+def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, RateInForce]:
+    """Return the rates of the brokers that reported them."""
+    found = {}
+    for broker, throttles in rates.items():
+        for role in Role if throttles.known else ():
+            rate, source = rate_of(throttles, role.value)
+            own = source == "broker"
+            found[BrokerRole(broker, role)] = RateInForce(rate if own else None, None if own else rate)
+    return found
+
+
+def _own_rate(throttles: BrokerThrottles, role: str) -> int | None:
+    rate, source = rate_of(throttles, role)
+    return rate if source == "broker" else None
+
+
+def _lists_of(snapshot: Snapshot) -> dict[ThrottledList, str]:
+    lists = {}
+    for topic, config in snapshot.topic_configs.items():
+        for role, text in ((Role.LEADER, config.leader_list), (Role.FOLLOWER, config.follower_list)):
+            if text is not None:
+                lists[ThrottledList(topic, role)] = text
+    return lists
+
+
+def _text(rate: int | None) -> str | None:
+    return None if rate is None else str(rate)

@@ -1,0 +1,186 @@
+"""The reassignments of a run: submitted, followed to their end, or cancelled with the order of replicas restored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from cluster.reassignment.execution.control import ClusterControl
+from cluster.reassignment.execution.run_journal import RunJournal
+from planning.reassignments.run.changes import changes_factor
+from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState, replicas_text
+from planning.reassignments.run.record import Submission
+from planning.reassignments.run.snapshot import RunSnapshot
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+# A broker's metadata may be older than an answer of the controller by about this time.
+_STALE_S = 5.0
+_POLL_S = 0.5
+
+
+class RunMoves:
+    """Reassignments of one run.
+
+    Args:
+        control: the cluster.
+        journal: the journal of the run.
+        settle_s: longest wait for a cancellation, seconds.
+        clock: monotonic seconds.
+        sleep: waits for the given seconds.
+    """
+
+    def __init__(
+        self,
+        control: ClusterControl,
+        journal: RunJournal,
+        settle_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._control = control
+        self._journal = journal
+        self._settle_s = settle_s
+        self._clock = clock
+        self._sleep = sleep
+        # When a partition was first seen with other replicas than its target, although it does not move.
+        self._elsewhere_s: dict[TopicPartition, float] = {}
+
+    def submit(self, moves: Mapping[TopicPartition, Submission]) -> Mapping[TopicPartition, str]:
+        """Submit reassignments, and return by partition why the controller refused it; the others are accepted.
+
+        Raises:
+            HeadroomError: no broker accepted the request, or the journal cannot be written.
+        """
+        if not moves:
+            return {}
+        self._journal.write(
+            [
+                JournalStep(
+                    StepKind.SUBMIT,
+                    StepState.INTENDED,
+                    str(name),
+                    replicas_text(move.before),
+                    replicas_text(move.after),
+                )
+                for name, move in sorted(moves.items())
+            ]
+        )
+        targets = {name: move.after for name, move in moves.items()}
+        refused = self._control.reassign(targets, changes_factor(moves.values()))
+        self._journal.write([_answer(name, move, refused.get(name)) for name, move in sorted(moves.items())])
+        return refused
+
+    def note_ended(self, snapshot: RunSnapshot) -> dict[TopicPartition, str]:
+        """Write the reassignments that have ended since, and return those that ended with other replicas, with these.
+
+        Raises:
+            HeadroomError: the journal cannot be written.
+        """
+        record, steps, elsewhere = self._journal.record, [], {}
+        for name in sorted(record.submitted.keys() - record.finished):
+            partition, target = snapshot.partitions.get(name), record.submitted[name].after
+            replicas = () if partition is None else partition.replicas
+            if partition is not None and (partition.moving or self._may_be_stale(name, replicas, target)):
+                continue
+            state = StepState.DONE if replicas == target else StepState.FAILED
+            steps.append(JournalStep(StepKind.FINISH, state, str(name), replicas_text(target), replicas_text(replicas)))
+            if state is StepState.FAILED:
+                elsewhere[name] = replicas_text(replicas) if replicas else "gone with the partition"
+        self._journal.write(steps)
+        return elsewhere
+
+    def _may_be_stale(self, name: TopicPartition, replicas: tuple[int, ...], target: tuple[int, ...]) -> bool:
+        if replicas == target:
+            self._elsewhere_s.pop(name, None)
+            return False
+        return self._clock() - self._elsewhere_s.setdefault(name, self._clock()) < _STALE_S
+
+    def cancel(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> dict[TopicPartition, str]:
+        """Cancel reassignments, restore the order of their replicas, and return by partition why that failed.
+
+        A cancelled reassignment leaves the replicas in another order, the target order first: another broker would be
+        the preferred leader. Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``.
+
+        Args:
+            originals: replicas before the reassignment, in their order; None if they are not known.
+
+        Raises:
+            HeadroomError: no broker accepted a request, the cancellation did not end in time, or the journal cannot be
+                written.
+        """
+        snapshot = self._control.read()
+        self._journal.write([_cancellation(n, o, snapshot) for n, o in sorted(originals.items())])
+        running = [name for name in originals if snapshot.moves(name)]
+        refused = {n: "its reassignment has ended" for n, o in originals.items() if _has_ended(n, o, snapshot)}
+        refused |= self._control.reassign(dict.fromkeys(running), False) if running else {}
+        snapshot = self._await_end(originals, refused)
+        order: dict[TopicPartition, tuple[int, ...] | None] = {
+            name: original
+            for name, original in originals.items()
+            if original is not None and name not in refused and _is_reordered(name, original, snapshot)
+        }
+        refused |= self._control.reassign(order, False) if order else {}
+        self._journal.write(
+            [
+                JournalStep(
+                    StepKind.CANCEL,
+                    StepState.FAILED if name in refused else StepState.DONE,
+                    str(name),
+                    None,
+                    refused.get(name, None if original is None else replicas_text(original)),
+                )
+                for name, original in sorted(originals.items())
+            ]
+        )
+        return refused
+
+    def _await_end(
+        self, originals: Mapping[TopicPartition, tuple[int, ...] | None], refused: Mapping[TopicPartition, str]
+    ) -> RunSnapshot:
+        """Return the cluster once no cancelled partition moves, and none has a replica that was added."""
+        give_up_s = self._clock() + self._settle_s
+        while True:
+            snapshot = self._control.read()
+            late = [n for n, o in originals.items() if n not in refused and _is_under_way(n, o, snapshot)]
+            if not late:
+                return snapshot
+            if self._clock() >= give_up_s:
+                rule = f"was cancelled, but still moves after {self._settle_s:g} s"
+                raise HeadroomError(partitions_text(late), rule, "See that the controller is up, then try again.")
+            self._sleep(_POLL_S)
+
+
+def _answer(name: TopicPartition, move: Submission, refused: str | None) -> JournalStep:
+    before = replicas_text(move.before)
+    if refused is not None:
+        return JournalStep(StepKind.SUBMIT, StepState.FAILED, str(name), before, refused)
+    return JournalStep(StepKind.SUBMIT, StepState.DONE, str(name), before, replicas_text(move.after))
+
+
+def _cancellation(name: TopicPartition, original: tuple[int, ...] | None, snapshot: RunSnapshot) -> JournalStep:
+    partition = snapshot.partitions.get(name)
+    before = None if partition is None else replicas_text(partition.replicas)
+    after = None if original is None else replicas_text(original)
+    return JournalStep(StepKind.CANCEL, StepState.INTENDED, str(name), before, after)
+
+
+def _has_ended(name: TopicPartition, original: tuple[int, ...] | None, snapshot: RunSnapshot) -> bool:
+    partition = snapshot.partitions.get(name)
+    if partition is None or partition.moving:
+        return partition is None
+    return original is None or set(partition.replicas) != set(original)
+
+
+def _is_under_way(name: TopicPartition, original: tuple[int, ...] | None, snapshot: RunSnapshot) -> bool:
+    partition = snapshot.partitions.get(name)
+    if partition is None:
+        return False
+    # The metadata of a broker may show the added replica a little longer than the controller.
+    return partition.moving or (original is not None and set(partition.replicas) != set(original))
+
+
+def _is_reordered(name: TopicPartition, original: tuple[int, ...], snapshot: RunSnapshot) -> bool:
+    partition = snapshot.partitions.get(name)
+    return partition is not None and partition.replicas != original and set(partition.replicas) == set(original)

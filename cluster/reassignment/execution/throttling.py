@@ -1,0 +1,228 @@
+"""The throttle of a run: its list entries and rates come before a batch, and go as soon as nothing needs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from cluster.reassignment.execution.run_journal import RunJournal
+from planning.reassignments.run.changes import (
+    BatchChanges,
+    PlannedRate,
+    broker_roles_of,
+    entries_to_remove,
+    is_changed_by_others,
+    rate_restoration,
+    rates_to_set,
+)
+from planning.reassignments.run.journal import Entry, JournalStep, StepKind, StepState, ThrottledList, rate_subject
+from planning.reassignments.run.loads import loads_now, loads_of_batch, required_bytes_per_s, short_throttles
+from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from planning.throttles.load import ThrottleLoad
+from planning.throttles.replica_lists import format_replica_list
+from schemas.errors import HeadroomError
+from schemas.keys import BrokerRole, TopicPartition
+
+_MB = 1e6
+
+
+def rate_text(bytes_per_s: float | None) -> str:
+    """Return a rate as text: ``5.6 MB/s``; ``none`` for None."""
+    return "none" if bytes_per_s is None else f"{bytes_per_s / _MB:.3g} MB/s"
+
+
+class RunThrottle:
+    """Sets, raises and takes back the throttle of a run.
+
+    Args:
+        control: the cluster.
+        journal: the journal of the run.
+        policy: rates and their limits.
+        output: where it reports to.
+    """
+
+    def __init__(self, control: ClusterControl, journal: RunJournal, policy: RunPolicy, output: RunOutput) -> None:
+        self._control = control
+        self._journal = journal
+        self._policy = policy
+        self._output = output
+        # Rate of the batch at hand; None: no throttle.
+        self._rate = policy.throttle_bytes_per_s
+        self._reported: set[tuple[BrokerRole, float | None]] = set()
+
+    def rate_for(self, snapshot: RunSnapshot, changes: BatchChanges) -> int | None:
+        """Return the rate for a batch: that of the policy, or a higher one that is enough, if the policy allows it.
+
+        Raises:
+            HeadroomError: the rate is too low for the batch, and the policy neither raises nor forces it.
+        """
+        rate = self._policy.throttle_bytes_per_s
+        if rate is None:
+            return None
+        short = short_throttles(loads_of_batch(snapshot, changes.moves, changes.rates))
+        if not short:
+            return rate
+        greatest = max(short, key=required_bytes_per_s)
+        needed = required_bytes_per_s(greatest)
+        enough = math.ceil(self._policy.throttles.with_margin(needed))
+        up_to = self._policy.auto_up_to_bytes_per_s
+        if up_to is not None and up_to > needed:
+            self._rate = max(rate, min(enough, up_to))
+            return self._rate
+        who = f"broker {greatest.broker} as {greatest.role.value}"
+        rule = f"{rate_text(greatest.throttle_bytes_per_s)} is too low: {who} must exceed {rate_text(needed)}"
+        if self._policy.force:
+            self._output.line(f"Throttle {rule}; it is used all the same (--force).")
+            return rate
+        remedy = f"Run with --throttle {enough} or more, in smaller batches, or with --force."
+        raise HeadroomError("--throttle", rule, remedy)
+
+    def apply(self, changes: BatchChanges, snapshot: RunSnapshot) -> None:
+        """Append the entries and set the rates of a batch.
+
+        Raises:
+            HeadroomError: a topic or a broker refused, or the journal cannot be written.
+        """
+        steps = [
+            *(
+                JournalStep(
+                    StepKind.LIST, StepState.INTENDED, str(name), snapshot.lists.get(name), format_replica_list(entries)
+                )
+                for name, entries in sorted(changes.entries.items())
+            ),
+            *_rate_steps(changes.rates, StepState.INTENDED),
+        ]
+        if not steps:
+            return
+        self._journal.write(steps)
+        if changes.entries:
+            self._control.append_entries(changes.entries)
+        failures = self._control.set_rates({n: r.after for n, r in changes.rates.items()}) if changes.rates else {}
+        if failures:
+            reasons = "; ".join(f"broker {broker}: {reason}" for broker, reason in sorted(failures.items()))
+            remedy = "See that it is up and that this user may AlterConfigs, then run the same command again."
+            raise HeadroomError("the throttle rates", f"were not set ({reasons})", remedy)
+        self._journal.write([replace(step, state=StepState.DONE) for step in steps])
+
+    def look(self, snapshot: RunSnapshot, moving: Collection[TopicPartition]) -> None:
+        """Report throttles that have become too low, with the command that raises them, or raise them.
+
+        A broker that was down when the batch began gets its rate once it is up.
+
+        Args:
+            snapshot: the cluster now.
+            moving: partitions of the run that still move.
+
+        Raises:
+            HeadroomError: the journal cannot be written.
+        """
+        record = self._journal.record
+        moves = {name: record.submitted[name] for name in moving}
+        if self._rate is not None:
+            wanted = rates_to_set(moves, snapshot, record, self._rate)
+            self._change({name: rate for name, rate in wanted.items() if name not in record.rates})
+        # Throttles of others, which limit nothing of this run, are theirs.
+        limiting = broker_roles_of(moves)
+        short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
+        raised = {load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None}
+        for name, rate in self._change(raised).items():
+            now = rate_text(snapshot.rates[name].in_force)
+            self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {rate_text(rate.after)}.")
+        self._report([load for load in short if load.broker_role not in raised])
+
+    def _change(self, rates: Mapping[BrokerRole, PlannedRate]) -> dict[BrokerRole, PlannedRate]:
+        """Set rates while partitions move, and return those that were set; the others must not end the watch."""
+        if not rates:
+            return {}
+        self._journal.write(_rate_steps(rates, StepState.INTENDED))
+        failures = self._control.set_rates({name: rate.after for name, rate in rates.items()})
+        done = {name: rate for name, rate in rates.items() if name.broker not in failures}
+        failed = {name: rate for name, rate in rates.items() if name.broker in failures}
+        self._journal.write([*_rate_steps(done, StepState.DONE), *_rate_steps(failed, StepState.FAILED)])
+        for broker, reason in sorted(failures.items()):
+            self._output.note(f"the throttle of broker {broker} was not set: {reason}")
+        return done
+
+    def _raised(self, load: ThrottleLoad, snapshot: RunSnapshot) -> PlannedRate | None:
+        """Return the rate to which the run may raise a throttle that is too low; None if it may not."""
+        up_to, now = self._policy.auto_up_to_bytes_per_s, snapshot.rates[load.broker_role]
+        if up_to is None or is_changed_by_others(self._journal.record.rates.get(load.broker_role), now):
+            return None
+        wanted = min(math.ceil(self._policy.throttles.with_margin(required_bytes_per_s(load))), up_to)
+        return PlannedRate(now.own, wanted) if now.in_force is not None and wanted > now.in_force else None
+
+    def _report(self, short: Collection[ThrottleLoad]) -> None:
+        found = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
+        new = [load for load in short if (load.broker_role, load.throttle_bytes_per_s) not in self._reported]
+        self._reported = found
+        if not new:
+            return
+        needed = max(required_bytes_per_s(load) for load in short)
+        enough = math.ceil(self._policy.throttles.with_margin(needed))
+        names = ", ".join(rate_subject(load.broker_role) for load in new)
+        command = self._output.raise_command(enough, sorted({load.broker for load in short}))
+        self._output.line(f"The throttle of {names} has become too low: it must exceed {rate_text(needed)}. {command}")
+
+    def release(self, snapshot: RunSnapshot) -> None:
+        """Remove the own entries of partitions whose reassignment has ended.
+
+        Raises:
+            HeadroomError: a topic refused, or the journal cannot be written.
+        """
+        removed = entries_to_remove(self._journal.record, snapshot)
+        if not removed:
+            return
+        existing = {name: entries for name, entries in removed.items() if name.topic in snapshot.topic_ids}
+        if existing:
+            self._control.subtract_entries(existing)
+        self._journal.write(_removals(removed))
+
+    def restore(self, snapshot: RunSnapshot) -> None:
+        """Set the rates that the run has set to what they were before, and report those that stay.
+
+        Raises:
+            HeadroomError: the journal cannot be written.
+        """
+        plan = rate_restoration(self._journal.record.rates, snapshot)
+        failures = self._control.set_rates({n: r.after for n, r in plan.restore.items()}) if plan.restore else {}
+        restored = {name: rate for name, rate in plan.restore.items() if name.broker not in failures}
+        ended = {name: PlannedRate(None, self._journal.record.rates[name].before) for name in plan.ended}
+        kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
+        self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
+        for name, now in plan.kept.items():
+            self._report_kept(name, now)
+        for name in plan.unreachable:
+            self._output.line(
+                f"The rate of {rate_subject(name)} could not be taken back: the broker is down or did not report its "
+                "rates. When it is up: headroom reassign clean --execute"
+            )
+        for broker, reason in sorted(failures.items()):
+            self._output.line(
+                f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
+                "clean --execute"
+            )
+
+    def _report_kept(self, name: BrokerRole, now: RateInForce) -> None:
+        self._output.line(
+            f"The rate of {rate_subject(name)} stays at {rate_text(now.own)}: it was changed since the run set it."
+        )
+
+
+def _rate_steps(rates: Mapping[BrokerRole, PlannedRate], state: StepState) -> list[JournalStep]:
+    return [
+        JournalStep(StepKind.RATE, state, rate_subject(name), _text(rate.before), _text(rate.after))
+        for name, rate in sorted(rates.items())
+    ]
+
+
+def _text(rate: int | None) -> str | None:
+    return None if rate is None else str(rate)
+
+
+def _removals(entries: Mapping[ThrottledList, Collection[Entry]]) -> list[JournalStep]:
+    return [
+        JournalStep(StepKind.LIST, StepState.UNDONE, str(name), None, format_replica_list(removed))
+        for name, removed in sorted(entries.items())
+    ]

@@ -1,0 +1,217 @@
+"""The changes of each step of a run: what a batch needs, and what is to be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.run.journal import Entry, ThrottledList
+from planning.reassignments.run.record import OwnRate, RecordedRun, Submission
+from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
+from planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
+from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
+
+
+@dataclass(frozen=True)
+class PlannedRate:
+    """Change of a broker's own rate, bytes per second; None for no rate."""
+
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class BatchChanges:
+    """What one batch changes, as far as it is not in force already.
+
+    Attributes:
+        moves: the reassignments of the batch that are running or to be submitted.
+        submit: those that are to be submitted.
+        entries: entries to append to throttled replica lists.
+        rates: rates to set: where none, or a lower one, is in force.
+        missing: partitions that do not exist.
+    """
+
+    moves: Mapping[TopicPartition, Submission]
+    submit: Mapping[TopicPartition, Submission]
+    entries: Mapping[ThrottledList, frozenset[Entry]]
+    rates: Mapping[BrokerRole, PlannedRate]
+    missing: tuple[TopicPartition, ...] = ()
+
+
+def batch_changes(
+    batch: ReassignmentPlan, snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int | None
+) -> BatchChanges:
+    """Return what a batch still needs; nothing for partitions that have their target replicas.
+
+    Args:
+        batch: the batch.
+        snapshot: the cluster now.
+        record: the run so far.
+        throttle_bytes_per_s: rate that every broker of the batch is to have at least; None: no throttle.
+    """
+    moves, submit, missing = {}, {}, []
+    for assignment in batch:
+        partition = snapshot.partitions.get(assignment.name)
+        if partition is None:
+            missing.append(assignment.name)
+            continue
+        is_under_way = partition.moving and target_of(partition) == assignment.replicas
+        if is_under_way or partition.moving or partition.replicas != assignment.replicas:
+            moves[assignment.name] = _submission(assignment, partition, record)
+            if not is_under_way:
+                submit[assignment.name] = moves[assignment.name]
+    if throttle_bytes_per_s is None:
+        return BatchChanges(moves, submit, {}, {}, tuple(missing))
+    entries = _missing_entries(entries_of(moves), snapshot)
+    rates = rates_to_set(moves, snapshot, record, throttle_bytes_per_s)
+    return BatchChanges(moves, submit, entries, rates, tuple(missing))
+
+
+def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
+    """Return the reassignment with the original replicas, in the order that they had before a crash."""
+    before = replicas_before(partition)
+    known = record.submitted.get(assignment.name)
+    is_known = known is not None and set(known.before) == set(before)
+    return Submission(known.before if known is not None and is_known else before, assignment.replicas)
+
+
+def entries_of(moves: Mapping[TopicPartition, Submission]) -> dict[ThrottledList, set[Entry]]:
+    """Return the entries that throttle some reassignments: as Kafka's tool, but only of partitions that gain a replica.
+
+    In the leader list every replica from before, because each may become the leader; in the follower list the new ones.
+    A partition without a new replica copies nothing: listed, its in-sync traffic would only use up the quota.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
+    """
+    entries: dict[ThrottledList, set[Entry]] = {}
+    for name, move in moves.items():
+        new = [broker for broker in move.after if broker not in move.before]
+        if new:
+            leaders, followers = ThrottledList(name.topic, Role.LEADER), ThrottledList(name.topic, Role.FOLLOWER)
+            entries.setdefault(leaders, set()).update((name.partition, broker) for broker in move.before)
+            entries.setdefault(followers, set()).update((name.partition, broker) for broker in new)
+    return entries
+
+
+def listed_entries(text: str | None) -> frozenset[Entry] | None:
+    """Return the entries of a list; None for ``*``, which names every replica.
+
+    Raises:
+        ValueError: the text is no list.
+    """
+    if (text or "").strip() == EVERY_REPLICA:
+        return None
+    listed = parse_replica_list(text)
+    return frozenset() if listed is None else frozenset(listed.entries)
+
+
+def _missing_entries(
+    wanted: Mapping[ThrottledList, set[Entry]], snapshot: RunSnapshot
+) -> dict[ThrottledList, frozenset[Entry]]:
+    missing = {}
+    for name, entries in wanted.items():
+        listed = listed_entries(snapshot.lists.get(name))
+        # Beside "*" no entry is allowed, and none is needed.
+        if listed is not None and entries - listed:
+            missing[name] = frozenset(entries - listed)
+    return missing
+
+
+def rates_to_set(
+    moves: Mapping[TopicPartition, Submission], snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int
+) -> dict[BrokerRole, PlannedRate]:
+    """Return the rates that the brokers of some reassignments need: where none, or a lower one, is in force.
+
+    Args:
+        moves: the reassignments.
+        snapshot: the cluster now.
+        record: the run so far; a rate of it that others have changed since stays.
+        throttle_bytes_per_s: rate that each of the brokers is to have at least.
+    """
+    rates = {}
+    for broker_role in sorted(broker_roles_of(moves)):
+        now = snapshot.rates.get(broker_role)
+        # A broker that is down takes no rate, and copies nothing.
+        if now is None or (now.in_force is not None and now.in_force >= throttle_bytes_per_s):
+            continue
+        if is_changed_by_others(record.rates.get(broker_role), now):
+            continue
+        rates[broker_role] = PlannedRate(now.own, throttle_bytes_per_s)
+    return rates
+
+
+def broker_roles_of(moves: Mapping[TopicPartition, Submission]) -> frozenset[BrokerRole]:
+    """Return the brokers and roles whose throttle limits some reassignments."""
+    return frozenset(
+        BrokerRole(broker, name.role) for name, entries in entries_of(moves).items() for _, broker in entries
+    )
+
+
+def is_changed_by_others(own: OwnRate | None, now: RateInForce) -> bool:
+    """Return whether a rate that a run has set was changed since; false if the run has set none."""
+    return own is not None and now.own != own.before and now.own not in own.own
+
+
+def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[ThrottledList, frozenset[Entry]]:
+    """Return the own entries of partitions whose reassignment has ended: they only use up the quota of the others.
+
+    A reassignment that was submitted counts as running until its end is in the journal, because the metadata of a
+    broker may be older than the submission.
+    """
+    ended = {
+        name: frozenset(e for e in entries if _has_ended(TopicPartition(name.topic, e[0]), record, snapshot))
+        for name, entries in record.entries.items()
+    }
+    return {name: entries for name, entries in ended.items() if entries}
+
+
+def _has_ended(name: TopicPartition, record: RecordedRun, snapshot: RunSnapshot) -> bool:
+    return not snapshot.moves(name) and (name not in record.submitted or name in record.finished)
+
+
+def moving_of(record: RecordedRun, snapshot: RunSnapshot) -> list[TopicPartition]:
+    """Return the partitions of a run that are, or may be, still reassigned."""
+    return sorted(name for name in record.submitted if snapshot.moves(name) or name not in record.finished)
+
+
+@dataclass(frozen=True)
+class RateRestoration:
+    """What becomes of the rates that a run has set.
+
+    Attributes:
+        restore: rates to set: to what they were before.
+        ended: rates that are as before already.
+        kept: rates that were changed since, and so stay.
+        unreachable: rates of brokers that are down or did not report them.
+    """
+
+    restore: Mapping[BrokerRole, PlannedRate]
+    ended: tuple[BrokerRole, ...]
+    kept: Mapping[BrokerRole, RateInForce]
+    unreachable: tuple[BrokerRole, ...]
+
+
+def rate_restoration(rates: Mapping[BrokerRole, OwnRate], snapshot: RunSnapshot) -> RateRestoration:
+    """Return what becomes of the rates that a run has set, by what is in force now."""
+    restore, kept = {}, {}
+    ended, unreachable = [], []
+    for broker_role, own in sorted(rates.items()):
+        now = snapshot.rates.get(broker_role)
+        if now is None:
+            unreachable.append(broker_role)
+        elif now.own == own.before:
+            ended.append(broker_role)
+        elif now.own in own.own:
+            restore[broker_role] = PlannedRate(now.own, own.before)
+        else:
+            kept[broker_role] = now
+    return RateRestoration(restore, tuple(ended), kept, tuple(unreachable))
+
+
+def changes_factor(moves: Iterable[Submission]) -> bool:
+    """Return whether one of the reassignments changes the replication factor."""
+    return any(len(move.before) != len(move.after) for move in moves)

@@ -1,0 +1,69 @@
+"""Conditions under which a run may begin, and under which its next batch may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from planning.reassignments.run.record import RecordedRun, RunState
+from planning.reassignments.run.snapshot import RunSnapshot
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+# Partitions that a text names; the others are counted.
+_SHOWN = 3
+
+
+def partitions_text(names: Iterable[TopicPartition]) -> str:
+    """Return a text with the first partitions and the number of the others."""
+    ordered = sorted(names)
+    shown = ", ".join(map(str, ordered[:_SHOWN]))
+    return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
+
+
+def foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> list[TopicPartition]:
+    """Return the partitions that are reassigned, but not by this run."""
+    return sorted(name for name, p in snapshot.partitions.items() if p.moving and name not in record.submitted)
+
+
+def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None:
+    """Check that nothing moves that this run has not submitted.
+
+    Raises:
+        HeadroomError: a reassignment of others is running.
+    """
+    foreign = foreign_moves(snapshot, record)
+    if foreign:
+        rule = "is being reassigned, but not by this run: its traffic is not part of what was estimated"
+        remedy = "Wait for its end, or run with --adopt: the run then goes on beside it."
+        raise HeadroomError(partitions_text(foreign), rule, remedy)
+
+
+def require_only_run(records: Sequence[RecordedRun], run_id: str | None) -> None:
+    """Check that no other run is unfinished.
+
+    Args:
+        records: runs of the cluster.
+        run_id: the run that is about to begin or to go on; None if it has no id yet.
+
+    Raises:
+        HeadroomError: another run is unfinished.
+    """
+    others = [r for r in records if r.state is RunState.UNFINISHED and r.run_id != run_id]
+    if others:
+        rule = f"is unfinished ({others[0].command}, begun by {others[0].by})"
+        remedy = "Let it end, or end it with: headroom reassign clean --execute"
+        raise HeadroomError(f"run {others[0].run_id}", rule, remedy)
+
+
+def lost_replicas(start: RunSnapshot, now: RunSnapshot) -> str | None:
+    """Return which replicas were lost since the run began, as text; None if none was.
+
+    Args:
+        start: the cluster when the run began.
+        now: the cluster now, while nothing of the run moves.
+    """
+    offline = now.offline - start.offline
+    if offline:
+        return f"replicas of {partitions_text(offline)} are offline: a broker is down, or a disk has failed or is full"
+    lost = now.under_replicated - start.under_replicated
+    return f"replicas of {partitions_text(lost)} are no longer in sync" if lost else None

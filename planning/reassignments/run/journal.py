@@ -1,0 +1,134 @@
+"""Rows of the journal of changes: which step, of which subject, from what to what, and how far it has come."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
+
+# Partition and broker of one entry in a throttled replica list.
+Entry = tuple[int, int]
+_LIST = re.compile(r"topic (?P<topic>\S+) as (?P<role>leader|follower)")
+_RATE = re.compile(r"broker (?P<broker>\d+) as (?P<role>leader|follower)")
+
+
+class StepKind(str, Enum):
+    """What a step changes.
+
+    Attributes:
+        RUN: the run of a plan as a whole; subject: fingerprint of the plan.
+        LIST: entries of a throttled replica list; before: the list, after: the entries.
+        RATE: throttle rate of a broker; before and after: its own rate in bytes per second, null for none.
+        SUBMIT: reassignment of a partition; before and after: its replicas.
+        FINISH: end of the reassignment of a partition; before: its target, after: its replicas.
+        CANCEL: cancellation of the reassignment of a partition; before and after: its replicas.
+        ELECT: preferred leader elections; after: number of partitions.
+    """
+
+    RUN = "run"
+    LIST = "list"
+    RATE = "rate"
+    SUBMIT = "submit"
+    FINISH = "finish"
+    CANCEL = "cancel"
+    ELECT = "elect"
+
+
+class StepState(str, Enum):
+    """How far a step has come.
+
+    Attributes:
+        INTENDED: about to be taken; after a crash it may have been taken.
+        DONE: taken.
+        UNDONE: taken back, or no longer in force.
+        FAILED: not taken, or without the intended effect.
+    """
+
+    INTENDED = "intended"
+    DONE = "done"
+    UNDONE = "undone"
+    FAILED = "failed"
+
+
+class ThrottledList(NamedTuple):
+    """The throttled replica list of a topic for one role."""
+
+    topic: str
+    role: Role
+
+    def __str__(self) -> str:
+        return f"topic {self.topic} as {self.role.value}"
+
+
+@dataclass(frozen=True)
+class JournalStep:
+    """One step, as a run writes it.
+
+    Attributes:
+        step: what it changes.
+        state: how far it has come.
+        subject: partition, list, or broker and role.
+        before: value before; None if there was none.
+        after: value after; None if there is none.
+    """
+
+    step: StepKind
+    state: StepState
+    subject: str
+    before: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True)
+class JournalRow:
+    """One row of the journal; the columns are those of ``schemas.tables.actions.ACTION_JOURNAL``."""
+
+    run_id: str
+    seq: int
+    cluster: str
+    command: str
+    step: str
+    state: str
+    subject: str
+    before: str | None
+    after: str | None
+    by: str
+    at_ms: int
+
+
+def rate_subject(broker_role: BrokerRole) -> str:
+    """Return the subject of a rate: ``broker 2 as leader``."""
+    return f"broker {broker_role.broker} as {broker_role.role.value}"
+
+
+def rate_of_subject(subject: str) -> BrokerRole | None:
+    """Return the broker and role of a subject; None if it is no rate."""
+    found = _RATE.fullmatch(subject)
+    return None if found is None else BrokerRole(int(found["broker"]), Role(found["role"]))
+
+
+def list_of_subject(subject: str) -> ThrottledList | None:
+    """Return the list of a subject; None if it is no list."""
+    found = _LIST.fullmatch(subject)
+    return None if found is None else ThrottledList(found["topic"], Role(found["role"]))
+
+
+def partition_of_subject(subject: str) -> TopicPartition:
+    """Return the partition of a subject such as ``orders-0``."""
+    topic, _, partition = subject.rpartition("-")
+    return TopicPartition(topic, int(partition))
+
+
+def replicas_text(replicas: tuple[int, ...]) -> str:
+    """Return replicas as text: ``[1,2]``."""
+    return json.dumps(replicas, separators=(",", ":"))
+
+
+def replicas_of_text(text: str | None) -> tuple[int, ...]:
+    """Return the replicas of a text; none for None."""
+    return tuple(json.loads(text or "[]"))

@@ -1,0 +1,95 @@
+"""Loads on the throttles during a run: now, and as they will be once a batch has been submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.run.changes import PlannedRate, entries_of
+from planning.reassignments.run.journal import ThrottledList
+from planning.reassignments.run.record import Submission
+from planning.reassignments.run.snapshot import RunSnapshot
+from planning.throttles.load import PartitionTraffic, ThrottleLoad, live_followers, throttle_loads
+from planning.throttles.replica_lists import ReplicaList, parse_replica_list
+from schemas.alerts import Role, Verdict
+from schemas.keys import BrokerRole, TopicPartition
+
+
+def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:
+    """Return the loads whose throttle lets replicas fall behind: starved or losing."""
+    return [load for load in loads if load.verdict in (Verdict.STARVED, Verdict.LOSING)]
+
+
+def required_bytes_per_s(load: ThrottleLoad) -> float:
+    """Return the rate that a throttle has to exceed, as far as it is known."""
+    known = load.known_required_bytes_per_s if load.required_bytes_per_s is None else load.required_bytes_per_s
+    return known or 0.0
+
+
+def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
+    """Return the load of every broker and role with throttled or moving partitions."""
+    return _loads(snapshot, {name: rate.in_force for name, rate in snapshot.rates.items()})
+
+
+def loads_of_batch(
+    snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], rates: Mapping[BrokerRole, PlannedRate]
+) -> list[ThrottleLoad]:
+    """Return the loads as they will be once a batch has been submitted.
+
+    Args:
+        snapshot: the cluster now.
+        moves: reassignments of the batch.
+        rates: rates that are set before.
+    """
+    placed = dict(snapshot.partitions)
+    for name, move in moves.items():
+        partition = placed[name]
+        new = tuple(broker for broker in move.after if broker not in partition.replicas)
+        adding = tuple(broker for broker in move.after if broker not in move.before)
+        placed[name] = replace(partition, replicas=(*partition.replicas, *new), adding=adding)
+    lists = dict(snapshot.lists)
+    for listed, entries in entries_of(moves).items():
+        own = ",".join(f"{partition}:{broker}" for partition, broker in sorted(entries))
+        text = lists.get(listed, "")
+        lists[listed] = text if text.strip() == "*" else f"{text},{own}" if text else own
+    throttles: dict[BrokerRole, float | None] = {name: rate.in_force for name, rate in snapshot.rates.items()}
+    throttles |= {name: rate.after for name, rate in rates.items()}
+    return _loads(replace(snapshot, partitions=placed, lists=lists), throttles)
+
+
+def _loads(snapshot: RunSnapshot, throttles: Mapping[BrokerRole, float | None]) -> list[ThrottleLoad]:
+    parsed = {name: parse_replica_list(text) for name, text in snapshot.lists.items()}
+    every = {name.topic for name, listed in parsed.items() if listed is not None and listed.every}
+    names = {
+        TopicPartition(name.topic, number)
+        for name, listed in parsed.items()
+        if listed is not None
+        for number in listed.partitions()
+    }
+    traffic = [
+        _traffic(p, parsed, snapshot.alive)
+        for name, p in snapshot.partitions.items()
+        if p.moving or name in names or name.topic in every
+    ]
+    return throttle_loads(traffic, throttles)
+
+
+def _traffic(
+    partition: PartitionPlacement, lists: Mapping[ThrottledList, ReplicaList | None], alive: frozenset[int]
+) -> PartitionTraffic:
+    def listed(role: Role) -> frozenset[int]:
+        found = lists.get(ThrottledList(partition.topic, role))
+        return frozenset() if found is None else frozenset(found.brokers(partition.partition, partition.replicas))
+
+    return PartitionTraffic(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        followers=live_followers(partition.replicas, partition.leader, alive),
+        in_sync=frozenset(partition.isr),
+        adding=frozenset(partition.adding),
+        leader_listed=listed(Role.LEADER),
+        follower_listed=listed(Role.FOLLOWER),
+        write_bytes_per_s=partition.write_bytes_per_s,
+    )

@@ -1,0 +1,240 @@
+"""What a run has set and not yet taken back, from its journal: the base of resuming, undoing and cleaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from planning.reassignments.run.journal import (
+    Entry,
+    JournalRow,
+    StepKind,
+    StepState,
+    ThrottledList,
+    list_of_subject,
+    partition_of_subject,
+    rate_of_subject,
+    replicas_of_text,
+)
+from planning.throttles.replica_lists import parse_replica_list
+from schemas.keys import BrokerRole, TopicPartition
+
+
+class RunState(str, Enum):
+    """State of a run.
+
+    Attributes:
+        UNFINISHED: started and not ended: it is running, or was killed.
+        DONE: ended after its last batch.
+        ENDED: ended before its last batch.
+    """
+
+    UNFINISHED = "unfinished"
+    DONE = "done"
+    ENDED = "ended"
+
+
+_Add = Callable[[JournalRow, StepState], None]
+_STATES = {
+    StepState.INTENDED: RunState.UNFINISHED,
+    StepState.DONE: RunState.DONE,
+    StepState.UNDONE: RunState.ENDED,
+    StepState.FAILED: RunState.ENDED,
+}
+
+
+@dataclass(frozen=True)
+class OwnRate:
+    """A throttle rate that a run has set, or was about to set.
+
+    Attributes:
+        before: the broker's own rate before the run, bytes per second; None if none was set.
+        own: every rate that the run set, or was about to set.
+    """
+
+    before: int | None
+    own: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A reassignment that a run has submitted, or was about to submit.
+
+    Attributes:
+        before: replicas before, in their order.
+        after: target replicas.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run as its journal has it.
+
+    Attributes:
+        run_id: id of the run.
+        cluster: name of the cluster.
+        command: command that began it.
+        fingerprint: fingerprint of the plan.
+        by: user and host that began it, or resumed it last.
+        began_ms: time of its first row, epoch milliseconds; None without rows.
+        last_ms: time of its last row, epoch milliseconds.
+        state: state of the run.
+        entries: entries of throttled replica lists that the run has appended and not removed.
+        rates: rates that it has set and not restored.
+        submitted: its reassignments, cancelled ones left out.
+        cancelling: partitions whose cancellation has begun and not ended.
+        finished: partitions whose reassignment has ended.
+        refused: partitions that the controller refused, or that ended elsewhere, with the reason.
+        elected: whether the elections at the end are done.
+        rows: number of its rows, which is the number of the last one.
+    """
+
+    run_id: str
+    cluster: str = ""
+    command: str = ""
+    fingerprint: str = ""
+    by: str = ""
+    began_ms: int | None = None
+    last_ms: int | None = None
+    state: RunState = RunState.ENDED
+    entries: Mapping[ThrottledList, frozenset[Entry]] = field(default_factory=dict)
+    rates: Mapping[BrokerRole, OwnRate] = field(default_factory=dict)
+    submitted: Mapping[TopicPartition, Submission] = field(default_factory=dict)
+    cancelling: frozenset[TopicPartition] = frozenset()
+    finished: frozenset[TopicPartition] = frozenset()
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    elected: bool = False
+    rows: int = 0
+
+    @property
+    def leaves_behind(self) -> bool:
+        """Whether something that the run has set is still to be taken back."""
+        return bool(self.entries or self.rates or self.cancelling)
+
+    def after(self, rows: Iterable[JournalRow]) -> RecordedRun:
+        """Return the record after further rows of this run, in their order."""
+        fold = _Fold(self)
+        for row in rows:
+            fold.add(row)
+        return fold.record()
+
+
+def run_records(rows: Iterable[JournalRow]) -> list[RecordedRun]:
+    """Return the runs in a journal, the oldest first; rows of commands that run no plan are left out.
+
+    Args:
+        rows: rows of one cluster, in any order.
+    """
+    by_run: dict[str, list[JournalRow]] = {}
+    for row in rows:
+        by_run.setdefault(row.run_id, []).append(row)
+    runs = [
+        RecordedRun(run_id).after(sorted(of_run, key=lambda row: row.seq))
+        for run_id, of_run in by_run.items()
+        if any(row.step == StepKind.RUN.value for row in of_run)
+    ]
+    return sorted(runs, key=lambda record: (record.began_ms or 0, record.run_id))
+
+
+class _Fold:
+    """A record that rows are added to; the collections are copied once, not for every row."""
+
+    def __init__(self, start: RecordedRun) -> None:
+        self._record = start
+        self._entries = {name: set(entries) for name, entries in start.entries.items()}
+        self._rates = dict(start.rates)
+        self._submitted = dict(start.submitted)
+        self._cancelling = set(start.cancelling)
+        self._finished = set(start.finished)
+        self._refused = dict(start.refused)
+
+    def record(self) -> RecordedRun:
+        return replace(
+            self._record,
+            entries={name: frozenset(entries) for name, entries in self._entries.items() if entries},
+            rates=self._rates,
+            submitted=self._submitted,
+            cancelling=frozenset(self._cancelling),
+            finished=frozenset(self._finished),
+            refused=self._refused,
+        )
+
+    def add(self, row: JournalRow) -> None:
+        began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
+        self._record = replace(self._record, rows=max(self._record.rows, row.seq), began_ms=began_ms, last_ms=row.at_ms)
+        state = StepState(row.state)
+        # A newer version of Headroom may write steps that are not known here; they set nothing that is known here.
+        known: dict[str, _Add] = {
+            StepKind.RUN.value: self._add_run,
+            StepKind.LIST.value: self._add_list,
+            StepKind.RATE.value: self._add_rate,
+            StepKind.SUBMIT.value: self._add_submit,
+            StepKind.FINISH.value: self._add_finish,
+            StepKind.CANCEL.value: self._add_cancel,
+            StepKind.ELECT.value: self._add_elections,
+        }
+        if row.step in known:
+            known[row.step](row, state)
+
+    def _add_run(self, row: JournalRow, state: StepState) -> None:
+        self._record = replace(self._record, state=_STATES[state])
+        if state is StepState.INTENDED:
+            self._record = replace(
+                self._record, cluster=row.cluster, command=row.command, fingerprint=row.subject, by=row.by
+            )
+
+    def _add_list(self, row: JournalRow, state: StepState) -> None:
+        name, listed = list_of_subject(row.subject), parse_replica_list(row.after)
+        if name is None or listed is None:
+            return
+        own = self._entries.setdefault(name, set())
+        if state is StepState.UNDONE:
+            own.difference_update(listed.entries)
+        elif state is StepState.INTENDED:
+            own.update(listed.entries)
+
+    def _add_rate(self, row: JournalRow, state: StepState) -> None:
+        broker_role = rate_of_subject(row.subject)
+        if broker_role is None:
+            return
+        if state is StepState.UNDONE:
+            self._rates.pop(broker_role, None)
+        elif state is StepState.INTENDED and row.after is not None:
+            before = None if row.before is None else int(row.before)
+            earlier = self._rates.get(broker_role, OwnRate(before, frozenset()))
+            self._rates[broker_role] = replace(earlier, own=earlier.own | {int(row.after)})
+
+    def _add_submit(self, row: JournalRow, state: StepState) -> None:
+        name = partition_of_subject(row.subject)
+        if state is StepState.INTENDED:
+            self._submitted[name] = Submission(replicas_of_text(row.before), replicas_of_text(row.after))
+            self._finished.discard(name)
+            self._cancelling.discard(name)
+            self._refused.pop(name, None)
+        elif state is StepState.FAILED:
+            self._submitted.pop(name, None)
+            self._refused[name] = row.after or "refused"
+
+    def _add_finish(self, row: JournalRow, state: StepState) -> None:
+        name = partition_of_subject(row.subject)
+        self._finished.add(name)
+        self._cancelling.discard(name)
+        if state is StepState.FAILED:
+            self._refused[name] = f"its replicas are {row.after}"
+
+    def _add_cancel(self, row: JournalRow, state: StepState) -> None:
+        name = partition_of_subject(row.subject)
+        if state is StepState.INTENDED:
+            self._cancelling.add(name)
+            return
+        self._cancelling.discard(name)
+        if state is StepState.DONE:
+            self._submitted.pop(name, None)
+            self._finished.discard(name)
+
+    def _add_elections(self, row: JournalRow, state: StepState) -> None:
+        self._record = replace(self._record, elected=state is StepState.DONE)

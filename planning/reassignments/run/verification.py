@@ -1,0 +1,66 @@
+"""Where each partition of a plan is on its way to its target replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from planning.reassignments.plan import TargetAssignment
+from planning.reassignments.run.snapshot import RunSnapshot, target_of
+from schemas.keys import TopicPartition
+
+
+class AssignmentStatus(str, Enum):
+    """Status of one partition of a plan.
+
+    Attributes:
+        DONE: it has its target replicas.
+        MOVING: its reassignment to them is running.
+        MOVING_ELSEWHERE: a reassignment to other replicas is running.
+        NOT_STARTED: it has other replicas, and does not move.
+        MISSING: it does not exist.
+    """
+
+    DONE = "done"
+    MOVING = "moving"
+    MOVING_ELSEWHERE = "moving_elsewhere"
+    NOT_STARTED = "not_started"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class VerifiedAssignment:
+    """One partition of a plan, as it is now.
+
+    Attributes:
+        name: topic and number of the partition.
+        status: status.
+        replicas: its replicas now; empty if it does not exist.
+        target: target replicas of the plan.
+        missing: target replicas that are not in sync yet.
+    """
+
+    name: TopicPartition
+    status: AssignmentStatus
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+    missing: tuple[int, ...]
+
+
+def verify_plan(assignments: Iterable[TargetAssignment], snapshot: RunSnapshot) -> list[VerifiedAssignment]:
+    """Return the status of each partition of a plan, in the order of the plan."""
+    return [_verify(assignment, snapshot) for assignment in assignments]
+
+
+def _verify(assignment: TargetAssignment, snapshot: RunSnapshot) -> VerifiedAssignment:
+    partition, target = snapshot.partitions.get(assignment.name), assignment.replicas
+    if partition is None:
+        return VerifiedAssignment(assignment.name, AssignmentStatus.MISSING, (), target, target)
+    if partition.moving:
+        same = target_of(partition) == target
+        status = AssignmentStatus.MOVING if same else AssignmentStatus.MOVING_ELSEWHERE
+    else:
+        status = AssignmentStatus.DONE if partition.replicas == target else AssignmentStatus.NOT_STARTED
+    out_of_sync = tuple(broker for broker in target if broker not in partition.isr)
+    return VerifiedAssignment(assignment.name, status, partition.replicas, target, out_of_sync)

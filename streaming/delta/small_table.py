@@ -1,0 +1,78 @@
+"""Small tables that commands write, without a JVM: each append is durable, and the table is kept to few files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from schemas.tables import Table
+from streaming.delta import append as delta_append
+from streaming.delta.locations import require_absent, require_writable
+from streaming.supervision.failure import cause_of
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 5
+# Each append is a file of its own. From this number on they are compacted.
+_MOST_FILES = 100
+
+
+def append_durably(location: str, records: Sequence[object], table: Table) -> None:
+    """Append records, and create the table if necessary; errors of the library are raised unchanged.
+
+    Args:
+        location: folder or URL of the table.
+        records: objects with the table's columns as attributes. They are durable when this returns.
+        table: definition of the table; all its columns are text or integers.
+
+    Raises:
+        HeadroomError: the location is not writable, or the library panicked.
+    """
+    require_writable(location)
+    with delta_append.without_panic(location):
+        opened = _append(location, records, table, _ATTEMPTS)
+    try:
+        with delta_append.without_panic(location):
+            _compact_if_large(opened)
+    except Exception as error:
+        # The records are durable. The next append tries the compaction again.
+        log.warning("%s could not be compacted: %s", location, cause_of(error))
+
+
+def _append(location: str, records: Sequence[object], table: Table, attempts: int) -> DeltaTable:
+    """Append records and return the table."""
+    opened = _open(location, table)
+    try:
+        delta_append.append(opened, records, table)
+    except CommitFailedError:
+        # Nothing was committed: two commands have created the table at the same time.
+        if attempts == 1:
+            raise
+        return _append(location, records, table, attempts - 1)
+    return opened
+
+
+def _open(location: str, table: Table) -> DeltaTable:
+    """Return the table, created if necessary."""
+    try:
+        return DeltaTable(location)
+    except TableNotFoundError as error:
+        require_absent(location, error)
+    try:
+        delta_append.create(location, table)
+    except DeltaError:
+        # Another command may have been faster.
+        if not DeltaTable.is_deltatable(location):
+            raise
+    return DeltaTable(location)
+
+
+def _compact_if_large(opened: DeltaTable) -> None:
+    """Compact the files if there are many, and remove unreferenced ones."""
+    opened.update_incremental()
+    if len(opened.file_uris()) > _MOST_FILES:
+        opened.optimize.compact()
+        opened.vacuum(dry_run=False)

@@ -1,0 +1,74 @@
+"""Journal of the changes that commands make to a cluster, written and read without Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from planning.reassignments.run.journal import JournalRow
+from schemas.errors import HeadroomError
+from schemas.tables import ACTION_JOURNAL
+from streaming.delta.query import table_url
+from streaming.delta.query_table import query
+from streaming.delta.small_table import append_durably
+from streaming.supervision.failure import cause_of
+
+logger = logging.getLogger(__name__)
+
+_REMEDY = "Look at store.path, the room on its disk and the rights on it; nothing is changed without a journal."
+
+
+class ActionJournal:
+    """The journal in a store.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+    """
+
+    def __init__(self, store_path: str) -> None:
+        self._store_path = store_path
+        self._location = table_url(store_path, ACTION_JOURNAL.path)
+
+    def rows(self, cluster: str) -> list[JournalRow]:
+        """Return all rows of a cluster, ordered by time, run and number.
+
+        Raises:
+            HeadroomError: the table cannot be read.
+        """
+        # The name is a text of the settings, so its quotes are doubled.
+        quoted = cluster.replace("'", "''")
+        sql = f"SELECT * FROM data WHERE cluster = '{quoted}' ORDER BY at_ms, run_id, seq"
+        return [journal_row(row) for row in query(self._store_path, ACTION_JOURNAL.path, sql) or []]
+
+    def append(self, rows: Sequence[JournalRow]) -> None:
+        """Append rows; they are durable when this returns.
+
+        Raises:
+            HeadroomError: the table cannot be written.
+        """
+        try:
+            append_durably(self._location, rows, ACTION_JOURNAL)
+        except HeadroomError:
+            raise
+        # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
+        except Exception as error:
+            logger.debug("writing %s", self._location, exc_info=True)
+            raise HeadroomError(self._location, f"cannot be written ({cause_of(error)})", _REMEDY) from error
+
+
+def journal_row(row: Mapping[str, Any]) -> JournalRow:
+    """Return a row of the table; columns of a newer version are ignored."""
+    return JournalRow(
+        run_id=row["run_id"],
+        seq=row["seq"],
+        cluster=row["cluster"],
+        command=row["command"],
+        step=row["step"],
+        state=row["state"],
+        subject=row["subject"],
+        before=row["before"],
+        after=row["after"],
+        by=row["by"],
+        at_ms=row["at_ms"],
+    )

@@ -1,0 +1,557 @@
+"""A run on a cluster in memory: killed at every single step, it ends as if it had not been, and leaves nothing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from cluster.reassignment.execution.control import RunOutput, RunPolicy
+from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from cluster.reassignment.execution.run_journal import RunJournal
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.run.journal import ThrottledList
+from planning.reassignments.run.record import RecordedRun, RunState
+from schemas.alerts import Role
+from schemas.errors import HeadroomError
+from schemas.keys import BrokerRole, TopicPartition
+from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, Killed, SteppedTime
+
+MB = 1_000_000
+RATE = 10 * MB
+LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
+BEFORE = {("a", 0): (1, 2), ("a", 1): (2, 3), ("a", 2): (3, 1), ("b", 0): (3, 2, 1), ("b", 1): (1, 2), ("c", 0): (2,)}
+# Moves, a new factor, another order only, and a smaller factor.
+AFTER = {("a", 0): (4, 2), ("a", 1): (2, 4), ("a", 2): (1, 3), ("b", 0): (4, 2, 1), ("b", 1): (1,), ("c", 0): (2, 3)}
+
+
+def placement(name: tuple[str, int], replicas: tuple[int, ...], **values: object) -> PartitionPlacement:
+    placed = PartitionPlacement(*name, replicas[0], replicas, replicas)
+    return replace(placed, **values)  # type: ignore[arg-type]
+
+
+def plan(*names: tuple[str, int]) -> ReassignmentPlan:
+    return ReassignmentPlan(tuple(TargetAssignment(*name, AFTER[name]) for name in names))
+
+
+BATCHES = [plan(("a", 0), ("a", 1), ("a", 2)), plan(("b", 0), ("b", 1), ("c", 0))]
+
+
+def fresh() -> FakeReassignedCluster:
+    """A cluster with throttles of others: a list entry of the plan, a lower rate, a higher one, and a whole topic."""
+    return FakeReassignedCluster(
+        {TopicPartition(*name): placement(name, replicas) for name, replicas in BEFORE.items()},
+        {1, 2, 3, 4},
+        rates={
+            BrokerRole(1, LEADER): 4 * MB,
+            BrokerRole(2, LEADER): 40 * MB,
+            BrokerRole(4, LEADER): 3 * MB,
+        },
+        defaults={"follower": 5 * MB},
+        lists={ThrottledList("a", LEADER): "0:1,7:7", ThrottledList("c", FOLLOWER): "*"},
+    )
+
+
+@dataclass
+class Stage:
+    """A cluster, its journal and the runs of them; a killed run leaves both as they were then."""
+
+    cluster: FakeReassignedCluster = field(default_factory=fresh)
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    time: SteppedTime = field(default_factory=SteppedTime)
+    lines: list[str] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    batches: list[ReassignmentPlan] = field(default_factory=lambda: list(BATCHES))
+
+    def record(self) -> RecordedRun:
+        unfinished = [record for record in self.journal.records() if record.state is not RunState.DONE]
+        return unfinished[-1] if unfinished else RecordedRun(f"run-{len(self.journal.records())}")
+
+    def run_journal(self, command: str = "reassign run") -> RunJournal:
+        clock_ms = lambda: int(self.time.now_s * 1000)  # noqa: E731
+        return RunJournal(self.journal, self.record(), "orders", command, "anna@host", clock_ms)
+
+    def run(self, crash_at: int = 0, policy: RunPolicy | None = None) -> RunOutcome:
+        self.cluster.crash = self.journal.crash = Crash(crash_at)
+        return ReassignmentExecutor(
+            self.cluster,
+            self.run_journal(),
+            self.batches,
+            "fingerprint",
+            policy or RunPolicy(RATE, pause_s=0),
+            self.stop,
+            self.output(),
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+        ).run()
+
+    def clean(self, crash_at: int = 0) -> CleanOutcome:
+        self.cluster.crash = self.journal.crash = Crash(crash_at)
+        return clean_run(
+            self.cluster, self.run_journal("reassign clean"), self.output(), 60, self.time.clock, self.time.sleep
+        )
+
+    def output(self) -> RunOutput:
+        return RunOutput(line=self.lines.append, raise_command=lambda rate, brokers: f"raise {rate} {list(brokers)}")
+
+    def throttles(self) -> tuple[object, object]:
+        return self.cluster.rates, self.cluster.lists
+
+    def replicas(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        return {tuple(name): p.replicas for name, p in self.cluster.partitions.items()}  # type: ignore[misc]
+
+    def left_behind(self) -> list[RecordedRun]:
+        return [record for record in self.journal.records() if record.leaves_behind]
+
+
+def steps_of_a_run() -> int:
+    stage = Stage()
+    stage.run()
+    return stage.cluster.crash.steps
+
+
+STEPS = steps_of_a_run()
+
+
+def assert_as_without_a_crash(stage: Stage) -> None:
+    assert stage.replicas() == AFTER
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert stage.left_behind() == []
+    (record,) = stage.journal.records()
+    assert record.state is RunState.DONE
+    # What a rollback restores, in its order.
+    assert {tuple(name): move.before for name, move in record.submitted.items()} == BEFORE
+    assert [p.leader for p in stage.cluster.partitions.values()] == [AFTER[name][0] for name in AFTER]
+
+
+def test_a_run_moves_the_plan_and_leaves_the_throttles_as_they_were() -> None:
+    stage = Stage()
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused, outcome.batches) == (None, {}, 2)
+    assert_as_without_a_crash(stage)
+
+
+def test_the_throttle_of_a_batch_is_that_of_kafkas_tool_without_partitions_that_gain_nothing() -> None:
+    seen: list[tuple[dict[ThrottledList, str], dict[BrokerRole, int]]] = []
+    stage = Stage(batches=[BATCHES[0]])
+    stage.cluster.on_look = lambda cluster: seen.append((dict(cluster.lists), dict(cluster.rates)))
+    stage.run()
+    lists, rates = next(found for found in seen if ThrottledList("a", FOLLOWER) in found[0])
+    # a-2 only changes its order. 0:1 and 7:7 are of others.
+    assert lists[ThrottledList("a", LEADER)] == "0:1,0:2,1:2,1:3,7:7"
+    assert lists[ThrottledList("a", FOLLOWER)] == "0:4,1:4"
+    # Leaders 1 to 3, destination 4; broker 2 has a higher rate already, and 4 as leader takes no part.
+    assert rates == {
+        BrokerRole(1, LEADER): RATE,
+        BrokerRole(2, LEADER): 40 * MB,
+        BrokerRole(3, LEADER): RATE,
+        BrokerRole(4, LEADER): 3 * MB,
+        BrokerRole(4, FOLLOWER): RATE,
+    }
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_killed_at_any_step_the_same_command_ends_as_if_it_had_not_been(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
+        stage.run()
+    assert_as_without_a_crash(stage)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, STEPS), min_size=2, max_size=6))
+def test_killed_again_and_again_it_ends_the_same(steps: list[int]) -> None:
+    stage = Stage()
+    for step in steps:
+        if any(record.state is RunState.DONE for record in stage.journal.records()):
+            break
+        try:
+            stage.run(step)
+        except Killed:
+            continue
+    if not any(record.state is RunState.DONE for record in stage.journal.records()):
+        stage.run()
+    assert_as_without_a_crash(stage)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_killed_at_any_step_clean_removes_exactly_what_was_set(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    while (stage.journal.records() and stage.clean().moving) or stage.cluster.left:
+        stage.cluster.advance()
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert stage.left_behind() == []
+    assert not [record for record in stage.journal.records() if record.state is RunState.UNFINISHED]
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1, 3))
+def test_a_clean_that_is_killed_is_finished_by_the_next_one(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    while stage.cluster.left:
+        stage.cluster.advance()
+    for crash_at in range(1, 40):
+        if not stage.journal.records():
+            return
+        try:
+            stage.clean(crash_at)
+            break
+        except Killed:
+            continue
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert stage.left_behind() == []
+
+
+@pytest.mark.parametrize("stale", [0, 2])
+def test_nothing_moves_without_its_throttle(stale: int) -> None:
+    """At every look and in every state of a crash, what moves is listed, and its brokers have the rate.
+
+    Also if the metadata is older than the submission at first: a move that is not seen yet has not ended.
+    """
+
+    def check(cluster: FakeReassignedCluster) -> None:
+        for name in cluster.left:
+            partition = cluster.partitions[name]
+            for broker in partition.adding:
+                listed = cluster.lists.get(ThrottledList(name.topic, FOLLOWER), "")
+                assert listed == "*" or f"{name.partition}:{broker}" in listed.split(",")
+                assert cluster.rates[BrokerRole(broker, FOLLOWER)] == RATE
+            if partition.adding:
+                before = [broker for broker in partition.replicas if broker not in partition.adding]
+                listed = cluster.lists[ThrottledList(name.topic, LEADER)]
+                assert {f"{name.partition}:{broker}" for broker in before} <= set(listed.split(","))
+                assert min(cluster.rates[BrokerRole(broker, LEADER)] for broker in before) >= RATE
+
+    for step in range(1, STEPS + 1):
+        stage = Stage()
+        stage.cluster.stale, stage.cluster.looks = stale, 2 + stale
+        stage.cluster.on_look = check
+        with pytest.raises(Killed):
+            stage.run(step)
+        check(stage.cluster)
+        if not stage.cluster.left:
+            continue
+        cleaned = stage.clean()
+        check(stage.cluster)
+        assert cleaned.moving or not stage.cluster.left
+
+
+def test_a_finished_partition_leaves_the_lists_while_others_still_move() -> None:
+    stage = Stage(batches=[plan(("a", 0), ("a", 1))])
+
+    def slow(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 1) in cluster.left and TopicPartition("a", 0) in cluster.left:
+            cluster.left[TopicPartition("a", 1)] = 8
+        seen.append(cluster.lists.get(ThrottledList("a", FOLLOWER)))
+
+    seen: list[str | None] = []
+    stage.cluster.on_look = slow
+    stage.run()
+    assert "1:4" in seen
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+def test_a_rate_that_somebody_has_changed_since_stays_and_is_named() -> None:
+    stage = Stage(batches=[BATCHES[0]])
+
+    def change(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.rates[BrokerRole(3, LEADER)] = 77 * MB
+
+    stage.cluster.on_look = change
+    stage.run()
+    assert stage.cluster.rates == {**fresh().rates, BrokerRole(3, LEADER): 77 * MB}
+    assert [line for line in stage.lines if "stays at 77 MB/s: it was changed since" in line] != []
+    assert stage.left_behind() == []
+
+
+def test_partitions_that_the_controller_refuses_are_named_and_the_others_go_on() -> None:
+    stage = Stage()
+    stage.cluster.refusing = {TopicPartition("a", 1)}
+    outcome = stage.run()
+    assert outcome.refused == {TopicPartition("a", 1): "InvalidReplicaAssignment"}
+    assert stage.replicas() == {**AFTER, ("a", 1): BEFORE["a", 1]}
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert "refused by the controller: a-1 (InvalidReplicaAssignment)" in stage.lines[0]
+
+
+def test_a_partition_that_does_not_exist_is_named_and_the_others_go_on() -> None:
+    stage = Stage()
+    del stage.cluster.partitions[TopicPartition("c", 0)]
+    assert stage.run().refused == {TopicPartition("c", 0): "does not exist"}
+    assert stage.left_behind() == []
+
+
+def test_a_move_that_somebody_cancels_is_named_and_the_run_goes_on() -> None:
+    stage = Stage()
+
+    def cancel(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left:
+            cluster._cancel(TopicPartition("a", 0))
+
+    stage.cluster.on_look = cancel
+    outcome = stage.run()
+    assert outcome.refused == {TopicPartition("a", 0): "cancelled or changed by others, its replicas are [2,1]"}
+    assert (outcome.stopped, stage.left_behind()) == (None, [])
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+def test_a_stop_ends_the_run_after_the_batch_at_hand_and_the_same_command_goes_on() -> None:
+    stage = Stage()
+
+    def stop(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            stage.stop.set()
+
+    stage.cluster.on_look = stop
+    outcome = stage.run()
+    assert outcome.stopped == "batch 2 did not begin: stopped by the operator"
+    assert stage.replicas() == {**BEFORE, **{name: AFTER[name] for name in AFTER if name[0] == "a"}}
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    stage.stop.clear()
+    stage.cluster.on_look = lambda cluster: None
+    assert stage.run().stopped is None
+    assert_as_without_a_crash(stage)
+
+
+def take_back(stage: Stage, crash_at: int = 0) -> RunOutcome:
+    def stop(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("b", 0) in cluster.left:
+            stage.stop.set()
+
+    stage.cluster.looks = 4
+    stage.cluster.on_look = stop
+    return stage.run(crash_at, RunPolicy(RATE, pause_s=0, cancel_on_stop=True))
+
+
+def test_a_batch_is_taken_back_with_the_order_of_its_replicas() -> None:
+    stage = Stage()
+    outcome = take_back(stage)
+    assert outcome.stopped == "batch 2 was taken back: stopped by the operator"
+    # b-1 only lost a replica, and had ended already.
+    done = {name: AFTER[name] for name in AFTER if name[0] == "a" or name == ("b", 1)}
+    assert stage.replicas() == {**BEFORE, **done}
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert [record.state for record in stage.journal.records()] == [RunState.ENDED]
+
+
+def test_killed_while_a_batch_is_taken_back_clean_restores_the_order_and_the_same_command_goes_on() -> None:
+    counted = Stage()
+    take_back(counted)
+    last = counted.cluster.crash.steps
+    for step in range(1, last + 1):
+        for then in ("clean", "run"):
+            stage = Stage()
+            with pytest.raises(Killed):
+                take_back(stage, step)
+            stage.stop.clear()
+            stage.cluster.on_look = lambda cluster: None
+            if then == "run":
+                stage.run()
+                assert_as_without_a_crash(stage)
+                continue
+            while stage.journal.records() and stage.clean().moving:
+                stage.cluster.advance()
+            assert stage.throttles() == (fresh().rates, fresh().lists)
+            assert stage.left_behind() == []
+            assert stage.replicas()["b", 0] in (BEFORE["b", 0], AFTER["b", 0])
+
+
+def test_it_refuses_while_anothers_move_runs_unless_it_is_adopted() -> None:
+    stage = Stage(batches=[BATCHES[0]])
+    stage.cluster._start(TopicPartition("b", 0), (4, 2, 1))
+    stage.cluster.left[TopicPartition("b", 0)] = 1000
+    with pytest.raises(HeadroomError, match="b-0: is being reassigned, but not by this run"):
+        stage.run()
+    assert (stage.journal.kept, stage.throttles()) == ([], (fresh().rates, fresh().lists))
+    assert stage.run(policy=RunPolicy(RATE, adopt=True)).stopped is None
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert TopicPartition("b", 0) in stage.cluster.left
+
+
+def test_no_further_batch_begins_after_a_lost_replica_or_outside_the_window() -> None:
+    lost, closed = Stage(), Stage()
+
+    def lose(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.partitions[TopicPartition("c", 0)] = placement(("c", 0), (2,), isr=())
+
+    lost.cluster.on_look = lose
+    assert lost.run().stopped == "batch 2 did not begin: replicas of c-0 are no longer in sync"
+    looks: list[int] = []
+
+    def blocked(snapshot: object) -> str | None:
+        looks.append(1)
+        return "it is not 22:00-06:00 now" if len(looks) > 1 else None
+
+    assert closed.run(policy=RunPolicy(RATE, blocked_reason=blocked, pause_s=0)).stopped == (
+        "batch 2 did not begin: it is not 22:00-06:00 now"
+    )
+    for stage in (lost, closed):
+        assert stage.throttles() == (fresh().rates, fresh().lists)
+        assert stage.left_behind() == []
+
+
+def test_outside_the_window_nothing_is_written_or_changed() -> None:
+    stage = Stage()
+    outcome = stage.run(policy=RunPolicy(RATE, blocked_reason=lambda snapshot: "not now"))
+    assert (outcome.stopped, stage.journal.kept) == ("batch 1 did not begin: not now", [])
+    assert stage.cluster.requests == []
+
+
+def test_a_journal_that_cannot_be_written_is_refused_before_the_first_change() -> None:
+    stage = Stage()
+    stage.journal.failing = 10_000
+    with pytest.raises(HeadroomError, match="cannot be written"):
+        stage.run()
+    assert stage.cluster.requests == []
+
+
+def test_a_journal_that_fails_for_a_while_only_delays_the_run() -> None:
+    stage = Stage()
+
+    def fail(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and not failed:
+            failed.append(1)
+            stage.journal.failing = 3
+            cluster.failing = 3
+
+    failed: list[int] = []
+    stage.cluster.on_look = fail
+    stage.run()
+    assert_as_without_a_crash(stage)
+
+
+def test_a_broker_that_refuses_its_rate_ends_the_run_before_the_batch_moves() -> None:
+    stage = Stage()
+    stage.cluster.refusing_rates = {3}
+    with pytest.raises(HeadroomError, match=r"were not set \(broker 3: refused\)"):
+        stage.run()
+    assert stage.replicas() == BEFORE
+    assert stage.cluster.lists == fresh().lists
+    assert stage.cluster.rates == fresh().rates
+    assert [record.state for record in stage.journal.records()] == [RunState.ENDED]
+
+
+def test_a_broker_that_dies_with_the_rate_keeps_it_until_clean() -> None:
+    stage = Stage(batches=[BATCHES[0]])
+
+    def die(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.alive.discard(1)
+
+    stage.cluster.on_look = die
+    stage.run()
+    assert stage.cluster.rates[BrokerRole(1, LEADER)] == RATE
+    assert [line for line in stage.lines if "headroom reassign clean --execute" in line] != []
+    (left,) = stage.left_behind()
+    assert (left.state, list(left.rates)) == (RunState.DONE, [BrokerRole(1, LEADER)])
+    stage.cluster.on_look = lambda cluster: None
+    stage.cluster.alive.add(1)
+    stage.cluster.crash = stage.journal.crash = Crash()
+    journal = RunJournal(stage.journal, left, "orders", "reassign clean", "anna@host", lambda: 1)
+    clean_run(stage.cluster, journal, RunOutput(), 60, stage.time.clock, stage.time.sleep)
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert stage.left_behind() == []
+
+
+def test_a_broker_that_comes_back_during_a_batch_gets_its_rate() -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    stage.cluster.alive.discard(4)
+    seen: list[int | None] = []
+
+    def come_back(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and stage.time.now_s > 20:
+            cluster.alive.add(4)
+            cluster.left[TopicPartition("a", 0)] += 1 if stage.time.now_s < 40 else 0
+        seen.append(cluster.rates.get(BrokerRole(4, FOLLOWER)))
+
+    stage.cluster.on_look = come_back
+    stage.run()
+    assert RATE in seen
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+def written(cluster: FakeReassignedCluster, name: tuple[str, int], rate: float) -> None:
+    found = cluster.partitions[TopicPartition(*name)]
+    cluster.partitions[TopicPartition(*name)] = replace(found, write_bytes_per_s=rate)
+
+
+def test_a_throttle_below_need_is_refused_unless_it_is_forced_or_may_be_raised() -> None:
+    # a-0 is written with 8 MB/s, so broker 1 must send 16 MB/s once broker 4 copies it too: more than 10.
+    refused, forced, raised = Stage(batches=[plan(("a", 0))]), Stage(batches=[plan(("a", 0))]), Stage()
+    for stage in (refused, forced, raised):
+        for name in BEFORE:
+            written(stage.cluster, name, 8.0 * MB if name == ("a", 0) else 0.0)
+    with pytest.raises(HeadroomError, match="10 MB/s is too low: broker 1 as leader must exceed 16 MB/s"):
+        refused.run()
+    assert (refused.journal.kept, refused.cluster.requests) == ([], [])
+    assert forced.run(policy=RunPolicy(RATE, force=True)).stopped is None
+    raised.batches = [plan(("a", 0))]
+    raised.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
+    # 16 x 1.2.
+    assert ("rate", (BrokerRole(1, LEADER), 19_200_000)) in raised.cluster.requests
+    for stage in (refused, forced, raised):
+        assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+@pytest.mark.parametrize("up_to", [None, 30 * MB])
+def test_a_throttle_that_becomes_short_is_reported_with_its_command_or_raised(up_to: int | None) -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    for name in BEFORE:
+        written(stage.cluster, name, 0.0)
+
+    def busier(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left:
+            written(cluster, ("a", 0), 8.0 * MB)
+
+    stage.cluster.looks = 4
+    stage.cluster.on_look = busier
+    stage.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=up_to))
+    if up_to is None:
+        assert [line for line in stage.lines if line.endswith("must exceed 16 MB/s. raise 19200000 [1]")] != []
+    else:
+        assert "Raised the throttle of broker 1 as leader from 10 MB/s to 19.2 MB/s." in stage.lines
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+def test_a_plan_that_is_in_place_writes_nothing() -> None:
+    stage = Stage()
+    stage.run()
+    kept = len(stage.journal.kept)
+    assert stage.run().stopped is None
+    assert len(stage.journal.kept) == kept
+
+
+def test_without_a_throttle_no_list_and_no_rate_is_touched() -> None:
+    stage = Stage()
+    stage.run(policy=RunPolicy(None, pause_s=0))
+    assert {kind for kind, _ in stage.cluster.requests} == {"reassign"}
+    assert stage.replicas() == AFTER
+
+
+def test_a_broker_that_refuses_a_higher_rate_does_not_end_the_watch() -> None:
+    stage = Stage(batches=[plan(("a", 0))])
+    for name in BEFORE:
+        written(stage.cluster, name, 0.0)
+
+    def busier(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left:
+            written(cluster, ("a", 0), 8.0 * MB)
+            cluster.refusing_rates = {1} if stage.time.now_s < 100 else set()
+            cluster.left[TopicPartition("a", 0)] = 2 if stage.time.now_s < 120 else 1
+
+    stage.cluster.on_look = busier
+    stage.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert "Raised the throttle of broker 1 as leader from 10 MB/s to 19.2 MB/s." in stage.lines

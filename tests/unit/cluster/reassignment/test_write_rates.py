@@ -1,0 +1,65 @@
+"""Write rates of a run: a topic whose leaders have changed keeps the rate from before."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.elections.traffic import Traffic
+from cluster.reassignment.execution import write_rates
+from cluster.reassignment.execution.write_rates import WriteRates
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+
+
+class Measurements:
+    """A cluster that is measured; the last measurement waits until the test has looked."""
+
+    def __init__(self, *found: Traffic | HeadroomError) -> None:
+        self.found = list(found)
+        self.looked = threading.Event()
+        self.closed = threading.Event()
+
+    def __call__(self, settings: Settings) -> Measurements:
+        return self
+
+    def __enter__(self) -> Measurements:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.closed.set()
+
+    def leadership_with_traffic(self) -> SimpleNamespace:
+        if not self.found:
+            self.looked.wait(5)
+            return SimpleNamespace(traffic=Traffic())
+        traffic = self.found.pop(0)
+        if isinstance(traffic, HeadroomError):
+            raise traffic
+        return SimpleNamespace(traffic=traffic)
+
+
+def test_rates_from_before_a_switch_or_a_failure_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Measurements(
+        Traffic({A: 5.0, B: 1.0}, cluster_written=6.0),
+        HeadroomError("the cluster", "did not answer", "Wait."),
+        # The leader of a changed meanwhile.
+        Traffic({B: 2.0}, cluster_written=7.0),
+    )
+    monkeypatch.setattr(write_rates, "LiveLeadership", measured)
+    monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
+    rates = WriteRates(Settings())
+    rates.start()
+    for _ in range(500):
+        if rates.now()[1] == 7.0:
+            break
+        threading.Event().wait(0.01)
+    assert rates.now() == ({A: 5.0, B: 2.0}, 7.0)
+    rates.stop()
+    measured.looked.set()
+    assert measured.closed.wait(5)

@@ -1,0 +1,255 @@
+"""A cluster in memory that carries out reassignments, and a journal in memory; both crash at a chosen step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.run.changes import listed_entries
+from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
+from planning.reassignments.run.record import RecordedRun, run_records
+from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
+from planning.throttles.replica_lists import format_replica_list
+from schemas.errors import HeadroomError
+from schemas.keys import BrokerRole, TopicPartition
+
+
+class Killed(BaseException):
+    """The process was killed: no handler of the product catches it."""
+
+
+@dataclass
+class Crash:
+    """Kills the process at one of its steps, counted from 1; never if it is 0."""
+
+    at: int = 0
+    steps: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps == self.at:
+            raise Killed(f"at step {self.at}")
+
+
+@dataclass
+class FakeReassignedCluster:
+    """Brokers, partitions and throttles, with Kafka's rules of reassignments and of incremental changes.
+
+    Attributes:
+        partitions: every partition.
+        alive: brokers that are up.
+        rates: own rates by broker and role.
+        defaults: cluster-wide default by role.
+        lists: throttled replica lists that are set.
+        looks: looks that a new replica needs to be in sync.
+        refusing: partitions whose reassignment the controller refuses.
+        refusing_rates: brokers that refuse rates.
+        failing: number of reads that fail from now on.
+        crash: kills the process at a step.
+        on_look: called at every look.
+        stale: looks after each reassignment request that still show the partitions from before it.
+        offline: partitions with an offline replica.
+        requests: changes that were requested.
+        left: looks until the reassignment of a partition ends.
+        elected: partitions whose preferred leader was elected.
+    """
+
+    partitions: dict[TopicPartition, PartitionPlacement]
+    alive: set[int]
+    rates: dict[BrokerRole, int] = field(default_factory=dict)
+    defaults: dict[str, int] = field(default_factory=dict)
+    lists: dict[ThrottledList, str] = field(default_factory=dict)
+    looks: int = 2
+    refusing: set[TopicPartition] = field(default_factory=set)
+    refusing_rates: set[int] = field(default_factory=set)
+    failing: int = 0
+    offline: set[TopicPartition] = field(default_factory=set)
+    crash: Crash = field(default_factory=Crash)
+    on_look: Callable[[FakeReassignedCluster], None] = lambda cluster: None
+    requests: list[tuple[str, object]] = field(default_factory=list)
+    left: dict[TopicPartition, int] = field(default_factory=dict)
+    elected: list[TopicPartition] = field(default_factory=list)
+    stale: int = 0
+    _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
+
+    def read(self) -> RunSnapshot:
+        self.crash.step()
+        self.on_look(self)
+        self.advance()
+        if self.failing:
+            self.failing -= 1
+            raise HeadroomError("the cluster", "did not answer", "Wait.")
+        looks, before = self._shown
+        self._shown = (looks - 1, before)
+        return self.snapshot(before if looks > 0 else self.partitions)
+
+    def snapshot(self, partitions: Mapping[TopicPartition, PartitionPlacement]) -> RunSnapshot:
+        return RunSnapshot(
+            dict(partitions),
+            frozenset(self.alive),
+            {role: self._rate(role) for role in self._roles()},
+            dict(self.lists),
+            {name.topic: f"id-{name.topic}" for name in self.partitions},
+            frozenset(self.offline),
+        )
+
+    def _roles(self) -> list[BrokerRole]:
+        from schemas.alerts import Role
+
+        return [BrokerRole(broker, role) for broker in sorted(self.alive) for role in Role]
+
+    def _rate(self, broker_role: BrokerRole) -> RateInForce:
+        own = self.rates.get(broker_role)
+        return RateInForce(own, None if own is not None else self.defaults.get(broker_role.role.value))
+
+    def advance(self) -> None:
+        """Let a look's time pass: new replicas of live brokers come closer, and reassignments end."""
+        for name in list(self.left):
+            partition = self.partitions[name]
+            if not set(partition.adding) <= self.alive:
+                continue
+            self.left[name] -= 1
+            if self.left[name] <= 0:
+                self._finish(name)
+
+    def _finish(self, name: TopicPartition) -> None:
+        partition, target = self.partitions[name], target_of(self.partitions[name])
+        leader = partition.leader if partition.leader in target else target[0]
+        self.partitions[name] = _placed(name, target, leader)
+        del self.left[name]
+
+    def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        for name, added in sorted(entries.items()):
+            self.crash.step()
+            listed = listed_entries(self.lists.get(name))
+            assert listed is not None, "entries beside * are refused"
+            self.lists[name] = format_replica_list({*listed, *added})
+            self.requests.append(("append", name))
+        self.crash.step()
+
+    def subtract_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
+        for name, removed in sorted(entries.items()):
+            self.crash.step()
+            listed = listed_entries(self.lists.get(name))
+            if listed is None:
+                continue
+            if name in self.lists and listed & set(removed):
+                # Kafka leaves an emptied list as an empty text.
+                self.lists[name] = format_replica_list(listed - set(removed))
+            self.crash.step()
+            if self.lists.get(name) == "":
+                del self.lists[name]
+        self.crash.step()
+
+    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> Mapping[int, str]:
+        for broker_role, rate in sorted(rates.items()):
+            self.crash.step()
+            assert broker_role.broker in self.alive, "only the broker itself takes its rate"
+            if broker_role.broker in self.refusing_rates:
+                continue
+            self.rates.pop(broker_role, None)
+            if rate is not None:
+                self.rates[broker_role] = rate
+            self.requests.append(("rate", (broker_role, rate)))
+        self.crash.step()
+        return {role.broker: "refused" for role in rates if role.broker in self.refusing_rates}
+
+    def reassign(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
+    ) -> Mapping[TopicPartition, str]:
+        self.crash.step()
+        self._shown = (self.stale, dict(self.partitions))
+        refused = {}
+        # The controller takes the partitions of a request together, so a crash finds all or none.
+        for name, target in sorted(targets.items()):
+            partition = self.partitions.get(name)
+            if name in self.refusing or partition is None:
+                refused[name] = "InvalidReplicaAssignment"
+            elif target is None:
+                if not partition.moving:
+                    refused[name] = "NoReassignmentInProgress"
+                else:
+                    self._cancel(name)
+            elif not change_factor and len(target) != len(partition.replicas) - len(partition.adding):
+                refused[name] = "InvalidReplicationFactor"
+            else:
+                self._start(name, target)
+        self.requests.append(("reassign", dict(targets)))
+        self.crash.step()
+        return refused
+
+    def _start(self, name: TopicPartition, target: tuple[int, ...]) -> None:
+        partition = self.partitions[name]
+        before = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+        adding = tuple(broker for broker in target if broker not in before)
+        removing = tuple(broker for broker in before if broker not in target)
+        if (partition.adding, partition.removing) == (adding, removing) and target_of(partition) == target:
+            return
+        leader = partition.leader
+        if not adding and not removing:
+            self.partitions[name] = _placed(name, target, leader)
+            return
+        placed = _placed(name, (*target, *removing), leader)
+        self.partitions[name] = PartitionPlacement(
+            placed.topic, placed.partition, leader, placed.replicas, partition.isr, adding, removing
+        )
+        self.left[name] = self.looks if adding else 1
+
+    def _cancel(self, name: TopicPartition) -> None:
+        partition = self.partitions[name]
+        replicas = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+        self.partitions[name] = _placed(name, replicas, partition.leader)
+        del self.left[name]
+
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
+        self.crash.step()
+        for name in names:
+            partition = self.partitions[name]
+            self.partitions[name] = _placed(name, partition.replicas, partition.replicas[0])
+            self.elected.append(name)
+        self.crash.step()
+        return len(names)
+
+
+def _placed(name: TopicPartition, replicas: tuple[int, ...], leader: int | None) -> PartitionPlacement:
+    return PartitionPlacement(name.topic, name.partition, leader, replicas, replicas)
+
+
+@dataclass
+class FakeJournal:
+    """A journal in memory, whose commits are atomic.
+
+    Attributes:
+        kept: rows of all commits.
+        crash: kills the process before or after a commit.
+        failing: number of commits that fail from now on.
+    """
+
+    kept: list[JournalRow] = field(default_factory=list)
+    crash: Crash = field(default_factory=Crash)
+    failing: int = 0
+
+    def append(self, rows: Sequence[JournalRow]) -> None:
+        self.crash.step()
+        if self.failing:
+            self.failing -= 1
+            raise HeadroomError("actions/journal", "cannot be written", "Look at store.path.")
+        self.kept.extend(rows)
+        self.crash.step()
+
+    def records(self) -> list[RecordedRun]:
+        return run_records(self.kept)
+
+
+@dataclass
+class SteppedTime:
+    """A clock that only sleeping advances."""
+
+    now_s: float = 0.0
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds

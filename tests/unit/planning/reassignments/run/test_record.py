@@ -1,0 +1,94 @@
+"""The record of a run from its journal: what it has set, and what it has taken back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planning.reassignments.run.journal import JournalRow, ThrottledList
+from planning.reassignments.run.record import OwnRate, RecordedRun, RunState, Submission, run_records
+from schemas.alerts import Role
+from schemas.keys import BrokerRole, TopicPartition
+
+NAME = TopicPartition("my-topic", 3)
+LIST = ThrottledList("my-topic", Role.LEADER)
+RATE = BrokerRole(2, Role.FOLLOWER)
+
+
+def row(
+    step: str, state: str, subject: str, before: str | None = None, after: str | None = None, seq: int = 1
+) -> JournalRow:
+    return JournalRow(
+        "run", seq, "orders", "reassign run", step, state, subject, before, after, "anna@host", 1000 + seq
+    )
+
+
+def record(*rows: JournalRow) -> RecordedRun:
+    return RecordedRun("run").after(rows)
+
+
+def test_entries_belong_to_the_run_from_the_intention_until_they_are_undone() -> None:
+    intended = row("list", "intended", str(LIST), "9:9", "3:1,3:2")
+    assert record(intended).entries == {LIST: {(3, 1), (3, 2)}}
+    assert record(intended, row("list", "undone", str(LIST), None, "3:1")).entries == {LIST: {(3, 2)}}
+    assert not record(intended, row("list", "undone", str(LIST), None, "3:1,3:2")).leaves_behind
+
+
+def test_a_rate_that_is_raised_again_goes_back_to_the_first_one() -> None:
+    subject = "broker 2 as follower"
+    rows = [row("rate", "intended", subject, "5", "10"), row("rate", "intended", subject, "10", "20")]
+    assert record(*rows).rates == {RATE: OwnRate(5, frozenset({10, 20}))}
+    assert record(row("rate", "intended", subject, None, "10")).rates[RATE].before is None
+    assert record(*rows, row("rate", "undone", subject, "20", "5")).rates == {}
+
+
+def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> None:
+    submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]")
+    assert record(submitted).submitted == {NAME: Submission((1, 2), (3, 2))}
+    refused = record(submitted, row("submit", "failed", str(NAME), "[1,2]", "InvalidReplicaAssignment"))
+    assert (refused.submitted, refused.refused) == ({}, {NAME: "InvalidReplicaAssignment"})
+    begun = record(submitted, row("cancel", "intended", str(NAME), "[3,2,1]", "[1,2]"))
+    assert (begun.cancelling, begun.leaves_behind) == ({NAME}, True)
+    done = begun.after([row("cancel", "done", str(NAME), None, "[1,2]")])
+    assert (done.submitted, done.leaves_behind) == ({}, False)
+
+
+def test_the_last_row_of_a_run_decides_its_state() -> None:
+    began, done, ended = (row("run", state, "abc") for state in ("intended", "done", "undone"))
+    states = [record(*rows).state for rows in ((began,), (began, done), (began, ended), (began, ended, began))]
+    assert states == [RunState.UNFINISHED, RunState.DONE, RunState.ENDED, RunState.UNFINISHED]
+    assert (record(began).fingerprint, record(began).by) == ("abc", "anna@host")
+
+
+def test_steps_of_a_newer_version_and_rows_of_other_commands_are_left_out() -> None:
+    assert record(row("run", "intended", "abc"), row("sing", "done", "a song")).state is RunState.UNFINISHED
+    assert run_records([row("rate", "done", "broker 2 as leader", None, "5")]) == []
+
+
+STEPS = st.sampled_from(
+    [
+        ("run", "intended", "abc", None, None),
+        ("list", "intended", str(LIST), None, "3:1"),
+        ("list", "done", str(LIST), None, "3:1"),
+        ("list", "undone", str(LIST), None, "3:1"),
+        ("rate", "intended", "broker 2 as follower", None, "7"),
+        ("rate", "undone", "broker 2 as follower", "7", None),
+        ("submit", "intended", str(NAME), "[1,2]", "[3,2]"),
+        ("finish", "done", str(NAME), "[3,2]", "[3,2]"),
+        ("cancel", "intended", str(NAME), "[3,2]", "[1,2]"),
+        ("cancel", "done", str(NAME), None, "[1,2]"),
+        ("run", "done", "abc", None, None),
+    ]
+)
+
+
+@given(st.lists(STEPS, max_size=12), st.integers(0, 12), st.randoms())
+def test_the_record_does_not_depend_on_how_the_rows_are_read(
+    steps: list[tuple[str, str, str, str | None, str | None]], cut: int, random: object
+) -> None:
+    rows = [row(*step, seq=number) for number, step in enumerate(steps, start=1)]
+    whole = record(*rows)
+    assert record(*rows[:cut]).after(rows[cut:]) == whole
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert run_records(shuffled) == ([whole] if any(step[0] == "run" for step in steps) else [])
