@@ -1,0 +1,251 @@
+"""Candidates of one broker: partitions that could give load to another broker, or take it from one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
+from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.scoring.racks import keeps_racks
+
+# Candidates that are compared at a time; those with the most load of the resource per byte come first.
+_MOST_CANDIDATES = 384
+_PEERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """N possible actions of one kind.
+
+    Attributes:
+        partitions: partition, (N,).
+        sources: broker that gives, (N,).
+        targets: broker that takes, (N,).
+        leads: whether the lead goes over, (N,).
+        copies: whether a replica goes over; the same for all.
+        cost_bytes: bytes copied, and the overhead of a move, (N,); 1 for an election.
+    """
+
+    partitions: IntArray
+    sources: IntArray
+    targets: IntArray
+    leads: BoolArray
+    copies: bool
+    cost_bytes: FloatArray
+
+    def chosen(self, which: BoolArray | IntArray) -> Candidates:
+        """Return some of the candidates."""
+        return Candidates(
+            self.partitions[which],
+            self.sources[which],
+            self.targets[which],
+            self.leads[which],
+            self.copies,
+            self.cost_bytes[which],
+        )
+
+
+class CandidateFinder:
+    """Finder of the candidates of brokers in the current state.
+
+    Args:
+        loads: the state; it changes between calls.
+        goals: the goals.
+        overhead_bytes: cost of a move besides its bytes.
+        electable: partitions whose leader may change, (P,); it changes between calls.
+        movable: partitions of which a replica may move, (P,); it changes between calls.
+    """
+
+    def __init__(
+        self, loads: ClusterLoads, goals: GoalSet, overhead_bytes: float, electable: BoolArray, movable: BoolArray
+    ) -> None:
+        self._loads, self._goals, self._overhead = loads, goals, overhead_bytes
+        self._electable, self._movable = electable, movable
+        model = loads.model
+        slots = model.replicas.ravel()
+        order = np.argsort(slots, kind="stable")
+        edges = np.searchsorted(slots[order], np.arange(len(model.brokers) + 1))
+        rows = order // max(1, model.replicas.shape[1])
+        # A partition gains at most one replica in a plan, so replicas that arrive are never candidates.
+        self._at_start = [rows[edges[b] : edges[b + 1]] for b in range(len(model.brokers))]
+
+    def elections(self, broker: int, gives: bool) -> Candidates:
+        """Return the elections by which a broker gives leaders to in-sync replicas, or gets them.
+
+        Args:
+            broker: index of the broker.
+            gives: whether it gives or gets.
+        """
+        model, loads = self._loads.model, self._loads
+        own = self._at_start[broker]
+        own = own[self._electable[own] & (loads.replicas[own] == broker).any(axis=1)]
+        if gives:
+            own = own[loads.leader[own] == broker]
+            slots = loads.replicas[own]
+            usable = (slots != NO_BROKER) & (slots != broker) & model.in_sync[own] & model.may_take[slots]
+            rows, columns = np.nonzero(usable)
+            partitions, targets = own[rows], slots[rows, columns].astype(np.int64)
+            sources = np.full(len(rows), broker)
+        else:
+            in_sync = (model.in_sync[own] & (loads.replicas[own] == broker)).any(axis=1)
+            leader = loads.leader[own]
+            partitions = own[in_sync & (leader != broker) & (leader >= 0) & model.may_give[leader]]
+            sources = loads.leader[partitions].astype(np.int64)
+            targets = np.full(len(partitions), broker)
+        every = np.ones(len(partitions), dtype=np.bool_)
+        return Candidates(partitions, sources, targets, every, False, np.ones(len(partitions)))
+
+    def replicas_of(self, broker: int, lead_only: bool) -> IntArray:
+        """Return the partitions with a replica on a broker that may move, in ascending order.
+
+        Args:
+            broker: index of the broker.
+            lead_only: whether only those count that it leads.
+        """
+        own = self._at_start[broker]
+        own = own[self._movable[own]]
+        if lead_only:
+            own = own[self._loads.leader[own] == broker]
+        return own[(self._loads.replicas[own] == broker).any(axis=1)]
+
+    def moves(self, broker: int, row: int, gives: bool) -> Candidates:
+        """Return moves by which a broker gives or takes load of one goal, with the brokers furthest the other way.
+
+        Args:
+            broker: index of the broker.
+            row: row of the goal in ``GoalSet.resource_goals``.
+            gives: whether it gives or takes.
+        """
+        resource = self._goals.resources[row]
+        lead_only = Resource(resource) in OF_LEADERS
+        peers = self.peers(broker, row, gives)
+        if gives:
+            own = self._densest(self.replicas_of(broker, lead_only), broker, resource)
+            partitions = np.repeat(own, len(peers))
+            sources, targets = np.full(len(partitions), broker), np.tile(peers, len(own))
+        else:
+            found = [self._densest(self.replicas_of(peer, lead_only), broker, resource) for peer in peers]
+            partitions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            sources = np.concatenate([np.full(len(own), peer) for own, peer in zip(found, peers, strict=True)] or [[]])
+            targets = np.full(len(partitions), broker)
+        return self._possible(partitions, sources.astype(np.int64), targets.astype(np.int64))
+
+    def peers(self, broker: int, row: int, gives: bool) -> IntArray:
+        """Return the brokers furthest below their mean, if a broker gives, or else above it.
+
+        Args:
+            broker: index of the broker.
+            row: row of the goal.
+            gives: whether the broker gives or takes.
+        """
+        model, goals = self._loads.model, self._goals
+        load, mean = self._loads.loads[goals.resources[row]], np.maximum(goals.mean[row], 1e-9)
+        if gives:
+            # A limit has no mean: the broker with the most room comes first.
+            order, allowed = np.argsort(load / mean, kind="stable"), model.may_take
+        else:
+            order, allowed = np.argsort(-load / mean, kind="stable"), model.may_give
+        found = order[allowed[order] & (order != broker)][:_PEERS]
+        return found.astype(np.int64)
+
+    def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
+        """Return the partitions with the most load per byte of cost, at the peak of a broker, in ascending order."""
+        if len(partitions) <= _MOST_CANDIDATES:
+            return partitions
+        density = self.contributions(partitions, broker, None)[resource] / self._cost(partitions)
+        chosen = np.argpartition(-density, _MOST_CANDIDATES)[:_MOST_CANDIDATES]
+        return np.sort(partitions[chosen])
+
+    def _cost(self, partitions: IntArray) -> FloatArray:
+        cost: FloatArray = self._loads.model.size[partitions] + self._overhead
+        return np.maximum(cost, 1.0)
+
+    def _possible(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
+        """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
+        replicas = self._loads.replicas[partitions]
+        fits = (replicas != targets[:, None]).all(axis=1)
+        fits &= keeps_racks(self._loads.model, replicas, sources, targets)
+        partitions, sources, targets = partitions[fits], sources[fits], targets[fits]
+        leads = self._loads.leader[partitions] == sources
+        return Candidates(partitions, sources, targets, leads, True, self._cost(partitions))
+
+    def contributions(self, partitions: IntArray, broker: int, leads: BoolArray | None) -> FloatArray:
+        """Return what partitions add to the load of a broker, to first order, (6, N).
+
+        Args:
+            partitions: partitions.
+            broker: broker at whose peak hours rates count.
+            leads: whether the lead counts too; None: always.
+        """
+        model = self._loads.model
+        weights = percentile_weights(self._loads.hours[:, broker], model.percentile)
+        found = np.empty((6, len(partitions)))
+        for number, rates in enumerate((model.write, model.sent, model.requests)):
+            hours = np.flatnonzero(weights[number])
+            found[number] = model_rates(rates, partitions, hours) @ weights[number, hours]
+        found[3], found[4], found[5] = model.size[partitions], 1.0, 1.0
+        if leads is not None:
+            found[[1, 2, 4]] *= leads
+        return found
+
+    def gains(self, candidates: Candidates) -> FloatArray:
+        """Return the fall of load outside of bands by each candidate, to first order, in shares of the mean, (N,)."""
+        if not len(candidates.partitions):
+            return np.zeros(0)
+        load = np.empty((6, len(candidates.partitions)))
+        broker = candidates.sources if len(set(candidates.sources.tolist())) == 1 else candidates.targets
+        load[:] = self.contributions(candidates.partitions, int(broker[0]), candidates.leads)
+        if not candidates.copies:
+            load[[0, 3, 5]] = 0.0
+        gain = np.zeros(len(candidates.partitions))
+        for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
+            before = self._loads.loads[:, brokers]
+            gain += self._goals.outside(before, brokers).sum(axis=0)
+            gain -= self._goals.outside(before + sign * load, brokers).sum(axis=0)
+        return gain + self._topic_gains(candidates)
+
+    def _topic_gains(self, candidates: Candidates) -> FloatArray:
+        gain = np.zeros(len(candidates.partitions))
+        topics = self._loads.model.topic[candidates.partitions]
+        for goal, number in self._goals.topic_goals:
+            mean = self._goals.bounds[number][topics]
+            amount = candidates.leads.astype(np.float64) if goal.of_leaders else float(candidates.copies)
+            counts = self._loads.topic_leaders if goal.of_leaders else self._loads.topic_replicas
+            for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
+                count = counts[topics, brokers].astype(np.float64)
+                fall = topic_outside(count, mean) - topic_outside(count + sign * amount, mean)
+                gain += goal.weight * fall / np.maximum(mean, 1e-9) * _topic_share(self._loads.model)
+        return gain
+
+
+def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the distance of counts of a topic from its band, or from the whole numbers next to the mean."""
+    low = np.minimum(mean * 0.9, np.floor(mean))
+    high = np.maximum(mean * 1.1, np.ceil(mean))
+    found: FloatArray = np.maximum(np.maximum(count - high, low - count), 0.0)
+    return found
+
+
+def _topic_share(model: ClusterModel) -> float:
+    """Return the weight of one topic among all, so that the topics together weigh as one resource."""
+    return 1.0 / max(1, len(model.topics))
+
+
+def model_rates(rates: FloatArray, partitions: IntArray, hours: IntArray) -> FloatArray:
+    """Return the rates of some partitions in some hours, (N, hours)."""
+    found: FloatArray = rates[partitions[:, None], hours[None, :]]
+    return found
+
+
+def unique_first(values: Iterable[int]) -> Iterator[int]:
+    """Yield the positions of values that occur for the first time."""
+    seen: set[int] = set()
+    for position, value in enumerate(values):
+        if value not in seen:
+            seen.add(value)
+            yield position

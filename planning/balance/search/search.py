@@ -1,0 +1,252 @@
+"""Search for the actions that bring brokers into their bands: first what copies nothing, then what is worth its copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from planning.balance.goals.goal import BrokerUsage
+from planning.balance.model import COUNTS, RATES, ClusterModel, Resource
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind, BalanceAction
+from planning.balance.search.candidates import CandidateFinder, Candidates, unique_first
+from planning.balance.search.deltas import effects, load_deltas
+from planning.balance.search.limits import COPIES_ONLY, ProposalLimits
+
+# Candidates that are tried in turn between two brokers, after which all candidates are compared again.
+_MOST_IN_TURN = 64
+# An action in turn is taken if it gains at least this share of what it promised alone; otherwise others may be better.
+_KEPT_GAIN_RATIO = 0.5
+# Ratio of the best candidate's gain per byte down to which others between the same brokers are tried with it.
+_ALIKE_RATIO = 0.5
+_SWAP_PEERS, _SWAP_REPLICAS = 4, 24
+# A gain below this is rounding.
+_LEAST_GAIN = 1e-9
+
+
+@dataclass
+class Budget:
+    """What a proposal may still copy.
+
+    Attributes:
+        bytes_left: bytes.
+        moves_left: number of replicas.
+    """
+
+    bytes_left: float
+    moves_left: float
+
+    def spend(self, sizes: FloatArray) -> int:
+        """Return how many of the first copies are affordable, and take them off.
+
+        Args:
+            sizes: bytes of each copy.
+        """
+        affordable = min(int((np.cumsum(sizes) <= self.bytes_left).sum()), int(min(self.moves_left, len(sizes))))
+        self.bytes_left -= float(sizes[:affordable].sum())
+        self.moves_left -= affordable
+        return affordable
+
+
+class BalanceSearch:
+    """Search in one cluster.
+
+    Args:
+        model: the cluster.
+        goals: goals with their bounds.
+        loads: the state of the cluster; the search changes it.
+        limits: limits of the proposal.
+        frozen: brokers that give and take nothing, (B,).
+
+    Attributes:
+        actions: actions found so far, in the order in which they were found.
+    """
+
+    def __init__(
+        self, model: ClusterModel, goals: GoalSet, loads: ClusterLoads, limits: ProposalLimits, frozen: BoolArray
+    ) -> None:
+        self._model, self._goals, self._loads, self._limits = model, goals, loads, limits
+        self.actions: list[BalanceAction] = []
+        excluded = limits.exclusions(model)
+        self._may_elect = ~np.logical_or.reduce([excluded[r] for r in excluded if r not in COPIES_ONLY])
+        self._may_move = ~np.logical_or.reduce(list(excluded.values()))
+        self._electable, self._movable = self._may_elect.copy(), self._may_move.copy()
+        self._finder = CandidateFinder(
+            loads, goals, limits.move_overhead_bytes, self._electable, self._movable
+        )
+        self._frozen = frozen
+        self._budget = Budget(
+            np.inf if limits.max_bytes is None else limits.max_bytes,
+            np.inf if limits.max_moves is None else limits.max_moves,
+        )
+        self._finished = np.zeros(len(goals.groups), dtype=np.bool_)
+
+    def run(self) -> list[BalanceAction]:
+        """Return the actions. Kafka's own topics take part only after all others."""
+        internal = self._limits.internal(self._model)
+        for eligible in (~internal, internal):
+            if not (eligible & self._may_elect).any():
+                continue
+            changed = self._changed()
+            self._electable[:] = self._may_elect & eligible & ~changed[0]
+            self._movable[:] = self._may_move & eligible & ~changed[1]
+            for copies in (False, True) if not self._limits.elections_only else (False,):
+                self._finished[:] = False
+                for group in range(len(self._goals.groups)):
+                    self._settle(group, copies)
+                    self._finished[group] = True
+        return self.actions
+
+    def _changed(self) -> tuple[BoolArray, BoolArray]:
+        """Return which partitions have an election, and which have a new replica, (P,) each."""
+        elected, moved = (np.zeros(self._model.partitions, dtype=np.bool_) for _ in range(2))
+        for action in self.actions:
+            if action.kind is ActionKind.ELECT:
+                elected[action.partition] = True
+            for partition, _, _ in action.moves():
+                moved[partition] = True
+        return elected, moved
+
+    def _settle(self, group: int, copies: bool) -> None:
+        """Bring all brokers into the bands of a group, as far as actions are found."""
+        rows = np.flatnonzero(self._goals.group_of == group)
+        if not copies:
+            rows = rows[self._goals.of_leaders[rows]]
+        if not len(rows):
+            return
+        every = np.arange(len(self._model.brokers))
+        stuck = self._frozen.copy()
+        while self._budget.moves_left > 0 or not copies:
+            outside = self._goals.outside(self._loads.loads, every)[rows]
+            outside[:, stuck] = 0.0
+            worst = outside.sum(axis=0)
+            broker = int(np.argmax(worst))
+            if worst[broker] <= _LEAST_GAIN:
+                return
+            if not self._relieve(broker, rows[np.argsort(-outside[:, broker], kind="stable")], group, copies):
+                stuck[broker] = True
+
+    def _relieve(self, broker: int, rows: IntArray, group: int, copies: bool) -> bool:
+        """Take at least one action that helps a broker; return whether there is one.
+
+        Args:
+            broker: index of the broker.
+            rows: resource goals of the group, the one that it misses most first.
+            group: index of the group.
+            copies: whether replicas may be copied.
+        """
+        outside = self._goals.outside(self._loads.loads[:, [broker]], np.array([broker]))[:, 0]
+        for row in rows:
+            if outside[row] <= _LEAST_GAIN:
+                continue
+            gives = bool(self._loads.loads[self._goals.resources[row], broker] > self._goals.upper[row, broker])
+            if not (self._model.may_give if gives else self._model.may_take)[broker]:
+                continue
+            if copies:
+                found = self._finder.moves(broker, int(row), gives)
+            else:
+                found = self._finder.elections(broker, gives)
+            if self._take_best(found, group) or (copies and self._swap(broker, int(row), gives, group)):
+                return True
+        return False
+
+    def _take_best(self, found: Candidates, group: int) -> bool:
+        """Take the best candidates between two brokers; return whether any was taken."""
+        found = found.chosen(~self._frozen[found.sources] & ~self._frozen[found.targets])
+        gain = self._finder.gains(found)
+        useful = np.flatnonzero(gain > _LEAST_GAIN)
+        found, gain = found.chosen(useful), gain[useful]
+        worth = gain / found.cost_bytes
+        peers = np.where(found.sources == found.sources[:1], found.targets, found.sources) if len(gain) else gain
+        order = np.argsort(-worth, kind="stable")
+        tried = 0
+        while len(order) and tried < 4:
+            first = order[0]
+            between = (found.sources[order] == found.sources[first]) & (found.targets[order] == found.targets[first])
+            alike = order[between & (worth[order] >= _ALIKE_RATIO * worth[first])]
+            single = alike[list(unique_first(found.partitions[alike].tolist()))][:_MOST_IN_TURN]
+            if self._take_in_turn(found.chosen(single), gain[single], group):
+                return True
+            order = order[~between] if len(single) < _MOST_IN_TURN else order[~np.isin(order, single)]
+            tried += 1
+        del peers
+        return False
+
+    def _take_in_turn(self, found: Candidates, gain: FloatArray, group: int) -> bool:
+        """Take candidates between two brokers one after another as long as they are accepted and gain enough."""
+        settled = self._settled(group)
+        copies = np.full(len(found.partitions), found.copies)
+        deltas = load_deltas(self._model, found.partitions, copies, found.leads)
+        alone = self._goals.action_scores(*effects(self._loads, deltas, found.sources, found.targets, False))
+        accepted = np.flatnonzero(alone.accepted(group, settled))
+        if not len(accepted):
+            return False
+        found, gain, deltas = found.chosen(accepted), gain[accepted], deltas.chosen(accepted)
+        before, after = effects(self._loads, deltas, found.sources, found.targets, True)
+        keeps = self._goals.action_scores(before, after).accepted(group, settled)
+        keeps &= self._exact_gain(before, after) >= np.maximum(_LEAST_GAIN, _KEPT_GAIN_RATIO * gain)
+        # The first that is accepted alone is also accepted in turn; its gain is exact, not to first order.
+        taken = int(np.argmin(keeps)) if not keeps.all() else len(keeps)
+        if not taken:
+            exact = self._exact_gain(before, after)[0]
+            taken = 1 if exact > _LEAST_GAIN else 0
+        if found.copies:
+            taken = min(taken, self._budget.spend(self._model.size[found.partitions[:taken]]))
+        for number in range(taken):
+            self._apply(found, number)
+        return taken > 0
+
+    def _exact_gain(
+        self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
+    ) -> FloatArray:
+        gain = np.zeros(len(before[0].brokers))
+        for usages, sign in ((before, 1.0), (after, -1.0)):
+            for usage in usages:
+                gain += sign * self._goals.outside(usage.loads, usage.brokers).sum(axis=0)
+        return gain
+
+    def _settled(self, group: int) -> BoolArray:
+        """Return which groups must not get worse: those settled before, and those with every broker in its band."""
+        every = np.arange(len(self._model.brokers))
+        outside = self._goals.outside(self._loads.loads, every).sum(axis=1)
+        settled = self._finished.copy()
+        for other in range(len(settled)):
+            own = self._goals.group_of == other
+            if own.any() and not outside[own].any():
+                settled[other] = True
+        settled[group] = False
+        return settled
+
+    def _apply(self, found: Candidates, number: int) -> None:
+        partition, source, target = (
+            int(values[number]) for values in (found.partitions, found.sources, found.targets)
+        )
+        if found.copies:
+            self._loads.move(partition, source, target)
+            self._movable[partition] = False
+            # The lead stays where the plan puts it.
+            self._electable[partition] &= not bool(found.leads[number])
+            size = float(self._model.size[partition])
+            self.actions.append(BalanceAction(ActionKind.MOVE, partition, source, target, bytes_copied=size))
+        else:
+            self._loads.elect(partition, target)
+            self._electable[partition] = False
+            self.actions.append(BalanceAction(ActionKind.ELECT, partition, source, target))
+
+    def _swap(self, broker: int, row: int, gives: bool, group: int) -> bool:
+        """Take the best swap of replicas between a broker and one of its peers; return whether there is one."""
+        del broker, row, gives, group
+        return False
+
+
+def resource_unit(resource: Resource) -> str:
+    """Return the unit of a resource."""
+    if resource in RATES:
+        return "bytes/s"
+    return "" if resource in COUNTS else ("bytes" if resource is Resource.DISK else "requests/s")
+
+
+AnyValues = AnyArray
