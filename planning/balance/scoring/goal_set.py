@@ -159,6 +159,15 @@ class GoalSet:
                 found[number] = goal_holds(self.goals[number], self.bounds[number], usage)
         return found
 
+    def keeps_limits(self, before: BrokerUsage, after: BrokerUsage) -> BoolArray:
+        """Return whether no broker goes beyond a limit that it keeps, (N,); other hard goals are not asked."""
+        limits = [number for number, goal in enumerate(self.resource_goals) if goal.hard]
+        upper = self.upper[limits]
+        own = self.resources[limits]
+        held = before.loads[own] <= upper[:, before.brokers]
+        found: BoolArray = (~held | (after.loads[own] <= upper[:, after.brokers])).all(axis=0)
+        return found
+
     def action_scores(
         self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
     ) -> ActionScores:

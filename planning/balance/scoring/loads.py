@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from planning.balance.arrays import FloatArray, IndexArray, IntArray, hourly_percentile
+from planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
 from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import LATEST, NO_BROKER, ClusterModel, Resource
+from planning.balance.model import NO_BROKER, ClusterModel, Resource
 from planning.balance.scoring.racks import crowded_replicas
 
 RESOURCES = len(Resource)
@@ -54,7 +54,7 @@ class ClusterLoads:
         self.crowded: FloatArray = crowded_replicas(model, self.replicas)
 
     def _count(
-        self, brokers: IndexArray, sums: tuple[FloatArray, ...], rates: tuple[FloatArray, ...], counts: IndexArray
+        self, brokers: IndexArray, sums: tuple[FloatArray, ...], rates: tuple[RateArray, ...], counts: IndexArray
     ) -> None:
         """Add rates (P, H) to the sums (B, H) of the brokers of one replica of each partition, and count topics."""
         order = np.argsort(brokers, kind="stable")
@@ -85,75 +85,69 @@ class ClusterLoads:
             self.crowded[brokers],
         )
 
-    def move(self, partition: int, source: int, target: int) -> None:
-        """Give the replica of a partition on one broker to another broker, with the lead if it has it.
+    def move(self, partitions: IntArray, source: int, target: int) -> None:
+        """Give the replicas of partitions on one broker to another broker, with the lead where it has it.
 
-        The new replica takes the slot of the old one. If it takes over the lead, it becomes the preferred leader too,
-        so that no preferred election undoes it.
-
-        Args:
-            partition: index of the partition.
-            source: broker with a replica.
-            target: broker without one.
-        """
-        row = self.replicas[partition]
-        row[row == source] = target
-        topic = self.model.topic[partition]
-        self._shift(0, source, target, self.model.write[partition])
-        self._shift_latest(Resource.DISK, source, target, float(self._size[partition]))
-        self._shift_latest(Resource.REPLICAS, source, target, 1.0)
-        self.topic_replicas[topic, source] -= 1
-        self.topic_replicas[topic, target] += 1
-        if self.leader[partition] == source:
-            self._lead(partition, source, target)
-        self._update_percentiles(source, target)
-        if self.model.racks:
-            self.crowded = self.crowded + _crowding_change(self.model, row, source, target)
-
-    def elect(self, partition: int, target: int) -> None:
-        """Make a replica the leader and the preferred leader of its partition.
+        A new replica takes the slot of the old one. If it takes over the lead, it becomes the preferred leader too, so
+        that no preferred election undoes it.
 
         Args:
-            partition: index of the partition.
-            target: broker with a replica, not the leader.
+            partitions: indices of the partitions, each once.
+            source: broker with a replica of each.
+            target: broker without a replica of any.
         """
-        source = int(self.leader[partition])
-        self._lead(partition, source, target)
+        rows = self.replicas[partitions]
+        before = rows.copy()
+        rows[rows == source] = target
+        self.replicas[partitions] = rows
+        model = self.model
+        self._shift(0, source, target, model.write[partitions])
+        self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
+        self._shift_latest(Resource.REPLICAS, source, target, float(len(partitions)))
+        self._shift_topics(self.topic_replicas, partitions, source, target)
+        led = partitions[self.leader[partitions] == source]
+        if len(led):
+            self._lead(led, source, target)
+        self._update_percentiles(source, target)
+        if model.racks:
+            self.crowded = self.crowded + crowded_replicas(model, rows) - crowded_replicas(model, before)
+
+    def elect(self, partitions: IntArray, source: int, target: int) -> None:
+        """Make replicas the leaders and the preferred leaders of their partitions.
+
+        Args:
+            partitions: indices of the partitions, each once.
+            source: their leader.
+            target: broker with a replica of each.
+        """
+        self._lead(partitions, source, target)
         self._update_percentiles(source, target)
 
-    def _lead(self, partition: int, source: int, target: int) -> None:
-        put_first(self.replicas[partition], target)
-        self.leader[partition] = target
-        topic = self.model.topic[partition]
-        self._shift(1, source, target, self.model.sent[partition])
-        self._shift(2, source, target, self.model.requests[partition])
-        self._shift_latest(Resource.LEADERS, source, target, 1.0)
-        self.topic_leaders[topic, source] -= 1
-        self.topic_leaders[topic, target] += 1
+    def _lead(self, partitions: IntArray, source: int, target: int) -> None:
+        rows = self.replicas[partitions]
+        # The target first, the others in their order.
+        order = np.argsort(rows != target, axis=1, kind="stable")
+        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
+        self.leader[partitions] = target
+        self._shift(1, source, target, self.model.sent[partitions])
+        self._shift(2, source, target, self.model.requests[partitions])
+        self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
+        self._shift_topics(self.topic_leaders, partitions, source, target)
 
-    def _shift(self, row: int, source: int, target: int, rates: FloatArray) -> None:
-        self.hours[row, source] -= rates
-        self.hours[row, target] += rates
+    def _shift(self, row: int, source: int, target: int, rates: RateArray) -> None:
+        total = rates.sum(axis=0, dtype=np.float64)
+        self.hours[row, source] -= total
+        self.hours[row, target] += total
 
     def _shift_latest(self, resource: Resource, source: int, target: int, amount: float) -> None:
-        assert resource in LATEST, "rates are kept by hour"
         self.loads[resource, source] -= amount
         self.loads[resource, target] += amount
+
+    def _shift_topics(self, counts: IndexArray, partitions: IntArray, source: int, target: int) -> None:
+        topics = self.model.topic[partitions]
+        np.subtract.at(counts[:, source], topics, 1)
+        np.add.at(counts[:, target], topics, 1)
 
     def _update_percentiles(self, source: int, target: int) -> None:
         both = [source, target]
         self.loads[:3, both] = hourly_percentile(self.hours[:, both], self.model.percentile)
-
-
-def put_first(row: IndexArray, broker: int) -> None:
-    """Put a broker first in a row of replicas; the order of the others stays."""
-    slot = int(np.flatnonzero(row == broker)[0])
-    row[1 : slot + 1] = row[:slot].copy()
-    row[0] = broker
-
-
-def _crowding_change(model: ClusterModel, row: IndexArray, source: int, target: int) -> FloatArray:
-    """Return the change of ``ClusterLoads.crowded`` by a move that was made in a row of replicas, (B,)."""
-    before = row.copy()
-    before[before == target] = source
-    return crowded_replicas(model, row[None]) - crowded_replicas(model, before[None])

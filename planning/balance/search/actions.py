@@ -31,6 +31,8 @@ class BalanceAction:
         target: broker that takes it.
         swapped: for a swap, the partition whose replica goes from target to source; -1 otherwise.
         bytes_copied: bytes that new replicas copy; 0 for an election.
+        leads: whether the lead of the partition goes over with it.
+        swapped_leads: for a swap, whether the lead of the other partition goes over.
     """
 
     kind: ActionKind
@@ -39,6 +41,8 @@ class BalanceAction:
     target: int
     swapped: int = -1
     bytes_copied: float = 0.0
+    leads: bool = True
+    swapped_leads: bool = False
 
     @property
     def copies(self) -> int:

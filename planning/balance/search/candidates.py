@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,6 +134,31 @@ class CandidateFinder:
             targets = np.full(len(partitions), broker)
         return self._possible(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
+    def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
+        """Return pairs of replicas that could change places: heavy ones of the source, light ones of the target.
+
+        Args:
+            source: broker that gives more than it gets.
+            target: broker that gets more than it gives.
+            row: row of the goal.
+            most: maximum number of replicas of each broker.
+        """
+        resource = self._goals.resources[row]
+        own = []
+        for broker, sign in ((source, -1.0), (target, 1.0)):
+            replicas = self.replicas_of(broker, False)
+            leads = self._loads.leader[replicas] == broker
+            load = self.contributions(replicas, broker, leads)[resource]
+            own.append(replicas[np.argsort(sign * load, kind="stable")[:most]])
+        given, taken = (each.ravel() for each in np.meshgrid(*own, indexing="ij"))
+        at_source, at_target = np.full(len(given), source), np.full(len(given), target)
+        fits = self._fits(given, at_source, at_target) & self._fits(taken, at_target, at_source) & (given != taken)
+        given, taken, at_source, at_target = given[fits], taken[fits], at_source[fits], at_target[fits]
+        return (
+            self._with_cost(given, at_source, at_target),
+            self._with_cost(taken, at_target, at_source),
+        )
+
     def peers(self, broker: int, row: int, gives: bool) -> IntArray:
         """Return the brokers furthest below their mean, if a broker gives, or else above it.
 
@@ -167,10 +191,15 @@ class CandidateFinder:
 
     def _possible(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
         """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
+        fits = self._fits(partitions, sources, targets)
+        return self._with_cost(partitions[fits], sources[fits], targets[fits])
+
+    def _fits(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> BoolArray:
         replicas = self._loads.replicas[partitions]
-        fits = (replicas != targets[:, None]).all(axis=1)
-        fits &= keeps_racks(self._loads.model, replicas, sources, targets)
-        partitions, sources, targets = partitions[fits], sources[fits], targets[fits]
+        fits: BoolArray = (replicas != targets[:, None]).all(axis=1)
+        return fits & keeps_racks(self._loads.model, replicas, sources, targets)
+
+    def _with_cost(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
         leads = self._loads.leader[partitions] == sources
         return Candidates(partitions, sources, targets, leads, True, self._cost(partitions))
 
@@ -240,12 +269,3 @@ def model_rates(rates: FloatArray, partitions: IntArray, hours: IntArray) -> Flo
     """Return the rates of some partitions in some hours, (N, hours)."""
     found: FloatArray = rates[partitions[:, None], hours[None, :]]
     return found
-
-
-def unique_first(values: Iterable[int]) -> Iterator[int]:
-    """Yield the positions of values that occur for the first time."""
-    seen: set[int] = set()
-    for position, value in enumerate(values):
-        if value not in seen:
-            seen.add(value)
-            yield position

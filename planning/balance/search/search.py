@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from planning.balance.arrays import BoolArray, FloatArray, IntArray
 from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import COUNTS, RATES, ClusterModel, Resource
+from planning.balance.model import ClusterModel
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.candidates import CandidateFinder, Candidates, unique_first
-from planning.balance.search.deltas import effects, load_deltas
+from planning.balance.search.candidates import CandidateFinder, Candidates
+from planning.balance.search.deltas import Usages, effects, load_deltas
 from planning.balance.search.limits import COPIES_ONLY, ProposalLimits
 
 # Candidates that are tried in turn between two brokers, after which all candidates are compared again.
@@ -22,13 +23,15 @@ _MOST_IN_TURN = 64
 _KEPT_GAIN_RATIO = 0.5
 # Ratio of the best candidate's gain per byte down to which others between the same brokers are tried with it.
 _ALIKE_RATIO = 0.5
-_SWAP_PEERS, _SWAP_REPLICAS = 4, 24
+# Pairs of brokers that are tried for one broker and goal.
+_MOST_PAIRS = 4
+_SWAP_PEERS, _SWAP_REPLICAS = 4, 20
 # A gain below this is rounding.
 _LEAST_GAIN = 1e-9
 
 
 @dataclass
-class Budget:
+class CopyBudget:
     """What a proposal may still copy.
 
     Attributes:
@@ -60,16 +63,23 @@ class BalanceSearch:
         loads: the state of the cluster; the search changes it.
         limits: limits of the proposal.
         frozen: brokers that give and take nothing, (B,).
+        known: actions of the proposal so far, which the state contains.
 
     Attributes:
         actions: actions found so far, in the order in which they were found.
     """
 
     def __init__(
-        self, model: ClusterModel, goals: GoalSet, loads: ClusterLoads, limits: ProposalLimits, frozen: BoolArray
+        self,
+        model: ClusterModel,
+        goals: GoalSet,
+        loads: ClusterLoads,
+        limits: ProposalLimits,
+        frozen: BoolArray,
+        known: Sequence[BalanceAction] = (),
     ) -> None:
         self._model, self._goals, self._loads, self._limits = model, goals, loads, limits
-        self.actions: list[BalanceAction] = []
+        self.actions = list(known)
         excluded = limits.exclusions(model)
         self._may_elect = ~np.logical_or.reduce([excluded[r] for r in excluded if r not in COPIES_ONLY])
         self._may_move = ~np.logical_or.reduce(list(excluded.values()))
@@ -78,9 +88,9 @@ class BalanceSearch:
             loads, goals, limits.move_overhead_bytes, self._electable, self._movable
         )
         self._frozen = frozen
-        self._budget = Budget(
-            np.inf if limits.max_bytes is None else limits.max_bytes,
-            np.inf if limits.max_moves is None else limits.max_moves,
+        self._budget = CopyBudget(
+            (np.inf if limits.max_bytes is None else limits.max_bytes) - sum(a.bytes_copied for a in known),
+            (np.inf if limits.max_moves is None else limits.max_moves) - sum(a.copies for a in known),
         )
         self._finished = np.zeros(len(goals.groups), dtype=np.bool_)
 
@@ -160,19 +170,16 @@ class BalanceSearch:
         useful = np.flatnonzero(gain > _LEAST_GAIN)
         found, gain = found.chosen(useful), gain[useful]
         worth = gain / found.cost_bytes
-        peers = np.where(found.sources == found.sources[:1], found.targets, found.sources) if len(gain) else gain
         order = np.argsort(-worth, kind="stable")
-        tried = 0
-        while len(order) and tried < 4:
+        for _ in range(_MOST_PAIRS):
+            if not len(order):
+                return False
             first = order[0]
             between = (found.sources[order] == found.sources[first]) & (found.targets[order] == found.targets[first])
-            alike = order[between & (worth[order] >= _ALIKE_RATIO * worth[first])]
-            single = alike[list(unique_first(found.partitions[alike].tolist()))][:_MOST_IN_TURN]
-            if self._take_in_turn(found.chosen(single), gain[single], group):
+            alike = order[between & (worth[order] >= _ALIKE_RATIO * worth[first])][:_MOST_IN_TURN]
+            if self._take_in_turn(found.chosen(alike), gain[alike], group):
                 return True
-            order = order[~between] if len(single) < _MOST_IN_TURN else order[~np.isin(order, single)]
-            tried += 1
-        del peers
+            order = order[~between]
         return False
 
     def _take_in_turn(self, found: Candidates, gain: FloatArray, group: int) -> bool:
@@ -188,16 +195,16 @@ class BalanceSearch:
         before, after = effects(self._loads, deltas, found.sources, found.targets, True)
         keeps = self._goals.action_scores(before, after).accepted(group, settled)
         keeps &= self._exact_gain(before, after) >= np.maximum(_LEAST_GAIN, _KEPT_GAIN_RATIO * gain)
-        # The first that is accepted alone is also accepted in turn; its gain is exact, not to first order.
         taken = int(np.argmin(keeps)) if not keeps.all() else len(keeps)
-        if not taken:
-            exact = self._exact_gain(before, after)[0]
-            taken = 1 if exact > _LEAST_GAIN else 0
+        # The promise was to first order: what gains less than promised, but gains, is taken if it is the best.
+        if not taken and self._exact_gain(before, after)[0] > _LEAST_GAIN:
+            taken = 1
         if found.copies:
             taken = min(taken, self._budget.spend(self._model.size[found.partitions[:taken]]))
-        for number in range(taken):
-            self._apply(found, number)
-        return taken > 0
+        if not taken:
+            return False
+        self._apply(found.chosen(np.arange(taken)))
+        return True
 
     def _exact_gain(
         self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
@@ -220,33 +227,76 @@ class BalanceSearch:
         settled[group] = False
         return settled
 
-    def _apply(self, found: Candidates, number: int) -> None:
-        partition, source, target = (
-            int(values[number]) for values in (found.partitions, found.sources, found.targets)
-        )
+    def _apply(self, found: Candidates) -> None:
+        """Carry out candidates between two brokers."""
+        partitions, source, target = found.partitions, int(found.sources[0]), int(found.targets[0])
         if found.copies:
-            self._loads.move(partition, source, target)
-            self._movable[partition] = False
+            self._loads.move(partitions, source, target)
+            self._movable[partitions] = False
             # The lead stays where the plan puts it.
-            self._electable[partition] &= not bool(found.leads[number])
-            size = float(self._model.size[partition])
-            self.actions.append(BalanceAction(ActionKind.MOVE, partition, source, target, bytes_copied=size))
+            self._electable[partitions] &= ~found.leads
         else:
-            self._loads.elect(partition, target)
-            self._electable[partition] = False
-            self.actions.append(BalanceAction(ActionKind.ELECT, partition, source, target))
+            self._loads.elect(partitions, source, target)
+            self._electable[partitions] = False
+        kind = ActionKind.MOVE if found.copies else ActionKind.ELECT
+        sizes = self._model.size[partitions] if found.copies else np.zeros(len(partitions))
+        for partition, size, leads in zip(partitions.tolist(), sizes.tolist(), found.leads.tolist(), strict=True):
+            self.actions.append(BalanceAction(kind, partition, source, target, -1, size, leads))
 
     def _swap(self, broker: int, row: int, gives: bool, group: int) -> bool:
         """Take the best swap of replicas between a broker and one of its peers; return whether there is one."""
-        del broker, row, gives, group
+        for peer in self._finder.peers(broker, row, gives)[:_SWAP_PEERS]:
+            if self._frozen[peer] or self._budget.moves_left < 2:
+                continue
+            source, target = (broker, int(peer)) if gives else (int(peer), broker)
+            if not (self._model.may_take[[source, target]] & self._model.may_give[[source, target]]).all():
+                continue
+            given, taken = self._finder.swaps(source, target, row, _SWAP_REPLICAS)
+            if len(given.partitions) and self._take_swap(given, taken, group):
+                return True
         return False
 
+    def _take_swap(self, given: Candidates, taken: Candidates, group: int) -> bool:
+        """Take the swap of N with the greatest gain per byte that is accepted; return whether there is one.
 
-def resource_unit(resource: Resource) -> str:
-    """Return the unit of a resource."""
-    if resource in RATES:
-        return "bytes/s"
-    return "" if resource in COUNTS else ("bytes" if resource is Resource.DISK else "requests/s")
+        Args:
+            given: replicas that go from source to target, (N,).
+            taken: replicas that go the other way, (N,).
+        """
+        every = np.ones(len(given.partitions), dtype=np.bool_)
+        out = load_deltas(self._model, given.partitions, every, given.leads)
+        back = load_deltas(self._model, taken.partitions, every, taken.leads)
+        before, after = effects(self._loads, out.minus(back), given.sources, given.targets, False)
+        gain = self._exact_gain(before, after)
+        worth = np.where(gain > _LEAST_GAIN, gain / (given.cost_bytes + taken.cost_bytes), 0.0)
+        accepted = self._goals.action_scores(before, after).accepted(group, self._settled(group)) & (worth > 0)
+        # Both topics count, and until the moves end, both brokers have the old and the new replicas.
+        other = effects(self._loads, back.minus(out), given.targets, given.sources, False)
+        accepted &= self._goals.action_scores(*other).accepted(group, self._settled(group))
+        accepted &= self._goals.keeps_limits(*_only(effects(self._loads, out, given.sources, given.targets, False)))
+        accepted &= self._goals.keeps_limits(*_only(effects(self._loads, back, given.targets, given.sources, False)))
+        sizes = self._model.size[given.partitions] + self._model.size[taken.partitions]
+        accepted &= sizes <= self._budget.bytes_left
+        if not accepted.any():
+            return False
+        best = int(np.argmax(np.where(accepted, worth, -1.0)))
+        one, two = int(given.partitions[best]), int(taken.partitions[best])
+        source, target = int(given.sources[best]), int(given.targets[best])
+        self._budget.bytes_left -= float(sizes[best])
+        self._budget.moves_left -= 2
+        self._loads.move(np.array([one]), source, target)
+        self._loads.move(np.array([two]), target, source)
+        self._movable[[one, two]] = False
+        leads, swapped_leads = bool(given.leads[best]), bool(taken.leads[best])
+        self._electable[one] &= not leads
+        self._electable[two] &= not swapped_leads
+        self.actions.append(
+            BalanceAction(ActionKind.SWAP, one, source, target, two, float(sizes[best]), leads, swapped_leads)
+        )
+        return True
 
 
-AnyValues = AnyArray
+def _only(usages: tuple[Usages, Usages]) -> tuple[BrokerUsage, BrokerUsage]:
+    """Return the usages of the targets before and after."""
+    before, after = usages
+    return before[1], after[1]
