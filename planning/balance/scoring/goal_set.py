@@ -102,6 +102,7 @@ class GoalSet:
         self.mean = rows([b.mean for b in bounds])
         self.length = rows([b.length for b in bounds])
         self.detect_below = np.array([b.detect_below for b in bounds], dtype=np.float64)
+        self._detecting = np.flatnonzero(self.detect_below)
         self.lower = rows([b.reachable_lower for b in bounds])
         self.upper = rows([b.reachable_upper for b in bounds])
         start, trifle = loads.loads[self.resources], TRIFLE_RATIO * self.mean
@@ -121,12 +122,14 @@ class GoalSet:
 
         Args:
             loads: load by resource, (6, N).
-            brokers: index of each broker, (N,).
+            brokers: index of each broker, (N,); or one broker for all loads, (1,).
         """
-        own = loads[self.resources]
-        found = np.maximum(np.maximum(own - self.upper[:, brokers], self.lower[:, brokers] - own), 0.0)
-        quiet = (own < self.detect_below[:, None]) & (self.mean[:, brokers] < self.detect_below[:, None])
-        found[quiet] = 0.0
+        own, upper, lower = loads[self.resources], self.upper[:, brokers], self.lower[:, brokers]
+        found: FloatArray = np.maximum(own - upper, lower - own)
+        np.maximum(found, 0.0, out=found)
+        for row in self._detecting:
+            mean = self.mean[row, brokers]
+            found[row, (own[row] < self.detect_below[row]) & (mean < self.detect_below[row])] = 0.0
         found *= self.norm[:, brokers]
         return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
@@ -53,6 +55,13 @@ class ClusterLoads:
         self.loads[:3] = hourly_percentile(self.hours, model.percentile)
         self.crowded: FloatArray = crowded_replicas(model, self.replicas)
 
+    def copy(self) -> ClusterLoads:
+        """Return a copy, whose changes do not affect this state."""
+        twin = copy(self)
+        for name in ("replicas", "leader", "hours", "loads", "topic_replicas", "topic_leaders", "crowded"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
     def _count(
         self, brokers: IndexArray, sums: tuple[FloatArray, ...], rates: tuple[RateArray, ...], counts: IndexArray
     ) -> None:
@@ -64,8 +73,11 @@ class ClusterLoads:
         own = brokers[order]
         first = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
         for total, rate in zip(sums, rates, strict=True):
+            chosen = rate[order]
             # An unknown load counts as nothing here; actions on its partition are refused.
-            total[own[first]] += np.add.reduceat(np.nan_to_num(rate[order]), first, axis=0, dtype=np.float64)
+            if not self.model.rates_known.all():
+                chosen = np.nan_to_num(chosen)
+            total[own[first]] += np.add.reduceat(chosen, first, axis=0, dtype=np.float64)
         pairs = self.model.topic[order].astype(np.int64) * len(self.model.brokers) + own
         counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape).astype(np.int32)
 
@@ -109,7 +121,8 @@ class ClusterLoads:
         if len(led):
             self._lead(led, source, target)
         self._update_percentiles(source, target)
-        if model.racks:
+        # Moves keep the racks of their partitions: a cluster without such replicas gets none.
+        if self.crowded.any():
             self.crowded = self.crowded + crowded_replicas(model, rows) - crowded_replicas(model, before)
 
     def elect(self, partitions: IntArray, source: int, target: int) -> None:

@@ -15,6 +15,8 @@ from planning.balance.scoring.racks import keeps_racks
 # Candidates that are compared at a time; those with the most load of the resource per byte come first.
 _MOST_CANDIDATES = 384
 _PEERS = 10
+# Load up to which a broker that the plan changes already takes more before others do, as a ratio of the mean.
+_NEARLY_FULL = 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,17 +114,18 @@ class CandidateFinder:
             own = own[self._loads.leader[own] == broker]
         return own[(self._loads.replicas[own] == broker).any(axis=1)]
 
-    def moves(self, broker: int, row: int, gives: bool) -> Candidates:
+    def moves(self, broker: int, row: int, gives: bool, begun: BoolArray) -> Candidates:
         """Return moves by which a broker gives or takes load of one goal, with the brokers furthest the other way.
 
         Args:
             broker: index of the broker.
             row: row of the goal in ``GoalSet.resource_goals``.
             gives: whether it gives or takes.
+            begun: brokers that the plan changes, but so little that it would be dropped, (B,); they come first.
         """
         resource = self._goals.resources[row]
         lead_only = Resource(resource) in OF_LEADERS
-        peers = self.peers(broker, row, gives)
+        peers = self.peers(broker, row, gives, begun)
         if gives:
             own = self._densest(self.replicas_of(broker, lead_only), broker, resource)
             partitions = np.repeat(own, len(peers))
@@ -159,22 +162,23 @@ class CandidateFinder:
             self._with_cost(taken, at_target, at_source),
         )
 
-    def peers(self, broker: int, row: int, gives: bool) -> IntArray:
+    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray) -> IntArray:
         """Return the brokers furthest below their mean, if a broker gives, or else above it.
 
         Args:
             broker: index of the broker.
             row: row of the goal.
             gives: whether the broker gives or takes.
+            begun: brokers that come first while they are on the right half of their band, (B,).
         """
         model, goals = self._loads.model, self._goals
-        load, mean = self._loads.loads[goals.resources[row]], np.maximum(goals.mean[row], 1e-9)
-        if gives:
-            # A limit has no mean: the broker with the most room comes first.
-            order, allowed = np.argsort(load / mean, kind="stable"), model.may_take
-        else:
-            order, allowed = np.argsort(-load / mean, kind="stable"), model.may_give
-        found = order[allowed[order] & (order != broker)][:_PEERS]
+        # A limit has no mean: the broker with the most room comes first.
+        share = self._loads.loads[goals.resources[row]] / np.maximum(goals.mean[row], 1e-9)
+        distance = share if gives else -share
+        allowed = (model.may_take if gives else model.may_give).copy()
+        allowed[broker] = False
+        order = np.lexsort((distance, ~(begun & (distance < (_NEARLY_FULL if gives else -1.0)))))
+        found = order[allowed[order]][:_PEERS]
         return found.astype(np.int64)
 
     def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
@@ -227,15 +231,17 @@ class CandidateFinder:
         if not len(candidates.partitions):
             return np.zeros(0)
         load = np.empty((6, len(candidates.partitions)))
-        broker = candidates.sources if len(set(candidates.sources.tolist())) == 1 else candidates.targets
+        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
         load[:] = self.contributions(candidates.partitions, int(broker[0]), candidates.leads)
         if not candidates.copies:
             load[[0, 3, 5]] = 0.0
         gain = np.zeros(len(candidates.partitions))
-        for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
-            before = self._loads.loads[:, brokers]
-            gain += self._goals.outside(before, brokers).sum(axis=0)
-            gain -= self._goals.outside(before + sign * load, brokers).sum(axis=0)
+        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers))).sum(axis=0)
+        for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
+            # One column instead of N equal ones.
+            brokers = own[:1] if own is broker else own
+            after = self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers).sum(axis=0)
+            gain += now[brokers] - after
         return gain + self._topic_gains(candidates)
 
     def _topic_gains(self, candidates: Candidates) -> FloatArray:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
-from planning.balance.model import ClusterModel
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind, BalanceAction
@@ -18,7 +17,7 @@ _ROUND_RATIO, _LEAST_ROUND = 1 / 8, 16
 
 
 def ordered(
-    model: ClusterModel,
+    start: ClusterLoads,
     goals: GoalSet,
     actions: Sequence[BalanceAction],
     overhead_bytes: float,
@@ -30,14 +29,14 @@ def ordered(
     follow all others. An action that only fits after another one comes after it.
 
     Args:
-        model: the cluster as it is.
+        start: the cluster as it is; it is not changed.
         goals: goals with their bounds.
         actions: actions in an order that keeps all limits.
         overhead_bytes: cost of a copied replica besides its bytes.
         internal: partitions of Kafka's own topics, (P,).
     """
     # Only the loads of this state change, not its placement.
-    loads = ClusterLoads(model)
+    loads = start.copy()
     found: list[BalanceAction] = []
     for last in (False, True):
         own = [a for a in actions if bool(internal[a.partition]) is last]
@@ -45,10 +44,9 @@ def ordered(
         copies = [a for a in own if a.kind is not ActionKind.ELECT]
         _shift(loads, elections)
         found += elections + _by_worth(loads, goals, copies, overhead_bytes)
-    start = ClusterLoads(model)
     if not breaks_limits(goals, load_events(start, found)).any():
         return found
-    return _within_limits(start, goals, found)
+    return _within_limits(start.copy(), goals, found)
 
 
 def _by_worth(

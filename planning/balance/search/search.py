@@ -10,7 +10,7 @@ import numpy as np
 from planning.balance.arrays import BoolArray, FloatArray, IntArray
 from planning.balance.goals.goal import BrokerUsage
 from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.candidates import CandidateFinder, Candidates
@@ -25,6 +25,8 @@ _KEPT_GAIN_RATIO = 0.5
 _ALIKE_RATIO = 0.5
 # Pairs of brokers that are tried for one broker and goal.
 _MOST_PAIRS = 4
+# Preference for brokers that the plan changes already, but too little to be worth an action.
+_BEGUN_RATIO = 1.5
 _SWAP_PEERS, _SWAP_REPLICAS = 4, 20
 # A gain below this is rounding.
 _LEAST_GAIN = 1e-9
@@ -60,10 +62,11 @@ class BalanceSearch:
     Args:
         model: the cluster.
         goals: goals with their bounds.
-        loads: the state of the cluster; the search changes it.
+        start: the cluster as it is.
+        loads: the state after ``known``; the search changes it.
         limits: limits of the proposal.
         frozen: brokers that give and take nothing, (B,).
-        known: actions of the proposal so far, which the state contains.
+        known: actions of the proposal so far.
 
     Attributes:
         actions: actions found so far, in the order in which they were found.
@@ -73,6 +76,7 @@ class BalanceSearch:
         self,
         model: ClusterModel,
         goals: GoalSet,
+        start: ClusterLoads,
         loads: ClusterLoads,
         limits: ProposalLimits,
         frozen: BoolArray,
@@ -80,6 +84,7 @@ class BalanceSearch:
     ) -> None:
         self._model, self._goals, self._loads, self._limits = model, goals, loads, limits
         self.actions = list(known)
+        self._start = start.loads
         excluded = limits.exclusions(model)
         self._may_elect = ~np.logical_or.reduce([excluded[r] for r in excluded if r not in COPIES_ONLY])
         self._may_move = ~np.logical_or.reduce(list(excluded.values()))
@@ -156,12 +161,21 @@ class BalanceSearch:
             if not (self._model.may_give if gives else self._model.may_take)[broker]:
                 continue
             if copies:
-                found = self._finder.moves(broker, int(row), gives)
+                found = self._finder.moves(broker, int(row), gives, self._begun())
             else:
                 found = self._finder.elections(broker, gives)
             if self._take_best(found, group) or (copies and self._swap(broker, int(row), gives, group)):
                 return True
         return False
+
+    def _begun(self) -> BoolArray:
+        """Return the brokers that the plan changes by less than what is worth an action, (B,)."""
+        soft = ~np.array([goal.hard for goal in self._goals.resource_goals], dtype=np.bool_)
+        own = self._goals.resources[soft]
+        change = np.abs(self._loads.loads[own] - self._start[own])
+        small = (change < TRIFLE_RATIO * self._goals.mean[soft]).all(axis=0)
+        found: BoolArray = small & change.any(axis=0)
+        return found
 
     def _take_best(self, found: Candidates, group: int) -> bool:
         """Take the best candidates between two brokers; return whether any was taken."""
@@ -170,6 +184,8 @@ class BalanceSearch:
         useful = np.flatnonzero(gain > _LEAST_GAIN)
         found, gain = found.chosen(useful), gain[useful]
         worth = gain / found.cost_bytes
+        begun = self._begun()
+        worth *= np.where(begun[found.sources] | begun[found.targets], _BEGUN_RATIO, 1.0)
         order = np.argsort(-worth, kind="stable")
         for _ in range(_MOST_PAIRS):
             if not len(order):
@@ -245,7 +261,7 @@ class BalanceSearch:
 
     def _swap(self, broker: int, row: int, gives: bool, group: int) -> bool:
         """Take the best swap of replicas between a broker and one of its peers; return whether there is one."""
-        for peer in self._finder.peers(broker, row, gives)[:_SWAP_PEERS]:
+        for peer in self._finder.peers(broker, row, gives, self._begun())[:_SWAP_PEERS]:
             if self._frozen[peer] or self._budget.moves_left < 2:
                 continue
             source, target = (broker, int(peer)) if gives else (int(peer), broker)
