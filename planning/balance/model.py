@@ -158,6 +158,11 @@ class ClusterModel:
         return found
 
     @cached_property
+    def peak_write(self) -> FloatArray:
+        """Bytes appended per second in the busiest hour, (P,); 0 if unknown."""
+        return np.nan_to_num(self.write).max(axis=1, initial=0.0).astype(np.float64)
+
+    @cached_property
     def rates_known(self) -> BoolArray:
         """Whether all rates of a partition are known, (P,)."""
         # A sum is NaN if one of its terms is.
@@ -242,9 +247,7 @@ class PartitionArrays:
     moving: AnyArray | None = None
 
 
-def cluster_model(
-    brokers: Sequence[BalanceBroker], arrays: PartitionArrays, percentile: float = 95.0
-) -> ClusterModel:
+def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, percentile: float = 95.0) -> ClusterModel:
     """Return the model of a cluster. It does not depend on the order of brokers and partitions.
 
     Hours in which no rate of any partition is known are left out.

@@ -176,7 +176,7 @@ def displaced(
     known_bytes, known_moves = 0.0, 0
     for source in sources:
         rows, columns = np.nonzero(replicas == source)
-        chosen = draw.permutation(len(rows))[: int(round(ratio * len(rows)))]
+        chosen = draw.permutation(len(rows))[: round(ratio * len(rows))]
         wanted = draw.choice(targets, len(chosen))
         for at, target in zip(chosen.tolist(), wanted.tolist(), strict=True):
             row, column = rows[at], columns[at]

@@ -87,9 +87,7 @@ def score(
     return found
 
 
-def band_bounds(
-    model: ClusterModel, resource: Resource, loads: FloatArray, detect_below: float
-) -> LoadBounds:
+def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, detect_below: float) -> LoadBounds:
     """Return the bands of a resource: mean ± 10 %, edges included.
 
     Brokers that are not alive or whose metrics are unknown do not count. If the capacities of all others are known and

@@ -12,13 +12,16 @@ from planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from planning.balance.goals.bands import LoadBounds, score
 from planning.balance.goals.goal import BalanceGoal, BrokerUsage
 from planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
-from planning.balance.model import OF_LEADERS
+from planning.balance.model import OF_LEADERS, TIMED
 from planning.balance.scoring.loads import ClusterLoads
 from schemas.errors import HeadroomError
 
 # A broker that starts outside its band is brought at least this share of the mean towards it, and a smaller change of a
 # broker is dropped: it is not worth an action.
 TRIFLE_RATIO = 0.05
+# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search keeps this share of
+# the mean away from the edges, so that brokers are still in their bands when the means are computed again.
+_MARGIN_RATIO = 0.005
 # Weight of load beyond a limit, compared with load outside a band.
 _LIMIT_WEIGHT = 10.0
 
@@ -108,8 +111,11 @@ class GoalSet:
         start, trifle = loads.loads[self.resources], TRIFLE_RATIO * self.mean
         soft = ~np.array([goal.hard for goal in kinds], dtype=np.bool_)[:, None]
         high, low = soft & (start > self.upper), soft & (start < self.lower)
-        self.upper = np.where(high, np.minimum(self.upper, start - trifle), self.upper)
-        self.lower = np.where(low, np.maximum(self.lower, start + trifle), self.lower)
+        timed = np.isin(self.resources, TIMED)[:, None]
+        margin = np.where(soft & timed, _MARGIN_RATIO * self.mean, 0.0)
+        upper, lower = self.upper - margin, self.lower + margin
+        self.upper = np.where(high, np.minimum(upper, start - trifle), np.where(start > upper, self.upper, upper))
+        self.lower = np.where(low, np.maximum(lower, start + trifle), np.where(start < lower, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
         self.lower[:, ~loads.model.counted] = -np.inf
         self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
@@ -163,12 +169,11 @@ class GoalSet:
         return found
 
     def keeps_limits(self, before: BrokerUsage, after: BrokerUsage) -> BoolArray:
-        """Return whether no broker goes beyond a limit that it keeps, (N,); other hard goals are not asked."""
+        """Return whether no broker gets beyond a limit, or further beyond one, (N,); other goals are not asked."""
         limits = [number for number, goal in enumerate(self.resource_goals) if goal.hard]
-        upper = self.upper[limits]
-        own = self.resources[limits]
-        held = before.loads[own] <= upper[:, before.brokers]
-        found: BoolArray = (~held | (after.loads[own] <= upper[:, after.brokers])).all(axis=0)
+        upper, own = self.upper[limits], self.resources[limits]
+        within = after.loads[own] <= upper[:, after.brokers]
+        found: BoolArray = (within | (after.loads[own] <= before.loads[own])).all(axis=0)
         return found
 
     def action_scores(
@@ -250,5 +255,3 @@ def _asked(goal: BalanceGoal, question: Any) -> Any:
 
 def _wrong(goal: BalanceGoal, rule: str) -> HeadroomError:
     return HeadroomError(f"goal {goal.name}", rule, "Correct the goal, or leave it out of balance.goals.")
-
-

@@ -135,7 +135,7 @@ class CandidateFinder:
             partitions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
             sources = np.concatenate([np.full(len(own), peer) for own, peer in zip(found, peers, strict=True)] or [[]])
             targets = np.full(len(partitions), broker)
-        return self._possible(partitions, sources.astype(np.int64), targets.astype(np.int64))
+        return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
     def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
         """Return pairs of replicas that could change places: heavy ones of the source, light ones of the target.
@@ -193,8 +193,14 @@ class CandidateFinder:
         cost: FloatArray = self._loads.model.size[partitions] + self._overhead
         return np.maximum(cost, 1.0)
 
-    def _possible(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
-        """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
+    def between(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
+        """Return the moves to brokers without a replica of the partition that leave its racks as good as they are.
+
+        Args:
+            partitions: partition of each move, (N,).
+            sources: broker that gives the replica, (N,).
+            targets: broker that may take it, (N,).
+        """
         fits = self._fits(partitions, sources, targets)
         return self._with_cost(partitions[fits], sources[fits], targets[fits])
 

@@ -10,11 +10,14 @@ import numpy as np
 
 from planning.balance.arrays import BoolArray
 from planning.balance.model import ClusterModel
+from planning.throttles.recommendation import ThrottlePolicy
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 MOVE_OVERHEAD_BYTES = 256_000_000
+# Factor between the rate that a batch requires and the throttle that it is given.
+MARGIN_RATIO = ThrottlePolicy().margin_ratio
 
 
 class Exclusion(str, Enum):
@@ -99,9 +102,9 @@ class ProposalLimits:
         )
         over = np.zeros(model.partitions, dtype=np.bool_)
         if self.replication_bytes_per_s is not None:
-            # A new replica is a follower more, until the move ends.
-            required = model.write.max(axis=1) * (model.followers + 1)
-            over = np.nan_to_num(required) >= self.replication_bytes_per_s
+            # A new replica is one more follower until the move ends.
+            required = model.peak_write * (model.followers + 1)
+            over = required * MARGIN_RATIO > self.replication_bytes_per_s
         return {
             Exclusion.TOPIC: ~chosen[model.topic],
             Exclusion.MOVING: model.moving,

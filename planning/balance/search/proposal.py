@@ -208,9 +208,7 @@ def _without(actions: Sequence[BalanceAction], brokers: BoolArray, needed: BoolA
         left = kept
 
 
-def _proposal(
-    model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]
-) -> Proposal:
+def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]) -> Proposal:
     events = load_events(before, actions)
     changes = (goals.outside(events.after, events.brokers) - goals.outside(events.before, events.brokers)).sum(axis=0)
     every = np.arange(len(model.brokers))

@@ -1,4 +1,4 @@
-"""Search for the actions that bring brokers into their bands: first what copies nothing, then what is worth its copy."""
+"""Search for the actions that bring brokers into their bands: first without copies, then what is worth its copy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from planning.balance.goals.goal import BrokerUsage
 from planning.balance.model import ClusterModel
 from planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
 from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.scoring.racks import crowded_slots
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.candidates import CandidateFinder, Candidates
 from planning.balance.search.deltas import Usages, effects, load_deltas
@@ -89,9 +90,7 @@ class BalanceSearch:
         self._may_elect = ~np.logical_or.reduce([excluded[r] for r in excluded if r not in COPIES_ONLY])
         self._may_move = ~np.logical_or.reduce(list(excluded.values()))
         self._electable, self._movable = self._may_elect.copy(), self._may_move.copy()
-        self._finder = CandidateFinder(
-            loads, goals, limits.move_overhead_bytes, self._electable, self._movable
-        )
+        self._finder = CandidateFinder(loads, goals, limits.move_overhead_bytes, self._electable, self._movable)
         self._frozen = frozen
         self._budget = CopyBudget(
             (np.inf if limits.max_bytes is None else limits.max_bytes) - sum(a.bytes_copied for a in known),
@@ -108,12 +107,37 @@ class BalanceSearch:
             changed = self._changed()
             self._electable[:] = self._may_elect & eligible & ~changed[0]
             self._movable[:] = self._may_move & eligible & ~changed[1]
+            if not self._limits.elections_only:
+                self._spread_over_racks()
             for copies in (False, True) if not self._limits.elections_only else (False,):
                 self._finished[:] = False
                 for group in range(len(self._goals.groups)):
                     self._settle(group, copies)
                     self._finished[group] = True
         return self.actions
+
+    def _spread_over_racks(self) -> None:
+        """Move replicas that share a rack needlessly to the racks where they are missing, one per partition."""
+        if not self._loads.crowded.any():
+            return
+        crowded = crowded_slots(self._model, self._loads.replicas)
+        targets = np.flatnonzero(self._model.may_take & ~self._frozen)
+        for partition in np.flatnonzero(crowded.any(axis=1) & self._movable).tolist():
+            sources = self._loads.replicas[partition][crowded[partition]].astype(np.int64)
+            sources = sources[self._model.may_give[sources] & ~self._frozen[sources]]
+            found = self._finder.between(
+                np.full(len(sources) * len(targets), partition),
+                np.repeat(sources, len(targets)),
+                np.tile(targets, len(sources)),
+            )
+            order = np.argsort(-self._finder.gains(found), kind="stable")
+            found = found.chosen(order)
+            copies = np.ones(len(order), dtype=np.bool_)
+            deltas = load_deltas(self._model, found.partitions, copies, found.leads)
+            scores = self._goals.action_scores(*effects(self._loads, deltas, found.sources, found.targets, False))
+            allowed = np.flatnonzero(scores.refused_by < 0)
+            if len(allowed) and self._budget.spend(self._model.size[[partition]]):
+                self._apply(found.chosen(allowed[:1]))
 
     def _changed(self) -> tuple[BoolArray, BoolArray]:
         """Return which partitions have an election, and which have a new replica, (P,) each."""
@@ -278,6 +302,7 @@ class BalanceSearch:
         Args:
             given: replicas that go from source to target, (N,).
             taken: replicas that go the other way, (N,).
+            group: index of the group.
         """
         every = np.ones(len(given.partitions), dtype=np.bool_)
         out = load_deltas(self._model, given.partitions, every, given.leads)

@@ -17,13 +17,15 @@ from planning.balance.search.deltas import LoadDeltas, load_deltas
 
 @dataclass(frozen=True, eq=False)
 class LoadEvents:
-    """Changes of brokers by a sequence of actions: two per action, sorted by broker, then by action.
+    """Changes of brokers by a sequence of actions, sorted by broker, then by action, with what arrives first.
+
+    An election or move has two events (E in all), a swap four.
 
     Attributes:
-        actions: index of the action, (2N,).
-        brokers: broker whose load changes, (2N,).
-        before: loads before the action, (6, 2N).
-        after: loads after it, (6, 2N).
+        actions: index of the action, (E,).
+        brokers: broker whose load changes, (E,).
+        before: loads before the event, (6, E).
+        after: loads after it, (6, E).
     """
 
     actions: IntArray
@@ -36,7 +38,7 @@ class LoadEvents:
 
         Args:
             start: total at the start.
-            changes: change of the total by each event, (2N,).
+            changes: change of the total by each event, (E,).
             actions: number of actions.
         """
         per_action = np.bincount(self.actions, weights=changes, minlength=actions)
@@ -61,28 +63,38 @@ def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> Load
 
 
 def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEvents:
-    """Return the loads of the two brokers of each action before and after it.
+    """Return the loads of the brokers of each action before and after each change.
 
     Args:
         loads: state before the first action; it is not changed.
         actions: actions in their order.
     """
-    deltas = action_deltas(loads.model, actions)
-    number = np.tile(np.arange(len(actions)), 2)
-    brokers = np.array([a.source for a in actions] + [a.target for a in actions], dtype=np.int64)
-    sign = np.repeat([-1.0, 1.0], len(actions))
-    order = np.lexsort((number, brokers))
-    number, brokers, sign = number[order], brokers[order], sign[order]
+    # A swap counts as two moves, both of which arrive before anything leaves.
+    halves = [
+        half
+        for number, a in enumerate(actions)
+        for half in (
+            (number, a.partition, a.source, a.target, a.leads, a.kind is not ActionKind.ELECT),
+            (number, a.swapped, a.target, a.source, a.swapped_leads, True),
+        )[: max(1, a.copies)]
+    ]
+    number, partitions, sources, targets, leads, copies = np.array(halves, dtype=np.int64).reshape(-1, 6).T
+    deltas = load_deltas(loads.model, partitions, copies.astype(np.bool_), leads.astype(np.bool_))
+    rows = np.tile(np.arange(len(halves)), 2)
+    brokers = np.concatenate([targets, sources])
+    sign = np.repeat([1.0, -1.0], len(halves))
+    order = np.lexsort((-sign, number[rows], brokers))
+    rows, brokers, sign = rows[order], brokers[order], sign[order]
     first = np.flatnonzero(np.r_[True, brokers[1:] != brokers[:-1]]) if len(order) else np.zeros(0, dtype=np.int64)
-    hours = _sums(deltas.hours[number] * sign[:, None, None], first)
-    latest = _sums(deltas.latest[number] * sign[:, None], first)
+    hours = _sums(deltas.hours[rows] * sign[:, None, None], first)
+    latest = _sums(deltas.latest[rows] * sign[:, None], first)
     after = np.empty((RESOURCES, len(order)))
     at_start = loads.hours.transpose(1, 0, 2)[brokers]
     after[:3] = hourly_percentile(at_start + hours, loads.model.percentile).T
     after[3:] = loads.loads[3:, brokers] + latest.T
     before = np.concatenate([np.zeros((RESOURCES, 1)), after[:, :-1]], axis=1) if len(order) else after
     before[:, first] = loads.loads[:, brokers[first]]
-    return LoadEvents(number, brokers, before, after)
+    return LoadEvents(number[rows], brokers, before, after)
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
@@ -97,7 +109,7 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 def breaks_limits(goals: GoalSet, events: LoadEvents) -> BoolArray:
-    """Return which events take a broker beyond a limit, or further beyond one, (2N,)."""
+    """Return which events take a broker beyond a limit, or further beyond one, (E,)."""
     limits = [number for number, goal in enumerate(goals.resource_goals) if goal.hard]
     own, upper = goals.resources[limits], goals.upper[limits][:, events.brokers]
     before, after = events.before[own], events.after[own]

@@ -22,6 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"schemas", "planning", "cluster", "alerts", "streaming"},
 }
 STANDARD_LIBRARY_ONLY = ("schemas", "planning")
+# Arithmetic on 200,000 partitions by the hour is done on arrays: this room alone may use numpy.
+WITH_NUMPY = "planning.balance"
 
 SOURCES = {
     ".".join(path.relative_to(REPOSITORY).with_suffix("").parts): path
@@ -83,7 +85,11 @@ def test_a_room_imports_only_the_rooms_it_may(room: str) -> None:
 @pytest.mark.parametrize("room", STANDARD_LIBRARY_ONLY)
 def test_contracts_and_arithmetic_need_nothing_but_the_standard_library(room: str) -> None:
     allowed = sys.stdlib_module_names | {room} | MAY_IMPORT[room]
-    wrong = {m: sorted(rooms(imported(m)) - allowed) for m in SOURCES if m.startswith(f"{room}.")}
+    wrong = {
+        m: sorted(rooms(imported(m)) - allowed - ({"numpy"} if f"{m}.".startswith(f"{WITH_NUMPY}.") else set()))
+        for m in SOURCES
+        if m.startswith(f"{room}.")
+    }
     assert {m: names for m, names in wrong.items() if names} == {}
 
 
