@@ -17,6 +17,7 @@ from benchmarks.groups import (
     startup,
     table_growth,
 )
+from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.nasty import group as nasty
@@ -43,4 +44,5 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "outages": outages.measure,
     "elections": elections.measure,
     "fuzz": fuzz.measure,
+    "balance": balance.measure,
 }

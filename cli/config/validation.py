@@ -106,6 +106,11 @@ RANGES: dict[tuple[str, str], Range] = {
     ("elections", "quiet_below"): POSITIVE,
     ("elections", "settle_s"): SECONDS,
     ("elections", "pause_s"): NO_SECONDS_OR_MORE,
+    ("balance", "history"): SECONDS,
+    ("balance", "percentile"): Range(0, above=True, maximum=100, bounded=True),
+    ("balance", "detect_below"): NOT_NEGATIVE,
+    ("balance", "move_overhead"): NOT_NEGATIVE,
+    ("balance", "propose_every_s"): SECONDS,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -160,7 +165,8 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
     if settings.metrics.address() and not _is_server(settings.metrics.address(), min_port=0):
         yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
-    yield from _window(settings.elections.window)
+    yield from _window("elections", settings.elections.window)
+    yield from _window("balance", settings.balance.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():
             yield SettingError(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
@@ -188,12 +194,12 @@ def _ratios(alerts: AlertSettings) -> Iterator[SettingError]:
         yield SettingError(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
 
 
-def _window(text: str) -> Iterator[SettingError]:
+def _window(section: str, text: str) -> Iterator[SettingError]:
     try:
         if text:
             parse_window(text)
     except ValueError as error:
-        yield SettingError(("elections", "window"), str(error), "Correct it, or leave it out.")
+        yield SettingError((section, "window"), str(error), "Correct it, or leave it out.")
 
 
 def _sources(collect: CollectSettings) -> Iterator[SettingError]:

@@ -217,6 +217,16 @@ class ClusterModel:
         found = [b.capacity.of(resource) for b in self.brokers]
         return np.array([np.nan if c is None else c for c in found], dtype=np.float64)
 
+    def share_capacities(self, resource: Resource) -> FloatArray:
+        """Return the capacities by which brokers share a resource, (B,); NaN if unknown.
+
+        Requests and leaders have no capacity of their own and follow that of network out; replicas without one follow
+        the disk.
+        """
+        if resource is Resource.REPLICAS and np.isnan(self.capacities(resource)).any():
+            return self.capacities(Resource.DISK)
+        return self.capacities(Resource.NETWORK_OUT if resource in OF_LEADERS else resource)
+
 
 @dataclass(frozen=True)
 class PartitionArrays:
@@ -311,8 +321,10 @@ def _require_once(topic: AnyArray, partition: AnyArray, names: AnyArray) -> None
 def _indices(ids: AnyArray, brokers: AnyArray) -> IndexArray:
     """Return the index of each broker id; -1 stays."""
     found = np.searchsorted(ids, brokers)
-    known = (brokers == NO_BROKER) | (ids[np.minimum(found, max(len(ids) - 1, 0))] == brokers if len(ids) else False)
-    if not np.all(known):
+    known: BoolArray = brokers == NO_BROKER
+    if len(ids):
+        known = known | (ids[np.minimum(found, len(ids) - 1)] == brokers)
+    if not known.all():
         unknown = int(brokers[~known].flat[0])
         raise HeadroomError(f"broker {unknown}", "has replicas, but is not among the brokers", "Give every broker.")
     return np.where(brokers == NO_BROKER, NO_BROKER, found).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Lower bound of the bytes that bring every broker's network in into its band, if replicas could be cut in fractions."""
+"""Lower bound of the bytes that bring network in of every broker into its band: replicas may be cut in fractions."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 **Time.** ``balance_plan_200k_s`` is the CPU time of a proposal with all goals for 200,000 partitions, RF 3, 200 brokers
 and 24 hours; 10 % of the brokers have replicas of all others. ``balance_plan_100k_s`` is AutoMQ's published case with
-its network goals (``benchmarks.groups.balance.clusters.published_case``); ``balance_in_band_100k_ratio`` is the share of
-its brokers in band. Both include the loads of all brokers, not the construction of the model, which is reported while it
-runs. BENCH_BALANCE_PARTITIONS sets another size than 200,000, with a broker per 1,000 partitions.
+its network goals (``benchmarks.groups.balance.clusters.published_case``); ``balance_in_band_100k_ratio`` is the share
+of its brokers and goals in band. Both include the sums of all brokers, not the sorting of the input.
+BENCH_BALANCE_PARTITIONS sets another size than 200,000, with a broker per 1,000 partitions.
 ``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
 ``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else.
 
@@ -95,8 +95,8 @@ def _plan_s(model: ClusterModel, on_progress: OnProgress) -> float:
     proposal = propose(model, built_in_goals())
     seconds = time.process_time() - began_s
     on_progress(
-        f"{model.partitions} partitions, {len(model.brokers)} brokers: {seconds:.2f} s, {len(proposal.actions)} actions, "
-        f"{_in_band(proposal):.2%} in band"
+        f"{model.partitions} partitions, {len(model.brokers)} brokers: {seconds:.2f} s, "
+        f"{len(proposal.actions)} actions, {_in_band(proposal):.2%} in band"
     )
     return seconds
 

@@ -132,10 +132,10 @@ def in_band(load: FloatArray, bounds: LoadBounds) -> BoolArray:
 
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:
     counted = model.counted
-    capacity = model.capacities(resource)[counted]
+    every = model.share_capacities(resource)
+    capacity = every[counted]
     if np.isnan(capacity).any() or len(set(capacity.tolist())) <= 1:
         share = Fraction(1, int(counted.sum()))
         return [share if counts else Fraction(0) for counts in counted]
     total = sum((Fraction(float(c)) for c in capacity), Fraction(0))
-    every = model.capacities(resource)
     return [Fraction(float(c)) / total if counts else Fraction(0) for c, counts in zip(every, counted, strict=True)]

@@ -27,9 +27,10 @@ def built_in_goals(detect_below: float = float(MIB)) -> tuple[BalanceGoal, ...]:
         CapacityLimit("network_in_capacity", Resource.NETWORK_IN),
         CapacityLimit("network_out_capacity", Resource.NETWORK_OUT),
         CapacityLimit("replica_capacity", Resource.REPLICAS),
+        # Disk first: the bytes that it has to move are unavoidable, and network comes along with them.
+        ResourceBand("disk", Resource.DISK, "disk"),
         ResourceBand("network_in", Resource.NETWORK_IN, "network", detect_below=detect_below),
         ResourceBand("network_out", Resource.NETWORK_OUT, "network", detect_below=detect_below),
-        ResourceBand("disk", Resource.DISK, "disk"),
         ResourceBand("requests", Resource.REQUESTS, "requests"),
         ResourceBand("leaders", Resource.LEADERS, "counts", 0.5),
         ResourceBand("replicas", Resource.REPLICAS, "counts", 0.5),

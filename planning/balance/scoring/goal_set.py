@@ -19,8 +19,8 @@ from schemas.errors import HeadroomError
 # A broker that starts outside its band is brought at least this share of the mean towards it, and a smaller change of a
 # broker is dropped: it is not worth an action.
 TRIFLE_RATIO = 0.05
-# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search keeps this share of
-# the mean away from the edges, so that brokers are still in their bands when the means are computed again.
+# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search keeps this share
+# of the mean away from the edges, so that brokers are still in their bands when the means are computed again.
 _MARGIN_RATIO = 0.005
 # Weight of load beyond a limit, compared with load outside a band.
 _LIMIT_WEIGHT = 10.0
@@ -160,7 +160,7 @@ class GoalSet:
         Raises:
             HeadroomError: a goal fails.
         """
-        found = np.ones((len(self.goals), len(usage.brokers)), dtype=np.bool_)
+        found: BoolArray = np.ones((len(self.goals), len(usage.brokers)), dtype=np.bool_)
         if self._rows:
             found[self._rows] = usage.loads[self.resources] <= self.upper[:, usage.brokers]
         for number in self._others:

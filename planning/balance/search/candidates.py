@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
+from planning.balance.arrays import BoolArray, FloatArray, IntArray, RateArray, percentile_weights
 from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.scoring.racks import keeps_racks
 
 # Candidates that are compared at a time; those with the most load of the resource per byte come first.
-_MOST_CANDIDATES = 384
+_MOST_CANDIDATES, _DENSEST = 384, 256
 _PEERS = 10
 # Load up to which a broker that the plan changes already takes more before others do, as a ratio of the mean.
 _NEARLY_FULL = 1.05
@@ -133,12 +133,14 @@ class CandidateFinder:
         else:
             found = [self._densest(self.replicas_of(peer, lead_only), broker, resource) for peer in peers]
             partitions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-            sources = np.concatenate([np.full(len(own), peer) for own, peer in zip(found, peers, strict=True)] or [[]])
+            sources = np.repeat(peers, [len(own) for own in found])
             targets = np.full(len(partitions), broker)
         return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
     def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
-        """Return pairs of replicas that could change places: heavy ones of the source, light ones of the target.
+        """Return pairs of replicas that could change places.
+
+        Those of the source carry more of the resource than of others, those of the target less.
 
         Args:
             source: broker that gives more than it gets.
@@ -151,8 +153,8 @@ class CandidateFinder:
         for broker, sign in ((source, -1.0), (target, 1.0)):
             replicas = self.replicas_of(broker, False)
             leads = self._loads.leader[replicas] == broker
-            load = self.contributions(replicas, broker, leads)[resource]
-            own.append(replicas[np.argsort(sign * load, kind="stable")[:most]])
+            special = self._specialty(self.contributions(replicas, broker, leads), broker, int(resource))
+            own.append(replicas[np.argsort(sign * special, kind="stable")[:most]])
         given, taken = (each.ravel() for each in np.meshgrid(*own, indexing="ij"))
         at_source, at_target = np.full(len(given), source), np.full(len(given), target)
         fits = self._fits(given, at_source, at_target) & self._fits(taken, at_target, at_source) & (given != taken)
@@ -185,9 +187,23 @@ class CandidateFinder:
         """Return the partitions with the most load per byte of cost, at the peak of a broker, in ascending order."""
         if len(partitions) <= _MOST_CANDIDATES:
             return partitions
-        density = self.contributions(partitions, broker, None)[resource] / self._cost(partitions)
-        chosen = np.argpartition(-density, _MOST_CANDIDATES)[:_MOST_CANDIDATES]
-        return np.sort(partitions[chosen])
+        load = self.contributions(partitions, broker, None)
+        density = load[resource] / self._cost(partitions)
+        dense = np.argpartition(-density, _DENSEST)[:_DENSEST]
+        # Some that change little else, for brokers that have no room for more of that.
+        special = self._specialty(load, broker, resource)
+        rest = np.argpartition(-special, _MOST_CANDIDATES - _DENSEST)[: _MOST_CANDIDATES - _DENSEST]
+        found: IntArray = np.unique(partitions[np.concatenate([dense, rest])])
+        return found
+
+    def _specialty(self, load: FloatArray, broker: int, resource: int) -> FloatArray:
+        """Return how much more of one resource than of the others partitions carry, in shares of the means, (N,)."""
+        soft = [n for n, goal in enumerate(self._goals.resource_goals) if not goal.hard]
+        own = self._goals.resources[soft]
+        share = load[own] / np.maximum(self._goals.mean[soft, broker], 1e-9)[:, None]
+        wanted = own == resource
+        found: FloatArray = share[wanted].sum(axis=0) - share[~wanted].max(axis=0, initial=0.0)
+        return found
 
     def _cost(self, partitions: IntArray) -> FloatArray:
         cost: FloatArray = self._loads.model.size[partitions] + self._overhead
@@ -277,7 +293,7 @@ def _topic_share(model: ClusterModel) -> float:
     return 1.0 / max(1, len(model.topics))
 
 
-def model_rates(rates: FloatArray, partitions: IntArray, hours: IntArray) -> FloatArray:
+def model_rates(rates: RateArray, partitions: IntArray, hours: IntArray) -> RateArray:
     """Return the rates of some partitions in some hours, (N, hours)."""
-    found: FloatArray = rates[partitions[:, None], hours[None, :]]
+    found: RateArray = rates[partitions[:, None], hours[None, :]]
     return found

@@ -214,8 +214,9 @@ def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions
     every = np.arange(len(model.brokers))
     start = float(goals.outside(before.loads, every).sum())
     after = before.loads.copy()
-    last = np.flatnonzero(np.r_[events.brokers[1:] != events.brokers[:-1], True]) if len(actions) else []
-    after[:, events.brokers[last]] = events.after[:, last]
+    if actions:
+        last = np.flatnonzero(np.r_[events.brokers[1:] != events.brokers[:-1], True])
+        after[:, events.brokers[last]] = events.after[:, last]
     copied = np.concatenate([[0.0], np.cumsum([a.bytes_copied for a in actions])])
     replicas = np.concatenate([[0.0], np.cumsum([float(a.copies) for a in actions])])
     return Proposal(

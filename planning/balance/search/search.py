@@ -24,6 +24,7 @@ _MOST_IN_TURN = 64
 _KEPT_GAIN_RATIO = 0.5
 # Ratio of the best candidate's gain per byte down to which others between the same brokers are tried with it.
 _ALIKE_RATIO = 0.5
+_MOST_PASSES = 3
 # Pairs of brokers that are tried for one broker and goal.
 _MOST_PAIRS = 4
 # Preference for brokers that the plan changes already, but too little to be worth an action.
@@ -157,16 +158,21 @@ class BalanceSearch:
         if not len(rows):
             return
         every = np.arange(len(self._model.brokers))
-        stuck = self._frozen.copy()
-        while self._budget.moves_left > 0 or not copies:
-            outside = self._goals.outside(self._loads.loads, every)[rows]
-            outside[:, stuck] = 0.0
-            worst = outside.sum(axis=0)
-            broker = int(np.argmax(worst))
-            if worst[broker] <= _LEAST_GAIN:
+        for _ in range(_MOST_PASSES):
+            # Actions for others may have made room for a broker without any.
+            stuck = self._frozen.copy()
+            known = len(self.actions)
+            while self._budget.moves_left > 0 or not copies:
+                outside = self._goals.outside(self._loads.loads, every)[rows]
+                outside[:, stuck] = 0.0
+                worst = outside.sum(axis=0)
+                broker = int(np.argmax(worst))
+                if worst[broker] <= _LEAST_GAIN:
+                    break
+                goals = rows[np.argsort(-outside[:, broker], kind="stable")]
+                stuck[broker] = not self._relieve(broker, goals, group, copies)
+            if len(self.actions) == known or (stuck == self._frozen).all():
                 return
-            if not self._relieve(broker, rows[np.argsort(-outside[:, broker], kind="stable")], group, copies):
-                stuck[broker] = True
 
     def _relieve(self, broker: int, rows: IntArray, group: int, copies: bool) -> bool:
         """Take at least one action that helps a broker; return whether there is one.
@@ -197,9 +203,8 @@ class BalanceSearch:
         soft = ~np.array([goal.hard for goal in self._goals.resource_goals], dtype=np.bool_)
         own = self._goals.resources[soft]
         change = np.abs(self._loads.loads[own] - self._start[own])
-        small = (change < TRIFLE_RATIO * self._goals.mean[soft]).all(axis=0)
-        found: BoolArray = small & change.any(axis=0)
-        return found
+        small = change < TRIFLE_RATIO * self._goals.mean[soft]
+        return np.asarray(small.all(axis=0) & change.any(axis=0))
 
     def _take_best(self, found: Candidates, group: int) -> bool:
         """Take the best candidates between two brokers; return whether any was taken."""

@@ -114,5 +114,5 @@ def breaks_limits(goals: GoalSet, events: LoadEvents) -> BoolArray:
     own, upper = goals.resources[limits], goals.upper[limits][:, events.brokers]
     before, after = events.before[own], events.after[own]
     # Sums in another order differ in their last digits.
-    found: BoolArray = ((after > upper) & (after > before * (1 + 1e-12))).any(axis=0)
-    return found
+    beyond: BoolArray = (after > upper) & (after > before * (1 + 1e-12))
+    return np.asarray(beyond.any(axis=0))

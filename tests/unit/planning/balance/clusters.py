@@ -13,9 +13,7 @@ MIB = 1024**2
 
 
 def brokers(count: int, racks: int = 0, **capacity: float) -> list[BalanceBroker]:
-    return [
-        BalanceBroker(n + 1, f"r{n % racks}" if racks else None, BrokerCapacity(**capacity)) for n in range(count)
-    ]
+    return [BalanceBroker(n + 1, f"r{n % racks}" if racks else None, BrokerCapacity(**capacity)) for n in range(count)]
 
 
 def model_of(
