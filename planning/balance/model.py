@@ -284,7 +284,8 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     if not seen.all() and seen.any():
         rates = [np.ascontiguousarray(rate[:, seen]) for rate in rates]
     sizes = np.asarray(arrays.sizes, dtype=np.float64)[order]
-    for name, values in zip(("write rate", "read rate", "request rate", "size"), [*rates, sizes], strict=True):
+    loads: list[AnyArray] = [*rates, sizes]
+    for name, values in zip(("write rate", "read rate", "request rate", "size"), loads, strict=True):
         # NaN is below nothing: only real values can be wrong here.
         if (values < 0).any() or np.isinf(values).any():
             raise HeadroomError("partitions", f"a {name} is negative or infinite", "Correct the source of the loads.")

@@ -174,7 +174,8 @@ class _BatchRoom:
             and self._within_capacity(action)
         )
         if not fits:
-            self._blocked |= takers
+            # Without limits there is no room to be used up.
+            self._blocked |= takers if len(self._resources) else set()
             # Actions of one partition keep their order.
             self._partitions |= own
             return False

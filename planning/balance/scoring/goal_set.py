@@ -173,8 +173,8 @@ class GoalSet:
         limits = [number for number, goal in enumerate(self.resource_goals) if goal.hard]
         upper, own = self.upper[limits], self.resources[limits]
         within = after.loads[own] <= upper[:, after.brokers]
-        found: BoolArray = (within | (after.loads[own] <= before.loads[own])).all(axis=0)
-        return found
+        no_worse = after.loads[own] <= before.loads[own]
+        return np.asarray((within | no_worse).all(axis=0))
 
     def action_scores(
         self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
