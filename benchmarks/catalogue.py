@@ -18,6 +18,7 @@ from benchmarks.groups import (
     startup,
     table_growth,
 )
+from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.nasty import group as nasty
@@ -47,4 +48,5 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "elections": elections.measure,
     "plan": plan_estimate.measure,
     "fuzz": fuzz.measure,
+    "balance": balance.measure,
 }

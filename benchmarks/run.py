@@ -44,6 +44,7 @@ def run(only: str | None) -> None:
     outages     BENCH_OUTAGES, BENCH_OUTAGES_EACH: scenarios, and runs of each
     elections   BENCH_ELECTION_PLANS, BENCH_ELECTION_ROUNDS: number of plans, and of rounds on real brokers
     fuzz        BENCH_FUZZ: number of messages and texts
+    balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
     """  # noqa: D301
     # kafka-python logs every lost connection to a broker, and benchmarks kill brokers.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -1,6 +1,7 @@
 """All settings, with defaults and units: one module per section."""
 
 from schemas.config.alerts import DAYS, AlertSettings, MaintenanceWindow
+from schemas.config.balance import BalanceSettings
 from schemas.config.collect import CollectSettings, Source
 from schemas.config.elections import ElectionSettings
 from schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
@@ -16,6 +17,7 @@ __all__ = [
     "DEFAULT_LISTEN",
     "AlertSettings",
     "AlertmanagerSettings",
+    "BalanceSettings",
     "ClusterSettings",
     "CollectSettings",
     "ElectionSettings",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from schemas.config.alerts import AlertSettings
+from schemas.config.balance import BalanceSettings
 from schemas.config.collect import CollectSettings
 from schemas.config.elections import ElectionSettings
 from schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
@@ -28,7 +29,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     elections: ElectionSettings = field(default_factory=ElectionSettings)
-    reassign: ReassignSettings = field(default_factory=ReassignSettings)
+    balance: BalanceSettings = field(default_factory=BalanceSettings)
 
     def ticks_cluster(self) -> KafkaSettings:
         """Return the connection settings of the cluster with the ticks topic: its own, or the watched cluster's."""

@@ -1,0 +1,1 @@
+"""Group ``balance``: proposals of load balance on synthetic clusters."""

@@ -1,0 +1,199 @@
+"""Group ``balance``: time, memory and bytes of proposals on synthetic clusters, compared with other planners.
+
+**Time.** ``balance_plan_200k_s`` is the CPU time of a proposal with all goals for 200,000 partitions, RF 3, 200 brokers
+and 24 hours; 10 % of the brokers have replicas of all others. ``balance_plan_100k_s`` is AutoMQ's published case with
+its network goals (``benchmarks.groups.balance.clusters.published_case``); ``balance_in_band_100k_ratio`` is the share
+of its brokers and goals in band. Both include the sums of all brokers, not the sorting of the input.
+BENCH_BALANCE_PARTITIONS sets another size than 200,000, with a broker per 1,000 partitions.
+``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
+``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else.
+
+**Known answers.** BENCH_BALANCE_CLUSTERS clusters (default 60) are made by displacing replicas of balanced ones, so the
+bytes that put them back are known. ``balance_in_band_ratio`` is the share of brokers and goals in band after the
+proposal, ``balance_bytes_over_known_ratio`` the greatest ratio of bytes to the known ones,
+``balance_hard_goals_broken`` the number of hard goals broken by a prefix, and ``balance_second_plan_actions`` the
+actions of a second proposal after the first was carried out. With network in alone and one hour,
+``balance_bytes_over_bound_ratio`` compares with the bound of ``benchmarks.groups.balance.bound``.
+
+**Other planners** (``benchmarks.groups.balance.rivals``) work on the same clusters with the same bands. Ratios are our
+bytes over theirs, as medians; ``..._max`` is the greatest.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+import numpy as np
+
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.groups.balance.bound import bytes_bound
+from benchmarks.groups.balance.clusters import ClusterShape, KnownCluster, balanced, displaced, published_case
+from benchmarks.groups.balance.rivals import generated, goal_by_goal, load_first
+from benchmarks.groups.balance.scenarios import scenarios
+from benchmarks.results import Figure
+from planning.balance.goals.bands import MIB
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import ClusterModel
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.proposal import Proposal, propose
+from planning.balance.search.trajectory import breaks_limits, load_events
+
+_PARTITIONS_PER_BROKER = 1000
+_NETWORK = ("network_in", "network_out")
+_HOURS = 6
+
+
+def measure(on_progress: OnProgress) -> list[Figure]:
+    """Return the figures of all parts.
+
+    Raises:
+        HeadroomError: the process that measures memory failed.
+    """
+    return [*_times(on_progress), *_known_answers(on_progress), *_bounds(on_progress)]
+
+
+def large_cluster(partitions: int) -> KnownCluster:
+    """Return the large cluster: replicas of 90 % of the brokers are on the others."""
+    brokers = max(8, partitions // _PARTITIONS_PER_BROKER)
+    made = balanced(ClusterShape(brokers, partitions, racks=4 if brokers % 4 == 0 else 0))
+    order = np.random.default_rng(5).permutation(brokers)
+    hot = max(1, brokers // 10)
+    return displaced(made, "large", order[hot:], order[:hot], 0.05, 3)
+
+
+def _times(on_progress: OnProgress) -> list[Figure]:
+    size = int(os.environ.get("BENCH_BALANCE_PARTITIONS", "200000"))
+    seconds = [_plan_s(large_cluster(count).model, on_progress) for count in (size, size // 10)]
+    published = published_case()
+    goals = [goal for goal in built_in_goals() if goal.name in _NETWORK]
+    gc.collect()
+    began_s = time.process_time()
+    proposal = propose(published, goals)
+    published_s = time.process_time() - began_s
+    in_band = _in_band(proposal)
+    on_progress(f"published case: {published_s:.2f} s, {len(proposal.actions)} moves, {in_band:.0%} in band")
+    return [
+        Figure("balance_plan_200k_s", seconds[0], "s", 1),
+        Figure("balance_growth_ratio", seconds[0] / (10 * seconds[1]), "ratio", 1),
+        Figure("balance_plan_100k_s", published_s, "s", 1),
+        Figure("balance_in_band_100k_ratio", in_band, "ratio", len(published.brokers)),
+        Figure("balance_memory_bytes_200k", _memory_bytes(size), "bytes", 1),
+    ]
+
+
+def _plan_s(model: ClusterModel, on_progress: OnProgress) -> float:
+    gc.collect()
+    began_s = time.process_time()
+    proposal = propose(model, built_in_goals())
+    seconds = time.process_time() - began_s
+    on_progress(
+        f"{model.partitions} partitions, {len(model.brokers)} brokers: {seconds:.2f} s, "
+        f"{len(proposal.actions)} actions, {_in_band(proposal):.2%} in band"
+    )
+    return seconds
+
+
+def _memory_bytes(partitions: int) -> float:
+    """Return the largest resident memory of a process that makes one proposal."""
+    command = [sys.executable, "-m", "benchmarks.groups.balance.group", str(partitions)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise failure(f"the process that measures memory failed: {done.stderr[-300:]}")
+    return float(done.stdout)
+
+
+@dataclass
+class _Measured:
+    """Measurements on all clusters with known answers."""
+
+    in_band: list[float] = field(default_factory=list)
+    over_known: list[float] = field(default_factory=list)
+    broken: int = 0
+    again: int = 0
+    load_first: list[float] = field(default_factory=list)
+    goal_by_goal: list[float] = field(default_factory=list)
+    generate: list[float] = field(default_factory=list)
+
+
+def _known_answers(on_progress: OnProgress) -> list[Figure]:
+    found = _Measured()
+    count = int(os.environ.get("BENCH_BALANCE_CLUSTERS", "60"))
+    for number, cluster in enumerate(scenarios(count, _HOURS)):
+        _measure_cluster(number, cluster, found, on_progress)
+    figures = [
+        Figure("balance_in_band_ratio", min(found.in_band), "ratio", count),
+        Figure("balance_bytes_over_known_ratio", max(found.over_known), "ratio", count),
+        Figure("balance_hard_goals_broken", found.broken, "goals", count),
+        Figure("balance_second_plan_actions", found.again, "actions", count),
+    ]
+    for name in ("load_first", "goal_by_goal", "generate"):
+        ratios = getattr(found, name)
+        figures.append(Figure(f"balance_bytes_over_{name}_ratio", median(ratios), "ratio", count))
+        figures.append(Figure(f"balance_bytes_over_{name}_ratio_max", max(ratios), "ratio", count))
+    return figures
+
+
+def _measure_cluster(number: int, cluster: KnownCluster, found: _Measured, on_progress: OnProgress) -> None:
+    goals = built_in_goals()
+    proposal = propose(cluster.model, goals)
+    ours = float(proposal.copied_bytes[-1])
+    found.in_band.append(_in_band(proposal))
+    found.over_known.append(ours / cluster.known_bytes)
+    events = load_events(ClusterLoads(cluster.model), proposal.actions)
+    found.broken += int(breaks_limits(proposal.goals, events).sum())
+    again = len(propose(_carried_out(proposal), goals).actions)
+    found.again += again
+    network = [goal for goal in goals if goal.hard or goal.name in _NETWORK]
+    ours_network = float(propose(cluster.model, network).copied_bytes[-1])
+    rivals = load_first(cluster.model, network), goal_by_goal(cluster.model, goals), generated(cluster.model)
+    found.load_first.append(ours_network / max(1.0, rivals[0].bytes_copied))
+    found.goal_by_goal.append(ours / max(1.0, rivals[1].bytes_copied))
+    found.generate.append(ours / rivals[2].bytes_copied)
+    on_progress(
+        f"{number} {cluster.name}: {found.in_band[-1]:.1%} in band, {ours / 1e12:.2f} TB in "
+        f"{int(proposal.copied_replicas[-1])} copies, known {cluster.known_bytes / 1e12:.2f} TB in "
+        f"{cluster.known_moves}; second plan {again}; over load first {found.load_first[-1]:.2f}, "
+        f"goal by goal {found.goal_by_goal[-1]:.2f} (left {rivals[1].outside:.3f}), generate {found.generate[-1]:.3f}"
+    )
+
+
+def _carried_out(proposal: Proposal) -> ClusterModel:
+    state = proposal.state(len(proposal.actions))
+    return replace(proposal.model, replicas=state.replicas, leader=state.leader)
+
+
+def _in_band(proposal: Proposal) -> float:
+    """Return the share of brokers and soft goals in band, by the bands of the cluster before the proposal."""
+    model = proposal.model
+    bands = GoalSet([g for g in proposal.goals.goals if not g.hard], ClusterLoads(model))
+    after = proposal.loads_after[bands.resources]
+    bounds = [b for b, goal in zip(bands.bounds, bands.goals, strict=True) if goal in bands.resource_goals]
+    lower = np.array([b.reachable_lower for b in bounds])
+    upper = np.array([b.reachable_upper for b in bounds])
+    quiet = (after < bands.detect_below[:, None]) & (bands.mean < bands.detect_below[:, None])
+    return float((quiet | ((after >= lower * (1 - 1e-9)) & (after <= upper * (1 + 1e-9)))).mean())
+
+
+def _bounds(on_progress: OnProgress) -> list[Figure]:
+    goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
+    ratios = []
+    for cluster in scenarios(int(os.environ.get("BENCH_BALANCE_CLUSTERS", "60")), 1):
+        bound = bytes_bound(cluster.model, float(MIB))
+        if bound:
+            ratios.append(float(propose(cluster.model, goals).copied_bytes[-1]) / bound)
+    on_progress(f"bytes over bound: {min(ratios):.2f} to {max(ratios):.2f}")
+    return [Figure("balance_bytes_over_bound_ratio", median(ratios), "ratio", len(ratios))]
+
+
+if __name__ == "__main__":
+    propose(large_cluster(int(sys.argv[1])).model, built_in_goals())
+    # Linux reports kilobytes.
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

@@ -1,0 +1,66 @@
+"""Types of arrays, and the percentile over hours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+RateArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+
+def percentile_position(hours: int, percentile: float) -> tuple[int, float]:
+    """Return the lower of the two sorted values between which a percentile lies, and the share of the upper one.
+
+    Args:
+        hours: number of values, at least 1.
+        percentile: 0 to 100.
+    """
+    position = percentile / 100 * (hours - 1)
+    below = min(int(position), hours - 1)
+    return below, position - below
+
+
+def hourly_percentile(values: AnyArray, percentile: float) -> FloatArray:
+    """Return the percentile over the last axis, with linear interpolation between neighbours, as float64.
+
+    Args:
+        values: loads by hour, shape (..., hours).
+        percentile: 0 to 100.
+    """
+    hours = values.shape[-1]
+    if hours == 1:
+        return np.asarray(values[..., 0], dtype=np.float64)
+    below, share = percentile_position(hours, percentile)
+    above = min(below + 1, hours - 1)
+    ordered = np.partition(values, (below, above), axis=-1)
+    low = ordered[..., below].astype(np.float64)
+    if share == 0:
+        return low
+    high = ordered[..., above]
+    found: FloatArray = low + share * (high - low)
+    return found
+
+
+def percentile_weights(values: FloatArray, percentile: float) -> FloatArray:
+    """Return the weight of each hour in the percentile of each row: its derivative by the load of that hour.
+
+    Args:
+        values: loads by hour, shape (rows, hours).
+        percentile: 0 to 100.
+    """
+    rows, hours = values.shape
+    below, share = percentile_position(hours, percentile)
+    order = np.argsort(values, axis=1, kind="stable")
+    weights = np.zeros_like(values)
+    every = np.arange(rows)
+    weights[every, order[:, below]] = 1 - share
+    if share:
+        weights[every, order[:, below + 1]] = share
+    return weights

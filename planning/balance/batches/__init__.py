@@ -1,0 +1,1 @@
+"""Batches of proposed changes under the limits of brokers, topics and throttles."""

@@ -1,0 +1,77 @@
+"""What a goal is: the protocol that built-in goals and goals of one's own follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from planning.balance.arrays import BoolArray, FloatArray, IntArray
+from planning.balance.model import ClusterModel, Resource
+
+
+@dataclass(frozen=True, eq=False)
+class BrokerUsage:
+    """Loads of N brokers in one state of the cluster. A broker may occur several times, in several states.
+
+    Attributes:
+        brokers: index of each broker in ``ClusterModel.brokers``, (N,).
+        loads: load by resource, (6, N); rows are numbered by ``Resource``.
+        topics: topic that an action moves, (N,); -1 without one.
+        topic_replicas: replicas of that topic on the broker, (N,).
+        topic_leaders: partitions of that topic that the broker leads, (N,).
+        crowded: replicas on the broker that share a rack with more replicas of their partition than necessary, (N,).
+    """
+
+    brokers: IntArray
+    loads: FloatArray
+    topics: IntArray
+    topic_replicas: FloatArray
+    topic_leaders: FloatArray
+    crowded: FloatArray
+
+    def load(self, resource: Resource) -> FloatArray:
+        """Return the loads of a resource, (N,)."""
+        found: FloatArray = self.loads[resource]
+        return found
+
+
+@runtime_checkable
+class BalanceGoal(Protocol):
+    """One goal. All methods are pure; arrays have one element per broker of the usage.
+
+    Attributes:
+        name: name in ``balance.goals``, in scores and in errors.
+        hard: true if no proposal may take a broker from holding to not holding.
+        weight: weight in its group, above 0.
+        group: goals of one group are weighed against each other; groups are settled in the order of the goals.
+    """
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+
+    @property
+    def hard(self) -> bool:
+        """Return whether the goal is hard."""
+
+    @property
+    def weight(self) -> float:
+        """Return the weight."""
+
+    @property
+    def group(self) -> str:
+        """Return the group."""
+
+    def bounds(self, model: ClusterModel, usage: BrokerUsage) -> Any:
+        """Return what ``holds`` and ``score`` compare with. It is asked once per plan.
+
+        Args:
+            model: the cluster.
+            usage: every broker of the cluster, in the order of the model.
+        """
+
+    def holds(self, bounds: Any, usage: BrokerUsage) -> BoolArray:
+        """Return whether each broker meets the goal, (N,)."""
+
+    def score(self, bounds: Any, usage: BrokerUsage) -> FloatArray:
+        """Return the score of each broker, 0 to 1, (N,); 1 is best."""

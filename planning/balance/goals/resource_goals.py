@@ -1,0 +1,175 @@
+"""Goals on the resources of a broker: bands around the mean, and limits by capacity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray
+from planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds, score
+from planning.balance.goals.goal import BrokerUsage
+from planning.balance.model import ClusterModel, Resource
+
+LIMIT_RATIO = 0.8
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ResourceBand:
+    """Soft goal: every broker's load of a resource is within 10 % of the mean.
+
+    Attributes:
+        name: name of the goal.
+        resource: resource.
+        group: group of the goal.
+        weight: weight in its group.
+        detect_below: rates below which all is well, bytes per second.
+        hard: false.
+    """
+
+    name: str
+    resource: Resource
+    group: str
+    weight: float = 1.0
+    detect_below: float = float(MIB)
+    hard: bool = False
+
+    def bounds(self, model: ClusterModel, usage: BrokerUsage) -> LoadBounds:
+        """Return the band of every broker."""
+        return band_bounds(model, self.resource, usage.load(self.resource), self.detect_below)
+
+    def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
+        """Return whether loads are in their bands, edges included."""
+        load, own = usage.load(self.resource), usage.brokers
+        quiet = (load < bounds.detect_below) & (bounds.mean[own] < bounds.detect_below)
+        found: BoolArray = quiet | ((load >= bounds.lower[own]) & (load <= bounds.upper[own]))
+        return found
+
+    def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
+        """Return the scores of the loads."""
+        return _score(self.resource, bounds, usage)
+
+
+@dataclass(frozen=True)
+class CapacityLimit:
+    """Hard goal: no broker's load of a resource exceeds a share of its capacity.
+
+    Disk counts at its peak: the old and the new copy of a replica both exist until its move ends.
+
+    Attributes:
+        name: name of the goal.
+        resource: resource.
+        limit_ratio: share of the capacity, 0 to 1.
+        group: group of the goal.
+        weight: weight in its group.
+        hard: true.
+    """
+
+    name: str
+    resource: Resource
+    limit_ratio: float = LIMIT_RATIO
+    group: str = "capacity"
+    weight: float = 1.0
+    hard: bool = True
+
+    def bounds(self, model: ClusterModel, usage: BrokerUsage) -> LoadBounds:
+        """Return the limit of every broker."""
+        return limit_bounds(model, self.resource, self.limit_ratio)
+
+    def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
+        """Return whether loads are within their limits, the limit included."""
+        found: BoolArray = usage.load(self.resource) <= bounds.upper[usage.brokers]
+        return found
+
+    def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
+        """Return the scores of the loads: 1 up to the limit."""
+        return _score(self.resource, bounds, usage)
+
+
+def _score(resource: Resource, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
+    own = usage.brokers
+    edges = bounds.lower[own], bounds.upper[own], bounds.mean[own], bounds.length[own]
+    return score(usage.load(resource), *edges, bounds.detect_below)
+
+
+@dataclass(frozen=True)
+class RackSpread:
+    """Hard goal: replicas of a partition are on different racks, or as even over racks as their number allows.
+
+    Attributes:
+        name: name of the goal.
+        group: group of the goal.
+        weight: weight in its group.
+        hard: true.
+    """
+
+    name: str = "racks"
+    group: str = "racks"
+    weight: float = 1.0
+    hard: bool = True
+
+    def bounds(self, model: ClusterModel, usage: BrokerUsage) -> None:
+        """Return nothing: the number of replicas that are too many is part of the usage."""
+
+    def holds(self, bounds: None, usage: BrokerUsage) -> BoolArray:
+        """Return whether no replica of the broker shares its rack needlessly."""
+        found: BoolArray = usage.crowded == 0
+        return found
+
+    def score(self, bounds: None, usage: BrokerUsage) -> FloatArray:
+        """Return 1 without such replicas, and less the more there are."""
+        found: FloatArray = 1.0 / (1.0 + usage.crowded)
+        return found
+
+
+def topic_edges(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper edges of the bands of counts around their means."""
+    # Counts are further from an edge than this, or on it: rounding then excludes no count on an edge.
+    return mean * 0.9 - _ROUNDING, mean * 1.1 + _ROUNDING
+
+
+@dataclass(frozen=True)
+class TopicBand:
+    """Soft goal: leaders or replicas of each topic are spread evenly over the brokers.
+
+    Attributes:
+        name: name of the goal.
+        of_leaders: whether leaders count, or replicas.
+        group: group of the goal.
+        weight: weight in its group.
+        hard: false.
+    """
+
+    name: str
+    of_leaders: bool
+    group: str = "topics"
+    weight: float = 1.0
+    hard: bool = False
+
+    def bounds(self, model: ClusterModel, usage: BrokerUsage) -> FloatArray:
+        """Return the mean of each topic over the brokers that count, (T,)."""
+        brokers = max(1, int(model.counted.sum()))
+        weights = (model.leader >= 0).astype(np.float64)
+        if not self.of_leaders:
+            weights = (model.followers + 1).astype(np.float64)
+        totals = np.bincount(model.topic, weights=weights, minlength=len(model.topics))
+        found: FloatArray = totals / brokers
+        return found
+
+    def holds(self, bounds: FloatArray, usage: BrokerUsage) -> BoolArray:
+        """Return whether the count is in the band of its topic, or one of the whole numbers next to the mean."""
+        mean, count = bounds[usage.topics], self._count(usage)
+        lower, upper = topic_edges(mean)
+        low, high = np.minimum(lower, np.floor(mean)), np.maximum(upper, np.ceil(mean))
+        found: BoolArray = (usage.topics < 0) | ((count >= low) & (count <= high))
+        return found
+
+    def score(self, bounds: FloatArray, usage: BrokerUsage) -> FloatArray:
+        """Return the scores of the counts; 1 without a topic."""
+        mean = bounds[usage.topics]
+        found = score(self._count(usage), *topic_edges(mean), mean, np.maximum(mean, LEAST_LENGTH))
+        return np.where(usage.topics < 0, 1.0, found)
+
+    def _count(self, usage: BrokerUsage) -> FloatArray:
+        return usage.topic_leaders if self.of_leaders else usage.topic_replicas

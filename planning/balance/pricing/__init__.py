@@ -1,0 +1,1 @@
+"""Prices of proposed changes: bytes, throttle, duration, and the risk of a leader switch."""

@@ -1,0 +1,224 @@
+"""Price of batches: bytes, the throttle that they need, their duration, and the risk in a leader switch."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from planning.balance.batches.batches import BalanceBatch, ReplicaMove
+from planning.finish.finish_time import COMPLETE_S, finish_s
+from planning.throttles.load import CatchingUpReplica, PartitionTraffic, ThrottleLoad, throttle_loads
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import Role
+from schemas.errors import HeadroomError
+from schemas.keys import BrokerRole
+
+_POLICY = ThrottlePolicy()
+_NEAR_RATIO = 1.001
+_MOST_TIMES = 1e6
+
+
+@dataclass(frozen=True)
+class BatchPrice:
+    """Price of one batch. A batch of elections copies nothing and needs no throttle.
+
+    Attributes:
+        bytes_copied: bytes that new replicas copy.
+        replicas_copied: number of replicas that are copied.
+        required_bytes_per_s: rate that the throttle must exceed, on the broker and role that need most; 0 without
+            copies.
+        throttle_bytes_per_s: throttle with the usual margin above that; None without copies.
+        required_after_switch_bytes_per_s: rate to exceed after the worst switch of one leader; at least the one before.
+        throttle_after_switch_bytes_per_s: throttle with the margin above that; None without copies.
+        taken_bytes: bytes that each destination has on its disk in addition until the batch ends, by broker id.
+    """
+
+    bytes_copied: float
+    replicas_copied: int
+    required_bytes_per_s: float
+    throttle_bytes_per_s: float | None
+    required_after_switch_bytes_per_s: float
+    throttle_after_switch_bytes_per_s: float | None
+    taken_bytes: Mapping[int, float]
+
+
+def batch_price(batch: BalanceBatch) -> BatchPrice:
+    """Return the price of a batch.
+
+    Raises:
+        HeadroomError: the size of a replica is unknown.
+    """
+    for move in batch.moves:
+        if not math.isfinite(move.size_bytes):
+            raise HeadroomError(str(move.name), "its size is unknown, so it has no price", "Leave it out.")
+    if not batch.moves:
+        return BatchPrice(0.0, 0, 0.0, None, 0.0, None, {})
+    required = max(_required(batch.moves).values())
+    switched = max(required, _after_worst_switch(batch.moves))
+    taken: dict[int, float] = defaultdict(float)
+    for move in batch.moves:
+        taken[move.target] += move.size_bytes
+    return BatchPrice(
+        math.fsum(move.size_bytes for move in batch.moves),
+        len(batch.moves),
+        required,
+        math.ceil(_POLICY.with_margin(required)),
+        switched,
+        math.ceil(_POLICY.with_margin(switched)),
+        dict(taken),
+    )
+
+
+def duration_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None:
+    """Return the time of a batch in seconds; None if it never ends.
+
+    For each broker and role: bytes to copy / (throttle - required rate); the slowest one decides.
+
+    Args:
+        batch: the batch.
+        throttle_bytes_per_s: throttle on all brokers, both roles.
+    """
+    if not batch.moves:
+        return 0.0
+    required, left = _required(batch.moves), _bytes(batch.moves)
+    if throttle_bytes_per_s <= max(required.values()):
+        return None
+    return max(left[end] / (throttle_bytes_per_s - required[end]) for end in left) + COMPLETE_S
+
+
+def total_duration_s(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float) -> float | None:
+    """Return the time of batches one after another in seconds; None if one of them never ends."""
+    found = [duration_s(batch, throttle_bytes_per_s) for batch in batches]
+    known = [seconds for seconds in found if seconds is not None]
+    return math.fsum(known) if len(known) == len(found) else None
+
+
+def throttle_within(batches: Sequence[BalanceBatch], within_s: float) -> float:
+    """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none.
+
+    Args:
+        batches: the batches, one after another.
+        within_s: time in seconds, above 0.
+
+    Raises:
+        HeadroomError: ``within_s`` is not above 0.
+    """
+    if not within_s > 0:
+        raise HeadroomError("finish within", f"is {within_s} s", "Use a time above 0.")
+    low = max((batch_price(batch).required_bytes_per_s for batch in batches), default=0.0)
+    if not any(batch.moves for batch in batches):
+        return 0.0
+    if math.fsum(COMPLETE_S for batch in batches if batch.moves) >= within_s:
+        return math.inf
+    high = max(low, 1.0) * 2
+    while not _in_time(batches, high, within_s):
+        low, high = high, high * 2
+        if high > max(low, 1.0) * _MOST_TIMES:
+            return math.inf
+    while high > low * _NEAR_RATIO:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _in_time(batches, middle, within_s) else (middle, high)
+    return high
+
+
+def simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None:
+    """Return the time of a batch in seconds by the simulation of Kafka's quotas; None if it never ends.
+
+    Args:
+        batch: the batch.
+        throttle_bytes_per_s: throttle on all brokers, both roles.
+    """
+    if not batch.moves:
+        return 0.0
+    return finish_s(batch_loads(batch, throttle_bytes_per_s), throttle_bytes_per_s)
+
+
+def batch_loads(batch: BalanceBatch, throttle_bytes_per_s: float) -> list[ThrottleLoad]:
+    """Return the load of each broker's throttle while a batch runs, by broker and role.
+
+    Args:
+        batch: the batch.
+        throttle_bytes_per_s: throttle on all brokers, both roles.
+    """
+    traffic = [_traffic(move) for move in batch.moves]
+    ends = {BrokerRole(b, role) for m in batch.moves for b in (*m.replicas, m.target) for role in Role}
+    loads = throttle_loads(traffic, dict.fromkeys(ends, throttle_bytes_per_s))
+    arriving: dict[int, list[CatchingUpReplica]] = defaultdict(list)
+    for move in batch.moves:
+        target = tuple(move.target if broker == move.source else broker for broker in move.replicas)
+        arriving[move.target].append(
+            CatchingUpReplica(
+                move.name.topic,
+                move.name.partition,
+                move.leader,
+                int(move.size_bytes),
+                move.write_bytes_per_s,
+                move.replicas,
+                target,
+            )
+        )
+    return [
+        replace(load, catching_up=tuple(arriving[load.broker])) if load.role is Role.FOLLOWER else load
+        for load in loads
+    ]
+
+
+def _in_time(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, within_s: float) -> bool:
+    seconds = total_duration_s(batches, throttle_bytes_per_s)
+    return seconds is not None and seconds <= within_s
+
+
+def _traffic(move: ReplicaMove) -> PartitionTraffic:
+    """Return the traffic of a partition that gains a replica, with the lists that Kafka's own tool makes."""
+    followers = tuple(broker for broker in (*move.replicas, move.target) if broker != move.leader)
+    return PartitionTraffic(
+        topic=move.name.topic,
+        partition=move.name.partition,
+        leader=move.leader,
+        followers=followers,
+        in_sync=frozenset(move.replicas),
+        adding=frozenset({move.target}),
+        leader_listed=frozenset(move.replicas),
+        follower_listed=frozenset({move.target}),
+        write_bytes_per_s=move.write_bytes_per_s,
+        remaining_bytes={move.target: int(move.size_bytes)},
+    )
+
+
+def _sent_bytes_per_s(move: ReplicaMove) -> float:
+    """Return what the leader of a moving partition sends to its followers, the new one included."""
+    return move.write_bytes_per_s * len(move.replicas)
+
+
+def _required(moves: Sequence[ReplicaMove]) -> dict[BrokerRole, float]:
+    """Return the rate that each throttle must exceed."""
+    found: dict[BrokerRole, float] = defaultdict(float)
+    for move in moves:
+        found[BrokerRole(move.leader, Role.LEADER)] += _sent_bytes_per_s(move)
+        found[BrokerRole(move.target, Role.FOLLOWER)] += move.write_bytes_per_s
+    return dict(found)
+
+
+def _bytes(moves: Sequence[ReplicaMove]) -> dict[BrokerRole, float]:
+    """Return the bytes that each broker and role copies."""
+    found: dict[BrokerRole, float] = defaultdict(float)
+    for move in moves:
+        found[BrokerRole(move.leader, Role.LEADER)] += move.size_bytes
+        found[BrokerRole(move.target, Role.FOLLOWER)] += move.size_bytes
+    return dict(found)
+
+
+def _after_worst_switch(moves: Sequence[ReplicaMove]) -> float:
+    """Return the highest rate that a throttle must exceed after the leader of any one partition has switched."""
+    required = _required(moves)
+    return max(
+        (
+            required.get(BrokerRole(broker, Role.LEADER), 0.0) + _sent_bytes_per_s(move)
+            for move in moves
+            for broker in move.replicas
+            if broker != move.leader
+        ),
+        default=0.0,
+    )

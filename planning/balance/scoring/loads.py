@@ -1,0 +1,166 @@
+"""Loads of all brokers in one state of a cluster, updated action by action."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+
+from planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
+from planning.balance.goals.goal import BrokerUsage
+from planning.balance.model import NO_BROKER, ClusterModel, Resource
+from planning.balance.scoring.racks import crowded_replicas
+
+RESOURCES = len(Resource)
+
+
+class ClusterLoads:
+    """Placement of all partitions and the loads that follow from it; changes are cheap.
+
+    B brokers, T topics, P partitions, R slots, H hours.
+
+    Args:
+        model: the cluster as it is.
+
+    Attributes:
+        model: the cluster as it is.
+        replicas: brokers of the replicas, (P, R); -1 in slots that are not used.
+        leader: leader of each partition, (P,); -1 if it has none.
+        hours: loads by resource of ``TIMED``, broker and hour, (3, B, H).
+        loads: load by resource and broker, (6, B).
+        topic_replicas: replicas by topic and broker, (T, B).
+        topic_leaders: leaders by topic and broker, (T, B).
+        crowded: replicas on a rack with more replicas of their partition than necessary, by broker, (B,).
+    """
+
+    def __init__(self, model: ClusterModel) -> None:
+        self.model = model
+        self.replicas: IndexArray = model.replicas.copy()
+        self.leader: IndexArray = model.leader.copy()
+        brokers, topics = len(model.brokers), len(model.topics)
+        self._size = np.nan_to_num(model.size)
+        hours = model.write.shape[1]
+        self.hours: FloatArray = np.zeros((3, brokers, hours))
+        self.loads: FloatArray = np.zeros((RESOURCES, brokers))
+        self.topic_replicas: IndexArray = np.zeros((topics, brokers), dtype=np.int32)
+        self.topic_leaders: IndexArray = np.zeros((topics, brokers), dtype=np.int32)
+        for slot in range(self.replicas.shape[1]):
+            self._count(self.replicas[:, slot], (self.hours[0],), (model.write,), self.topic_replicas)
+            used = self.replicas[:, slot] != NO_BROKER
+            own = self.replicas[used, slot]
+            self.loads[Resource.DISK] += np.bincount(own, weights=self._size[used], minlength=brokers)
+        self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent, model.requests), self.topic_leaders)
+        self.loads[Resource.REPLICAS] = self.topic_replicas.sum(axis=0)
+        self.loads[Resource.LEADERS] = self.topic_leaders.sum(axis=0)
+        self.loads[:3] = hourly_percentile(self.hours, model.percentile)
+        self.crowded: FloatArray = crowded_replicas(model, self.replicas)
+
+    def copy(self) -> ClusterLoads:
+        """Return a copy, whose changes do not affect this state."""
+        twin = copy(self)
+        for name in ("replicas", "leader", "hours", "loads", "topic_replicas", "topic_leaders", "crowded"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def _count(
+        self, brokers: IndexArray, sums: tuple[FloatArray, ...], rates: tuple[RateArray, ...], counts: IndexArray
+    ) -> None:
+        """Add rates (P, H) to the sums (B, H) of the brokers of one replica of each partition, and count topics."""
+        order = np.argsort(brokers, kind="stable")
+        order = order[np.searchsorted(brokers[order], 0) :]
+        if not len(order):
+            return
+        own = brokers[order]
+        first = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])
+        for total, rate in zip(sums, rates, strict=True):
+            chosen = rate[order]
+            # An unknown load counts as nothing here; actions on its partition are refused.
+            if not self.model.rates_known.all():
+                chosen = np.nan_to_num(chosen)
+            total[own[first]] += np.add.reduceat(chosen, first, axis=0, dtype=np.float64)
+        pairs = self.model.topic[order].astype(np.int64) * len(self.model.brokers) + own
+        counts += np.bincount(pairs, minlength=counts.size).reshape(counts.shape).astype(np.int32)
+
+    def usage(self, brokers: IntArray) -> BrokerUsage:
+        """Return the loads of brokers in this state, without a topic.
+
+        Args:
+            brokers: indices of the brokers, (N,).
+        """
+        nothing = np.zeros(len(brokers))
+        return BrokerUsage(
+            brokers,
+            self.loads[:, brokers],
+            np.full(len(brokers), -1),
+            nothing,
+            nothing,
+            self.crowded[brokers],
+        )
+
+    def move(self, partitions: IntArray, source: int, target: int) -> None:
+        """Give the replicas of partitions on one broker to another broker, with the lead where it has it.
+
+        A new replica takes the slot of the old one. If it takes over the lead, it becomes the preferred leader too, so
+        that no preferred election undoes it.
+
+        Args:
+            partitions: indices of the partitions, each once.
+            source: broker with a replica of each.
+            target: broker without a replica of any.
+        """
+        rows = self.replicas[partitions]
+        before = rows.copy()
+        rows[rows == source] = target
+        self.replicas[partitions] = rows
+        model = self.model
+        self._shift(0, source, target, model.write[partitions])
+        self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
+        self._shift_latest(Resource.REPLICAS, source, target, float(len(partitions)))
+        self._shift_topics(self.topic_replicas, partitions, source, target)
+        led = partitions[self.leader[partitions] == source]
+        if len(led):
+            self._lead(led, source, target)
+        self._update_percentiles(source, target)
+        # Moves keep the racks of their partitions: a cluster without such replicas gets none.
+        if self.crowded.any():
+            self.crowded = self.crowded + crowded_replicas(model, rows) - crowded_replicas(model, before)
+
+    def elect(self, partitions: IntArray, source: int, target: int) -> None:
+        """Make replicas the leaders and the preferred leaders of their partitions.
+
+        Args:
+            partitions: indices of the partitions, each once.
+            source: their leader.
+            target: broker with a replica of each.
+        """
+        self._lead(partitions, source, target)
+        self._update_percentiles(source, target)
+
+    def _lead(self, partitions: IntArray, source: int, target: int) -> None:
+        rows = self.replicas[partitions]
+        # The target first, the others in their order.
+        order = np.argsort(rows != target, axis=1, kind="stable")
+        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
+        self.leader[partitions] = target
+        self._shift(1, source, target, self.model.sent[partitions])
+        self._shift(2, source, target, self.model.requests[partitions])
+        self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
+        self._shift_topics(self.topic_leaders, partitions, source, target)
+
+    def _shift(self, row: int, source: int, target: int, rates: RateArray) -> None:
+        total = rates.sum(axis=0, dtype=np.float64)
+        self.hours[row, source] -= total
+        self.hours[row, target] += total
+
+    def _shift_latest(self, resource: Resource, source: int, target: int, amount: float) -> None:
+        self.loads[resource, source] -= amount
+        self.loads[resource, target] += amount
+
+    def _shift_topics(self, counts: IndexArray, partitions: IntArray, source: int, target: int) -> None:
+        topics = self.model.topic[partitions]
+        np.subtract.at(counts[:, source], topics, 1)
+        np.add.at(counts[:, target], topics, 1)
+
+    def _update_percentiles(self, source: int, target: int) -> None:
+        both = [source, target]
+        self.loads[:3, both] = hourly_percentile(self.hours[:, both], self.model.percentile)

@@ -1,0 +1,299 @@
+"""Candidates of one broker: partitions that could give load to another broker, or take it from one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray, IntArray, RateArray, percentile_weights
+from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.scoring.racks import keeps_racks
+
+# Candidates that are compared at a time; those with the most load of the resource per byte come first.
+_MOST_CANDIDATES, _DENSEST = 384, 256
+_PEERS = 10
+# Load up to which a broker that the plan changes already takes more before others do, as a ratio of the mean.
+_NEARLY_FULL = 1.05
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """N possible actions of one kind.
+
+    Attributes:
+        partitions: partition, (N,).
+        sources: broker that gives, (N,).
+        targets: broker that takes, (N,).
+        leads: whether the lead goes over, (N,).
+        copies: whether a replica goes over; the same for all.
+        cost_bytes: bytes copied, and the overhead of a move, (N,); 1 for an election.
+    """
+
+    partitions: IntArray
+    sources: IntArray
+    targets: IntArray
+    leads: BoolArray
+    copies: bool
+    cost_bytes: FloatArray
+
+    def chosen(self, which: BoolArray | IntArray) -> Candidates:
+        """Return some of the candidates."""
+        return Candidates(
+            self.partitions[which],
+            self.sources[which],
+            self.targets[which],
+            self.leads[which],
+            self.copies,
+            self.cost_bytes[which],
+        )
+
+
+class CandidateFinder:
+    """Finder of the candidates of brokers in the current state.
+
+    Args:
+        loads: the state; it changes between calls.
+        goals: the goals.
+        overhead_bytes: cost of a move besides its bytes.
+        electable: partitions whose leader may change, (P,); it changes between calls.
+        movable: partitions of which a replica may move, (P,); it changes between calls.
+    """
+
+    def __init__(
+        self, loads: ClusterLoads, goals: GoalSet, overhead_bytes: float, electable: BoolArray, movable: BoolArray
+    ) -> None:
+        self._loads, self._goals, self._overhead = loads, goals, overhead_bytes
+        self._electable, self._movable = electable, movable
+        model = loads.model
+        slots = model.replicas.ravel()
+        order = np.argsort(slots, kind="stable")
+        edges = np.searchsorted(slots[order], np.arange(len(model.brokers) + 1))
+        rows = order // max(1, model.replicas.shape[1])
+        # A partition gains at most one replica in a plan, so replicas that arrive are never candidates.
+        self._at_start = [rows[edges[b] : edges[b + 1]] for b in range(len(model.brokers))]
+
+    def elections(self, broker: int, gives: bool) -> Candidates:
+        """Return the elections by which a broker gives leaders to in-sync replicas, or gets them.
+
+        Args:
+            broker: index of the broker.
+            gives: whether it gives or gets.
+        """
+        model, loads = self._loads.model, self._loads
+        own = self._at_start[broker]
+        own = own[self._electable[own] & (loads.replicas[own] == broker).any(axis=1)]
+        if gives:
+            own = own[loads.leader[own] == broker]
+            slots = loads.replicas[own]
+            usable = (slots != NO_BROKER) & (slots != broker) & model.in_sync[own] & model.may_take[slots]
+            rows, columns = np.nonzero(usable)
+            partitions, targets = own[rows], slots[rows, columns].astype(np.int64)
+            sources = np.full(len(rows), broker)
+        else:
+            in_sync = (model.in_sync[own] & (loads.replicas[own] == broker)).any(axis=1)
+            leader = loads.leader[own]
+            partitions = own[in_sync & (leader != broker) & (leader >= 0) & model.may_give[leader]]
+            sources = loads.leader[partitions].astype(np.int64)
+            targets = np.full(len(partitions), broker)
+        every = np.ones(len(partitions), dtype=np.bool_)
+        return Candidates(partitions, sources, targets, every, False, np.ones(len(partitions)))
+
+    def replicas_of(self, broker: int, lead_only: bool) -> IntArray:
+        """Return the partitions with a replica on a broker that may move, in ascending order.
+
+        Args:
+            broker: index of the broker.
+            lead_only: whether only those count that it leads.
+        """
+        own = self._at_start[broker]
+        own = own[self._movable[own]]
+        if lead_only:
+            own = own[self._loads.leader[own] == broker]
+        return own[(self._loads.replicas[own] == broker).any(axis=1)]
+
+    def moves(self, broker: int, row: int, gives: bool, begun: BoolArray) -> Candidates:
+        """Return moves by which a broker gives or takes load of one goal, with the brokers furthest the other way.
+
+        Args:
+            broker: index of the broker.
+            row: row of the goal in ``GoalSet.resource_goals``.
+            gives: whether it gives or takes.
+            begun: brokers that the plan changes, but so little that it would be dropped, (B,); they come first.
+        """
+        resource = self._goals.resources[row]
+        lead_only = Resource(resource) in OF_LEADERS
+        peers = self.peers(broker, row, gives, begun)
+        if gives:
+            own = self._densest(self.replicas_of(broker, lead_only), broker, resource)
+            partitions = np.repeat(own, len(peers))
+            sources, targets = np.full(len(partitions), broker), np.tile(peers, len(own))
+        else:
+            found = [self._densest(self.replicas_of(peer, lead_only), broker, resource) for peer in peers]
+            partitions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+            sources = np.repeat(peers, [len(own) for own in found])
+            targets = np.full(len(partitions), broker)
+        return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
+
+    def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
+        """Return pairs of replicas that could change places.
+
+        Those of the source carry more of the resource than of others, those of the target less.
+
+        Args:
+            source: broker that gives more than it gets.
+            target: broker that gets more than it gives.
+            row: row of the goal.
+            most: maximum number of replicas of each broker.
+        """
+        resource = self._goals.resources[row]
+        own = []
+        for broker, sign in ((source, -1.0), (target, 1.0)):
+            replicas = self.replicas_of(broker, False)
+            leads = self._loads.leader[replicas] == broker
+            special = self._specialty(self.contributions(replicas, broker, leads), broker, int(resource))
+            own.append(replicas[np.argsort(sign * special, kind="stable")[:most]])
+        given, taken = (each.ravel() for each in np.meshgrid(*own, indexing="ij"))
+        at_source, at_target = np.full(len(given), source), np.full(len(given), target)
+        fits = self._fits(given, at_source, at_target) & self._fits(taken, at_target, at_source) & (given != taken)
+        given, taken, at_source, at_target = given[fits], taken[fits], at_source[fits], at_target[fits]
+        return (
+            self._with_cost(given, at_source, at_target),
+            self._with_cost(taken, at_target, at_source),
+        )
+
+    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray) -> IntArray:
+        """Return the brokers furthest below their mean, if a broker gives, or else above it.
+
+        Args:
+            broker: index of the broker.
+            row: row of the goal.
+            gives: whether the broker gives or takes.
+            begun: brokers that come first while they are on the right half of their band, (B,).
+        """
+        model, goals = self._loads.model, self._goals
+        # A limit has no mean: the broker with the most room comes first.
+        share = self._loads.loads[goals.resources[row]] / np.maximum(goals.mean[row], 1e-9)
+        distance = share if gives else -share
+        allowed = (model.may_take if gives else model.may_give).copy()
+        allowed[broker] = False
+        order = np.lexsort((distance, ~(begun & (distance < (_NEARLY_FULL if gives else -1.0)))))
+        found = order[allowed[order]][:_PEERS]
+        return found.astype(np.int64)
+
+    def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
+        """Return the partitions with the most load per byte of cost, at the peak of a broker, in ascending order."""
+        if len(partitions) <= _MOST_CANDIDATES:
+            return partitions
+        load = self.contributions(partitions, broker, None)
+        density = load[resource] / self._cost(partitions)
+        dense = np.argpartition(-density, _DENSEST)[:_DENSEST]
+        # Some that change little else, for brokers that have no room for more of that.
+        special = self._specialty(load, broker, resource)
+        rest = np.argpartition(-special, _MOST_CANDIDATES - _DENSEST)[: _MOST_CANDIDATES - _DENSEST]
+        found: IntArray = np.unique(partitions[np.concatenate([dense, rest])])
+        return found
+
+    def _specialty(self, load: FloatArray, broker: int, resource: int) -> FloatArray:
+        """Return how much more of one resource than of the others partitions carry, in shares of the means, (N,)."""
+        soft = [n for n, goal in enumerate(self._goals.resource_goals) if not goal.hard]
+        own = self._goals.resources[soft]
+        share = load[own] / np.maximum(self._goals.mean[soft, broker], 1e-9)[:, None]
+        wanted = own == resource
+        found: FloatArray = share[wanted].sum(axis=0) - share[~wanted].max(axis=0, initial=0.0)
+        return found
+
+    def _cost(self, partitions: IntArray) -> FloatArray:
+        cost: FloatArray = self._loads.model.size[partitions] + self._overhead
+        return np.maximum(cost, 1.0)
+
+    def between(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
+        """Return the moves to brokers without a replica of the partition that leave its racks as good as they are.
+
+        Args:
+            partitions: partition of each move, (N,).
+            sources: broker that gives the replica, (N,).
+            targets: broker that may take it, (N,).
+        """
+        fits = self._fits(partitions, sources, targets)
+        return self._with_cost(partitions[fits], sources[fits], targets[fits])
+
+    def _fits(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> BoolArray:
+        replicas = self._loads.replicas[partitions]
+        fits: BoolArray = (replicas != targets[:, None]).all(axis=1)
+        return fits & keeps_racks(self._loads.model, replicas, sources, targets)
+
+    def _with_cost(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
+        leads = self._loads.leader[partitions] == sources
+        return Candidates(partitions, sources, targets, leads, True, self._cost(partitions))
+
+    def contributions(self, partitions: IntArray, broker: int, leads: BoolArray | None) -> FloatArray:
+        """Return what partitions add to the load of a broker, to first order, (6, N).
+
+        Args:
+            partitions: partitions.
+            broker: broker at whose peak hours rates count.
+            leads: whether the lead counts too; None: always.
+        """
+        model = self._loads.model
+        weights = percentile_weights(self._loads.hours[:, broker], model.percentile)
+        found = np.empty((6, len(partitions)))
+        for number, rates in enumerate((model.write, model.sent, model.requests)):
+            hours = np.flatnonzero(weights[number])
+            found[number] = model_rates(rates, partitions, hours) @ weights[number, hours]
+        found[3], found[4], found[5] = model.size[partitions], 1.0, 1.0
+        if leads is not None:
+            found[[1, 2, 4]] *= leads
+        return found
+
+    def gains(self, candidates: Candidates) -> FloatArray:
+        """Return the fall of load outside of bands by each candidate, to first order, in shares of the mean, (N,)."""
+        if not len(candidates.partitions):
+            return np.zeros(0)
+        load = np.empty((6, len(candidates.partitions)))
+        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
+        load[:] = self.contributions(candidates.partitions, int(broker[0]), candidates.leads)
+        if not candidates.copies:
+            load[[0, 3, 5]] = 0.0
+        gain = np.zeros(len(candidates.partitions))
+        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers))).sum(axis=0)
+        for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
+            # One column instead of N equal ones.
+            brokers = own[:1] if own is broker else own
+            after = self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers).sum(axis=0)
+            gain += now[brokers] - after
+        return gain + self._topic_gains(candidates)
+
+    def _topic_gains(self, candidates: Candidates) -> FloatArray:
+        gain = np.zeros(len(candidates.partitions))
+        topics = self._loads.model.topic[candidates.partitions]
+        for goal, number in self._goals.topic_goals:
+            mean = self._goals.bounds[number][topics]
+            amount = candidates.leads.astype(np.float64) if goal.of_leaders else float(candidates.copies)
+            counts = self._loads.topic_leaders if goal.of_leaders else self._loads.topic_replicas
+            for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
+                count = counts[topics, brokers].astype(np.float64)
+                fall = topic_outside(count, mean) - topic_outside(count + sign * amount, mean)
+                gain += goal.weight * fall / np.maximum(mean, 1e-9) * _topic_share(self._loads.model)
+        return gain
+
+
+def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return the distance of counts of a topic from its band, or from the whole numbers next to the mean."""
+    low = np.minimum(mean * 0.9, np.floor(mean))
+    high = np.maximum(mean * 1.1, np.ceil(mean))
+    found: FloatArray = np.maximum(np.maximum(count - high, low - count), 0.0)
+    return found
+
+
+def _topic_share(model: ClusterModel) -> float:
+    """Return the weight of one topic among all, so that the topics together weigh as one resource."""
+    return 1.0 / max(1, len(model.topics))
+
+
+def model_rates(rates: RateArray, partitions: IntArray, hours: IntArray) -> RateArray:
+    """Return the rates of some partitions in some hours, (N, hours)."""
+    found: RateArray = rates[partitions[:, None], hours[None, :]]
+    return found

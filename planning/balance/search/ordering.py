@@ -1,0 +1,117 @@
+"""Order of actions: first what copies nothing, then by gain per byte, and never beyond a limit in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind, BalanceAction
+from planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
+
+# Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again.
+_ROUND_RATIO, _LEAST_ROUND = 1 / 8, 16
+
+
+def ordered(
+    start: ClusterLoads,
+    goals: GoalSet,
+    actions: Sequence[BalanceAction],
+    overhead_bytes: float,
+    internal: BoolArray,
+) -> list[BalanceAction]:
+    """Return actions in the order in which they are worth most, such that every prefix keeps all limits.
+
+    Elections keep their order and come first, then copies by gain / (bytes + overhead). Actions of Kafka's own topics
+    follow all others. An action that only fits after another one comes after it.
+
+    Args:
+        start: the cluster as it is; it is not changed.
+        goals: goals with their bounds.
+        actions: actions in an order that keeps all limits.
+        overhead_bytes: cost of a copied replica besides its bytes.
+        internal: partitions of Kafka's own topics, (P,).
+    """
+    # Only the loads of this state change, not its placement.
+    loads = start.copy()
+    found: list[BalanceAction] = []
+    for last in (False, True):
+        own = [a for a in actions if bool(internal[a.partition]) is last]
+        elections = [a for a in own if a.kind is ActionKind.ELECT]
+        copies = [a for a in own if a.kind is not ActionKind.ELECT]
+        _shift(loads, elections)
+        found += elections + _by_worth(loads, goals, copies, overhead_bytes)
+    if not breaks_limits(goals, load_events(start, found)).any():
+        return found
+    return _within_limits(start.copy(), goals, found)
+
+
+def _by_worth(
+    loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], overhead_bytes: float
+) -> list[BalanceAction]:
+    """Return copies by gain per byte, each computed after the ones before it; the loads are changed."""
+    found: list[BalanceAction] = []
+    left = list(actions)
+    while left:
+        cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in left])
+        order = np.argsort(-_gains(loads, goals, left) / cost, kind="stable")
+        chosen = order[: max(_LEAST_ROUND, int(len(left) * _ROUND_RATIO))]
+        taken = [left[n] for n in chosen]
+        _shift(loads, taken)
+        found += taken
+        gone = set(chosen.tolist())
+        left = [action for n, action in enumerate(left) if n not in gone]
+    return found
+
+
+def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> FloatArray:
+    """Return the fall of load outside of bands by each action alone, to first order, (N,)."""
+    deltas = action_deltas(loads.model, actions)
+    brokers = np.array([[a.source, a.target] for a in actions], dtype=np.int64).T
+    shape = loads.hours.shape
+    weights = percentile_weights(loads.hours.reshape(-1, shape[2]), loads.model.percentile).reshape(shape)
+    gain = np.zeros(len(actions))
+    for own, sign in zip(brokers, (-1.0, 1.0), strict=True):
+        change = np.empty((6, len(actions)))
+        change[:3] = np.einsum("nkh,knh->kn", deltas.hours, weights[:, own])
+        change[3:] = deltas.latest.T
+        before = loads.loads[:, own]
+        gain += (goals.outside(before, own) - goals.outside(before + sign * change, own)).sum(axis=0)
+    return gain
+
+
+def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
+    """Change the loads of brokers by actions; the placement of partitions stays."""
+    if not actions:
+        return
+    deltas = action_deltas(loads.model, actions)
+    hours = loads.hours.transpose(1, 0, 2)
+    for brokers, add in (
+        (np.array([a.source for a in actions]), np.subtract),
+        (np.array([a.target for a in actions]), np.add),
+    ):
+        add.at(hours, brokers, deltas.hours)
+        add.at(loads.loads[3:].T, brokers, deltas.latest)
+    loads.loads[:3] = hourly_percentile(loads.hours, loads.model.percentile)
+
+
+def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
+    """Return the actions with those that do not fit yet moved behind the ones that make room for them."""
+    found: list[BalanceAction] = []
+    waiting = list(actions)
+    while waiting:
+        deferred: list[BalanceAction] = []
+        for action in waiting:
+            if breaks_limits(goals, load_events(loads, [action])).any():
+                deferred.append(action)
+                continue
+            _shift(loads, [action])
+            found.append(action)
+        if len(deferred) == len(waiting):
+            # Nothing makes room for them: they are left out.
+            return found
+        waiting = deferred
+    return found

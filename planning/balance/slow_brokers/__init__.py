@@ -1,0 +1,1 @@
+"""Detection of slow brokers by their log flush times."""

@@ -1,0 +1,167 @@
+"""What a cluster would look like: brokers lost, added or drained, a topic grown. Each returns a model of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray, IndexArray
+from planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.scoring.racks import keeps_racks
+from schemas.errors import HeadroomError
+
+LIMITED = (Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.DISK, Resource.REPLICAS)
+
+
+def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:
+    """Return the cluster after brokers are lost: their replicas are gone, and in-sync followers lead.
+
+    Args:
+        model: the cluster.
+        brokers: ids of the lost brokers.
+
+    Raises:
+        HeadroomError: a broker is unknown.
+    """
+    lost = np.zeros(len(model.brokers), dtype=np.bool_)
+    for broker in brokers:
+        lost[_index(model, broker)] = True
+    gone: BoolArray = (model.replicas != NO_BROKER) & lost[model.replicas]
+    kept = np.where(gone, NO_BROKER, model.replicas)
+    # Replicas that are left move up, in their order.
+    order = np.argsort(kept == NO_BROKER, axis=1, kind="stable")
+    replicas = np.take_along_axis(kept, order, axis=1).astype(np.int32)
+    in_sync = np.take_along_axis(model.in_sync & ~gone, order, axis=1)
+    leaderless = (model.leader >= 0) & lost[model.leader]
+    usable = in_sync & (replicas != NO_BROKER)
+    heirs = np.where(usable.any(axis=1), replicas[np.arange(len(replicas)), usable.argmax(axis=1)], NO_BROKER)
+    leader: IndexArray = np.where(leaderless, heirs, model.leader).astype(np.int32)
+    states = tuple(replace(b, alive=b.alive and not gone) for b, gone in zip(model.brokers, lost, strict=True))
+    return _changed(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
+
+
+def without_rack(model: ClusterModel, rack: str) -> ClusterModel:
+    """Return the cluster after all brokers of a rack are lost.
+
+    Raises:
+        HeadroomError: no broker is on the rack.
+    """
+    brokers = [b.broker for b in model.brokers if b.rack == rack]
+    if not brokers:
+        known = ", ".join(sorted({b.rack for b in model.brokers if b.rack is not None})) or "none"
+        raise HeadroomError(f"rack {rack}", "has no broker", f"Known racks: {known}.")
+    return without_brokers(model, brokers)
+
+
+def with_broker(model: ClusterModel, broker: BalanceBroker) -> ClusterModel:
+    """Return the cluster with one more broker, which is empty.
+
+    Raises:
+        HeadroomError: the broker exists.
+    """
+    if any(b.broker == broker.broker for b in model.brokers):
+        raise HeadroomError(f"broker {broker.broker}", "exists", "Choose another id.")
+    states = tuple(sorted((*model.brokers, broker), key=lambda b: b.broker))
+    at = states.index(broker)
+    # Indices of the brokers behind it move up by one; -1 stays.
+    replicas = model.replicas + (model.replicas >= at)
+    return _changed(model, brokers=states, replicas=replicas, leader=model.leader + (model.leader >= at))
+
+
+def drained(model: ClusterModel, broker: int) -> ClusterModel:
+    """Return the cluster after a broker has given all its replicas to others, each to the one with the most room.
+
+    Room is compared by the resource of which a broker has used most: its capacity, or the mean where that is unknown.
+
+    Raises:
+        HeadroomError: the broker is unknown, or a replica fits on no other broker.
+    """
+    source = _index(model, broker)
+    loads = ClusterLoads(model)
+    scale = _scale(model, loads)
+    takes = model.may_take.copy()
+    takes[source] = False
+    targets = np.flatnonzero(takes)
+    # The largest first, so that they find room.
+    own = np.flatnonzero((model.replicas == source).any(axis=1))
+    for partition in own[np.argsort(-np.nan_to_num(model.size[own]), kind="stable")].tolist():
+        row = loads.replicas[[partition]]
+        free = targets[~np.isin(targets, row)]
+        free = free[keeps_racks(model, row, np.array([source]), free[None])[0]]
+        if not len(free):
+            raise HeadroomError(str(model.name(partition)), f"fits on no other broker than {broker}", "Add brokers.")
+        used = (loads.loads[LIMITED, :] / scale).max(axis=0)
+        loads.move(np.array([partition]), source, int(free[np.argmin(used[free])]))
+    states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
+    return _changed(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
+
+
+def grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
+    """Return the cluster after all loads of a topic have grown.
+
+    Args:
+        model: the cluster.
+        topic: name of the topic.
+        times: factor, at least 0.
+
+    Raises:
+        HeadroomError: the topic is unknown, or the factor negative or infinite.
+    """
+    if topic not in model.topics:
+        raise HeadroomError(f"topic {topic}", "is unknown", "Name a topic of the cluster.")
+    if not 0 <= times < math.inf:
+        raise HeadroomError(f"growth of {topic}", f"is {times}", "Use a factor of at least 0, such as 2.")
+    factor = np.where(model.topic == model.topics.index(topic), times, 1.0)
+    by_hour = factor.astype(np.float32)[:, None]
+    return _changed(
+        model,
+        write=model.write * by_hour,
+        read=model.read * by_hour,
+        requests=model.requests * by_hour,
+        size=model.size * factor,
+    )
+
+
+def brokers_missing(model: ClusterModel, limit_ratio: float = 0.8) -> int:
+    """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits.
+
+    Args:
+        model: the cluster.
+        limit_ratio: share of its capacity that a broker may use.
+    """
+    loads = ClusterLoads(model)
+    counted, missing = model.counted, 0
+    for resource in LIMITED:
+        capacity = model.capacities(resource)[counted]
+        known = capacity[~np.isnan(capacity)]
+        if not len(known) or len(known) < len(capacity):
+            continue
+        over = float(loads.loads[resource, counted].sum()) - limit_ratio * float(known.sum())
+        missing = max(missing, math.ceil(over / (limit_ratio * float(known.min()))))
+    return missing
+
+
+def _scale(model: ClusterModel, loads: ClusterLoads) -> FloatArray:
+    """Return what a broker can carry by limited resource, (4, B): its capacity, or the mean where one is unknown."""
+    rows = []
+    for resource in LIMITED:
+        capacity = model.capacities(resource)
+        mean = float(loads.loads[resource, model.counted].mean()) if model.counted.any() else 0.0
+        rows.append(np.full(len(capacity), max(mean, 1.0)) if np.isnan(capacity).any() else capacity)
+    return np.array(rows)
+
+
+def _index(model: ClusterModel, broker: int) -> int:
+    ids: Sequence[int] = [b.broker for b in model.brokers]
+    if broker not in ids:
+        raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, ids))}.")
+    return ids.index(broker)
+
+
+def _changed(model: ClusterModel, **changes: object) -> ClusterModel:
+    # A new instance: values that were computed from the old one are not kept.
+    return replace(model, **changes)  # type: ignore[arg-type]

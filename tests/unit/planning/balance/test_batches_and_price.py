@@ -1,0 +1,172 @@
+"""Batches under their limits, and what they cost."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import BalanceBroker, ClusterModel
+from planning.balance.pricing.price import (
+    batch_loads,
+    batch_price,
+    duration_s,
+    simulated_s,
+    throttle_within,
+    total_duration_s,
+)
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind, BalanceAction
+from planning.balance.search.proposal import apply_actions
+from planning.finish.finish_time import COMPLETE_S
+from planning.reassignments.plan import parse_plan, plan_text
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from tests.unit.planning.balance.clusters import brokers, model_of
+
+MB = 1e6
+
+
+def move(model: ClusterModel, partition: int, source: int, target: int) -> BalanceAction:
+    """A move between brokers given by index."""
+    leads = bool(model.leader[partition] == source)
+    return BalanceAction(ActionKind.MOVE, partition, source, target, -1, float(model.size[partition]), leads)
+
+
+def batches(model: ClusterModel, actions: list[BalanceAction], limits: CopyLimits | None = None) -> list[BalanceBatch]:
+    loads = ClusterLoads(model)
+    return make_batches(loads, GoalSet(built_in_goals(), loads), actions, limits or CopyLimits(topic_ratio=1.0))
+
+
+def test_at_most_half_of_a_topic_moves_at_a_time_but_one_partition_always_may() -> None:
+    model = model_of(brokers(3), [[1, 2]] * 5, [MB] * 5, topics=["a"] * 4 + ["b"])
+    found = batches(model, [move(model, p, 0, 2) for p in range(5)], CopyLimits())
+    assert [[m.name for m in batch.moves] for batch in found] == [
+        [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)],
+        [TopicPartition("a", 2), TopicPartition("a", 3)],
+    ]
+
+
+def test_counts_of_brokers_start_again_in_each_batch() -> None:
+    model = model_of(brokers(3), [[1, 2]] * 5, [MB] * 5)
+    found = batches(model, [move(model, p, 0, 2) for p in range(5)], CopyLimits(1.0, moves_per_broker=2))
+    assert [len(batch.moves) for batch in found] == [2, 2, 1]
+    many = model_of(brokers(5), [[n, 5] for n in (1, 2, 3)], [MB] * 3)
+    found = batches(many, [move(many, n, 4, 3) for n in range(2)], CopyLimits(1.0, sources_per_target=1))
+    assert [len(batch.moves) for batch in found] == [1, 1]
+
+
+def test_a_full_disk_is_emptied_before_it_is_filled() -> None:
+    # Limit 80 of 100: broker 2 holds 70. It gives 40 and takes 30, which do not both fit while the old copy is there.
+    states = brokers(3, disk_bytes=100.0)
+    model = model_of(states, [[2], [2], [1]], [MB] * 3, size=[40.0, 30.0, 30.0])
+    out, into = move(model, 0, 1, 2), move(model, 2, 0, 1)
+    assert [batch.actions for batch in batches(model, [out, into])] == [(out,), (into,)]
+    # Nothing else may take the room that it waits for, but what goes elsewhere runs at once.
+    other = move(model, 1, 1, 0)
+    assert [batch.actions for batch in batches(model, [out, into, other])] == [(out, other), (into,)]
+
+
+def test_a_batch_fits_the_throttle_with_the_usual_margin() -> None:
+    # Each requires 1 MB/s x 2 followers on the leader; 2 partitions need 4 x 1.2 = 4.8 MB/s.
+    model = model_of(brokers(3), [[1, 2]] * 4, [MB] * 4)
+    actions = [move(model, p, 1, 2) for p in range(4)]
+    for throttle, sizes in ((4.8 * MB, [2, 2]), (4.7 * MB, [1, 1, 1, 1]), (9.7 * MB, [4])):
+        found = batches(model, actions, CopyLimits(1.0, replication_bytes_per_s=throttle))
+        assert [len(batch.moves) for batch in found] == sizes
+        assert max(batch_price(batch).throttle_bytes_per_s or 0 for batch in found) <= throttle
+    with pytest.raises(HeadroomError, match="batch of its own"):
+        batches(model, actions, CopyLimits(1.0, replication_bytes_per_s=2.0 * MB))
+
+
+def test_a_batch_has_a_plan_that_kafka_reads_a_rollback_and_elections() -> None:
+    model = model_of(brokers(3), [[1, 2], [2, 1]], [MB, MB])
+    elect = BalanceAction(ActionKind.ELECT, 1, 1, 0)
+    first, second = batches(model, [elect, move(model, 0, 0, 2)])
+    assert json.loads(plan_text(first.assignments))["partitions"] == [
+        {"topic": "t", "partition": 1, "replicas": [1, 2]}
+    ]
+    assert first.elections == (TopicPartition("t", 1),)
+    assert not first.moves
+    assert [a.replicas for a in second.assignments] == [(3, 2)]
+    assert [a.replicas for a in second.rollback] == [(1, 2)]
+    assert parse_plan(plan_text(second.rollback), "rollback").by_name[TopicPartition("t", 0)].replicas == (1, 2)
+    state = ClusterLoads(model)
+    apply_actions(state, [elect])
+    assert model.broker_ids(state.replicas[1]) == (1, 2)
+
+
+def one_batch() -> BalanceBatch:
+    """Two partitions led by broker 1, with followers on 2; both get a replica on 3 instead of 2."""
+    model = model_of(brokers(3), [[1, 2], [1, 2]], [MB, 2 * MB], size=[30 * MB, 60 * MB])
+    (batch,) = batches(model, [move(model, p, 1, 2) for p in range(2)])
+    return batch
+
+
+def test_the_price_is_bytes_throttle_and_the_worst_leader_switch() -> None:
+    price = batch_price(one_batch())
+    assert (price.bytes_copied, price.replicas_copied) == (90 * MB, 2)
+    # Leader 1 sends 1 MB/s and 2 MB/s to two followers each: 6 MB/s. Destination 3 receives 3 MB/s.
+    assert price.required_bytes_per_s == 6 * MB
+    assert price.throttle_bytes_per_s == 7.2 * MB
+    # After a switch, broker 2 leads the larger one and sends 4 MB/s: less than 6, which leader 1 required before.
+    assert price.required_after_switch_bytes_per_s == 6 * MB
+    assert price.taken_bytes == {3: 90 * MB}
+
+
+def test_a_leader_switch_can_require_more_than_before() -> None:
+    model = model_of(brokers(4), [[1, 2], [2, 1]], [MB, MB])
+    (batch,) = batches(model, [move(model, 0, 1, 2), move(model, 1, 0, 3)])
+    price = batch_price(batch)
+    # Each leader sends 2 MB/s; if one takes over the other's partition, 4 MB/s.
+    assert (price.required_bytes_per_s, price.required_after_switch_bytes_per_s) == (2 * MB, 4 * MB)
+    assert price.throttle_after_switch_bytes_per_s == 4.8 * MB
+
+
+def test_the_duration_is_that_of_the_slowest_broker_and_role() -> None:
+    batch = one_batch()
+    # Leader: 90 MB / (15 - 6) MB/s = 10 s. Destination: 90 / (15 - 3) = 7.5 s.
+    assert duration_s(batch, 15 * MB) == pytest.approx(10 + COMPLETE_S)
+    assert duration_s(batch, 6 * MB) is None
+    assert total_duration_s([batch, batch], 15 * MB) == pytest.approx(20 + 2 * COMPLETE_S)
+    assert total_duration_s([batch, batch], 6 * MB) is None
+    assert throttle_within([batch], 10 + COMPLETE_S) == pytest.approx(15 * MB, rel=0.002)
+    assert throttle_within([batch], COMPLETE_S) == float("inf")
+
+
+def test_the_simulation_is_near_the_closed_form_for_a_long_copy() -> None:
+    model = model_of(brokers(3), [[1, 2]] * 4, [MB] * 4, size=[1e9] * 4)
+    (batch,) = batches(model, [move(model, p, 1, 2) for p in range(4)])
+    closed, simulated = duration_s(batch, 40 * MB), simulated_s(batch, 40 * MB)
+    assert closed is not None
+    assert simulated == pytest.approx(closed, rel=0.15)
+    assert max(load.required_bytes_per_s or 0 for load in batch_loads(batch, 40 * MB)) == 8 * MB
+
+
+def test_nothing_is_priced_without_a_size() -> None:
+    model = model_of(brokers(3), [[1, 2]], [MB], size=[float("nan")])
+    (batch,) = batches(model, [move(model, 0, 1, 2)])
+    with pytest.raises(HeadroomError, match="size is unknown"):
+        batch_price(batch)
+
+
+def test_limits_that_allow_nothing_are_refused() -> None:
+    for limits in ({"moves_per_broker": 0}, {"elections": 0}, {"topic_ratio": 0.0}):
+        with pytest.raises(HeadroomError):
+            CopyLimits(**limits)  # type: ignore[arg-type]
+
+
+def test_brokers_without_capacity_limit_no_batch() -> None:
+    model = model_of([BalanceBroker(n) for n in range(3)], [[0, 1]] * 60, [MB] * 60)
+    assert [len(b.moves) for b in batches(model, [move(model, p, 0, 2) for p in range(60)])] == [50, 10]
+    assert np.isnan(model.capacities(model_resource())).all()
+
+
+def model_resource():  # type: ignore[no-untyped-def]
+    from planning.balance.model import Resource
+
+    return Resource.DISK

@@ -1,0 +1,123 @@
+"""Laws of proposals, on random clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planning.balance.arrays import hourly_percentile
+from planning.balance.batches.batches import CopyLimits, make_batches
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import BalanceBroker, PartitionArrays, cluster_model
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind
+from planning.balance.search.proposal import Proposal, apply_actions, propose
+from tests.unit.planning.balance.clusters import clusters
+
+GOALS = built_in_goals()
+Made = tuple[list[BalanceBroker], PartitionArrays]
+
+
+def recount(proposal: Proposal, actions: int) -> ClusterLoads:
+    """Loads of the placement after some actions, summed up from nothing."""
+    state = proposal.state(actions)
+    return ClusterLoads(replace(proposal.model, replicas=state.replicas, leader=state.leader))
+
+
+def held(goals: GoalSet, loads: ClusterLoads) -> np.ndarray:
+    limits = [n for n, goal in enumerate(goals.resource_goals) if goal.hard]
+    own = loads.loads[goals.resources[limits]]
+    return own <= goals.upper[limits] * (1 + 1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters())
+def test_every_prefix_keeps_every_hard_goal_and_its_loads_equal_a_recount(made: Made) -> None:
+    proposal = propose(cluster_model(*made), GOALS)
+    goals = proposal.goals
+    every = np.arange(len(proposal.model.brokers))
+    before = held(goals, recount(proposal, 0))
+    crowded = recount(proposal, 0).crowded
+    for actions in range(len(proposal.actions) + 1):
+        again = recount(proposal, actions)
+        np.testing.assert_allclose(proposal.state(actions).loads, again.loads, rtol=1e-9, atol=1e-3)
+        outside = goals.outside(again.loads, every).sum()
+        np.testing.assert_allclose(proposal.outside[actions], outside, rtol=1e-6, atol=1e-7)
+        now = held(goals, again)
+        assert (now | ~before).all()
+        before = now
+        assert again.crowded.sum() <= crowded.sum()
+        crowded = again.crowded
+    np.testing.assert_allclose(proposal.loads_after, recount(proposal, len(proposal.actions)).loads, rtol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters(), st.sampled_from([None, 200e6]))
+def test_no_moment_of_a_batch_breaks_a_hard_goal(made: Made, throttle: float | None) -> None:
+    """Everything that a broker takes in a batch may be there before anything has left it."""
+    proposal = propose(cluster_model(*made), GOALS)
+    model, goals = proposal.model, proposal.goals
+    state = ClusterLoads(model)
+    limits = [n for n, goal in enumerate(goals.resource_goals) if goal.hard]
+    batches = make_batches(state, goals, proposal.actions, CopyLimits(replication_bytes_per_s=throttle))
+    for batch in batches:
+        peak = state.copy()
+        start = state.copy()
+        apply_actions(state, batch.actions)
+        for row in {p for a in batch.actions for p in (a.partition, a.swapped) if p >= 0}:
+            # Old and new copies: what a broker has before or after.
+            for broker in set(state.replicas[row]) - set(start.replicas[row]):
+                peak.hours[0, broker] += model.write[row]
+                peak.loads[3, broker] += model.size[row]
+                peak.loads[5, broker] += 1
+        peak.loads[0] = hourly_percentile(peak.hours[0], model.percentile)
+        for row in limits:
+            resource, upper = goals.resources[row], goals.upper[row] * (1 + 1e-9)
+            broken = (start.loads[resource] <= upper) & (peak.loads[resource] > upper)
+            assert not broken.any()
+    assert [a for batch in batches for a in batch.actions if a.kind is ActionKind.ELECT] == [
+        a for a in proposal.actions if a.kind is ActionKind.ELECT
+    ]
+    assert sorted(map(repr, (a for batch in batches for a in batch.actions))) == sorted(map(repr, proposal.actions))
+    final = proposal.state(len(proposal.actions))
+    np.testing.assert_array_equal(state.replicas, final.replicas)
+    np.testing.assert_array_equal(state.leader, final.leader)
+
+
+@settings(max_examples=15, deadline=None)
+@given(clusters(), st.randoms(use_true_random=False))
+def test_the_order_of_the_input_changes_nothing(made: Made, random: object) -> None:
+    states, arrays = made
+    order = list(range(len(arrays.topics)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    mixed = PartitionArrays(
+        [arrays.topics[n] for n in order],
+        arrays.partitions[order],
+        arrays.replicas[order],
+        arrays.leaders[order],
+        arrays.write[:, order],
+        arrays.read[:, order],
+        arrays.requests[:, order],
+        arrays.sizes[order],
+    )
+    first = propose(cluster_model(states, arrays), GOALS)
+    second = propose(cluster_model(states[::-1], mixed), GOALS)
+    assert first.actions == second.actions
+    np.testing.assert_array_equal(first.outside, second.outside)
+
+
+@settings(max_examples=25, deadline=None)
+@given(clusters())
+def test_a_partition_gains_one_replica_and_the_load_outside_of_bands_only_falls(made: Made) -> None:
+    proposal = propose(cluster_model(*made), GOALS)
+    moved = [partition for action in proposal.actions for partition, _, _ in action.moves()]
+    assert len(moved) == len(set(moved))
+    assert proposal.outside[-1] <= proposal.outside[0] + 1e-9
+    kinds = [action.kind is ActionKind.ELECT for action in proposal.actions]
+    assert kinds == sorted(kinds, reverse=True)
+    for row, again in zip(proposal.model.replicas, proposal.state(len(proposal.actions)).replicas, strict=True):
+        assert len(set(again.tolist())) == len(row)

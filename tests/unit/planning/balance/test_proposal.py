@@ -1,0 +1,184 @@
+"""Proposals: what is left out, limits, racks, and input that allows nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import BalanceBroker, PartitionArrays, cluster_model
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind
+from planning.balance.search.limits import Exclusion, ProposalLimits
+from planning.balance.search.proposal import excluded_partitions, propose
+from schemas.errors import HeadroomError
+from tests.unit.planning.balance.clusters import MIB, brokers, model_of
+
+GOALS = built_in_goals()
+NAN = float("nan")
+
+
+def skewed(**changes: object):  # type: ignore[no-untyped-def]
+    """24 equal partitions on broker 1 of 3."""
+    return model_of(brokers(3), [[1]] * 24, [10.0 * MIB] * 24, **changes)  # type: ignore[arg-type]
+
+
+def test_a_skewed_cluster_is_evened_out_and_stays_so() -> None:
+    model = skewed()
+    proposal = propose(model, GOALS)
+    # 80 MiB/s each, edges 72 and 88: 8 partitions each.
+    assert proposal.loads_after[0].tolist() == [80.0 * MIB] * 3
+    assert proposal.copied_bytes[-1] == 16e9
+    state = proposal.state(len(proposal.actions))
+    assert propose(replace(model, replicas=state.replicas, leader=state.leader), GOALS).actions == ()
+    assert proposal.cheapest_prefix(proposal.outside[0]) == 0
+    assert proposal.cheapest_prefix(0.0) <= len(proposal.actions)
+
+
+def test_elections_come_before_copies_and_put_the_leader_first() -> None:
+    model = model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8)
+    proposal = propose(model, GOALS)
+    assert {action.kind for action in proposal.actions} == {ActionKind.ELECT}
+    assert proposal.copied_bytes[-1] == 0
+    state = proposal.state(len(proposal.actions))
+    assert (state.replicas[:, 0] == state.leader).all()
+    assert np.bincount(state.leader).tolist() == [4, 4]
+
+
+def test_a_replica_out_of_sync_is_not_elected() -> None:
+    model = model_of(brokers(2), [[1, 2]] * 8, [10.0 * MIB] * 8)
+    behind = model.in_sync.copy()
+    behind[:, 1] = False
+    proposal = propose(replace(model, in_sync=behind), GOALS, ProposalLimits(elections_only=True))
+    assert proposal.actions == ()
+
+
+@pytest.mark.parametrize(
+    ("write", "size", "limits", "reason"),
+    [
+        (NAN, 1e9, ProposalLimits(), Exclusion.UNKNOWN_LOAD),
+        (10.0 * MIB, NAN, ProposalLimits(), Exclusion.UNKNOWN_SIZE),
+        (10.0 * MIB, 1e9, ProposalLimits(excluded_topics=frozenset({"x"})), Exclusion.TOPIC),
+        (10.0 * MIB, 1e9, ProposalLimits(replication_bytes_per_s=12.0 * MIB), None),
+        (10.1 * MIB, 1e9, ProposalLimits(replication_bytes_per_s=12.0 * MIB), Exclusion.OVER_THROTTLE),
+    ],
+)
+def test_what_is_left_out_has_its_reason(
+    write: float, size: float, limits: ProposalLimits, reason: Exclusion | None
+) -> None:
+    rates, sizes = [10.0 * MIB] * 23 + [write], [1e9] * 23 + [size]
+    model = model_of(brokers(3), [[1]] * 24, rates, size=sizes, topics=["t"] * 23 + ["x"])
+    assert [(e.name.topic, e.reason) for e in excluded_partitions(model, limits)] == (
+        [] if reason is None else [("x", reason)]
+    )
+    moved = {a.partition for a in propose(model, GOALS, limits).actions}
+    assert moved
+    assert (23 in moved) is (reason is None) or reason is None
+
+
+def test_a_load_of_0_is_no_unknown_load() -> None:
+    model = model_of(brokers(2), [[1]] * 20, [0.0] * 20)
+    # Nothing is written, so only counts and disks are uneven.
+    assert len(propose(model, GOALS).actions) == 9
+
+
+def test_brokers_that_must_not_take_or_are_unknown_take_nothing() -> None:
+    for state in (BalanceBroker(3, takes="cordoned"), BalanceBroker(3, known=False), BalanceBroker(3, alive=False)):
+        model = model_of([*brokers(2), state], [[1]] * 24, [10.0 * MIB] * 24)
+        proposal = propose(model, GOALS)
+        assert {a.target for a in proposal.actions} == {1}
+
+
+def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
+    model = model_of(brokers(3), [[1]] * 24 + [[3]], [10.0 * MIB] * 24 + [NAN])
+    assert {a.target for a in propose(model, GOALS).actions} == {1}
+
+
+def test_limits_of_bytes_and_moves_hold() -> None:
+    assert propose(skewed(), GOALS, ProposalLimits(max_bytes=3.5e9)).copied_bytes[-1] == 3e9
+    assert propose(skewed(), GOALS, ProposalLimits(max_moves=5)).copied_replicas[-1] == 5
+
+
+def test_cheap_replicas_move_first() -> None:
+    # 24 equal rates; 12 of the partitions are 100 times as large.
+    sizes = [1e11, 1e9] * 12
+    network = [goal for goal in GOALS if goal.name == "network_in"]
+    proposal = propose(skewed(size=sizes), network)
+    assert all(model_size == 1e9 for model_size in (a.bytes_copied for a in proposal.actions[:12]))
+
+
+def test_internal_topics_come_last() -> None:
+    topics = ["__consumer_offsets"] * 18 + ["t"] * 6
+    proposal = propose(skewed(topics=topics), GOALS)
+    internal = [proposal.model.name(a.partition).topic.startswith("__") for a in proposal.actions]
+    assert internal == sorted(internal)
+    assert set(internal) == {True, False}
+
+
+def test_replicas_on_one_rack_are_spread() -> None:
+    # Brokers 1 and 3 are on one rack.
+    model = model_of(brokers(4, 2), [[1, 3], [2, 1], [4, 3], [2, 3]], [10.0 * MIB] * 4)
+    assert ClusterLoads(model).crowded.tolist() == [1.0, 0.0, 1.0, 0.0]
+    proposal = propose(model, GOALS)
+    assert not proposal.state(len(proposal.actions)).crowded.any()
+
+
+def test_fewer_racks_than_replicas_is_as_even_as_can_be() -> None:
+    model = model_of(brokers(6, 2), [[1, 2, 3]] * 12, [10.0 * MIB] * 12)
+    assert not ClusterLoads(model).crowded.any()
+    state = propose(model, GOALS).state(10_000)
+    assert not state.crowded.any()
+
+
+def test_a_broker_without_a_rack_takes_nothing_where_others_have_one() -> None:
+    states = [*brokers(4, 2), BalanceBroker(5)]
+    model = model_of(states, [[1, 2]] * 24, [10.0 * MIB] * 24)
+    moves = [a for a in propose(model, GOALS).actions if a.kind is not ActionKind.ELECT]
+    assert moves
+    assert 4 not in {a.target for a in moves}
+
+
+def test_a_partition_larger_than_any_free_disk_stays() -> None:
+    states = brokers(2, disk_bytes=100e9)
+    model = model_of(states, [[1]] * 3, [10.0 * MIB] * 3, size=[90e9, 1e9, 1e9])
+    assert 0 not in {a.partition for a in propose(model, GOALS).actions}
+
+
+def test_inputs_that_allow_nothing_are_errors_and_empty_loads_are_not() -> None:
+    with pytest.raises(HeadroomError, match="fewer than two"):
+        propose(model_of(brokers(1), [[1]], [1.0]), GOALS)
+    with pytest.raises(HeadroomError, match="is unknown"):
+        propose(skewed(), GOALS, ProposalLimits(topics=frozenset({"no"})))
+    for limits in ({"max_bytes": 0.0}, {"max_moves": -1}, {"move_overhead_bytes": NAN}):
+        with pytest.raises(HeadroomError):
+            ProposalLimits(**limits)  # type: ignore[arg-type]
+    with pytest.raises(HeadroomError, match="excluded"):
+        ProposalLimits(topics=frozenset({"t"}), excluded_topics=frozenset({"t"}))
+    assert propose(model_of(brokers(2), [[1], [2]], [0.0, 0.0], size=[0.0, 0.0]), GOALS).actions == ()
+
+
+def test_the_model_refuses_what_cannot_be() -> None:
+    arrays = PartitionArrays(
+        ["t", "t"], np.array([0, 0]), np.array([[1], [2]]), np.array([1, 2]), *[np.zeros((1, 2))] * 3, np.zeros(2)
+    )
+    with pytest.raises(HeadroomError, match="t-0: the partition occurs twice"):
+        cluster_model(brokers(2), arrays)
+    once = replace(arrays, partitions=np.array([0, 1]))
+    with pytest.raises(HeadroomError, match="broker 2: has replicas"):
+        cluster_model(brokers(1), once)
+    with pytest.raises(HeadroomError, match="negative or infinite"):
+        cluster_model(brokers(2), replace(once, write=np.array([[-1.0, 0.0]])))
+    with pytest.raises(HeadroomError, match="broker occurs twice"):
+        cluster_model([*brokers(2), *brokers(2)], once)
+
+
+def test_an_hour_that_no_source_reported_does_not_count() -> None:
+    hours = np.array([[1.0, 2.0], [NAN, NAN], [3.0, 4.0]])
+    arrays = PartitionArrays(
+        ["t", "t"], np.array([0, 1]), np.array([[1], [2]]), np.array([1, 2]), hours, hours, hours, np.zeros(2)
+    )
+    model = cluster_model(brokers(2), arrays)
+    assert model.write.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert model.rates_known.all()
