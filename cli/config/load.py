@@ -28,6 +28,7 @@ AMOUNTS: dict[Key, Callable[[str], float]] = {
     ("elections", "batch_write_bytes_per_s"): parse_bytes_per_s,
     ("elections", "capacity_bytes_per_s"): parse_bytes_per_s,
     ("elections", "quiet_below"): parse_bytes_per_s,
+    ("reassign", "quiet_below"): parse_bytes_per_s,
     ("balance", "history"): parse_duration_s,
     ("balance", "detect_below"): parse_bytes_per_s,
     ("balance", "move_overhead"): parse_bytes_per_s,

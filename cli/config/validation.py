@@ -107,6 +107,11 @@ RANGES: dict[tuple[str, str], Range] = {
     ("elections", "quiet_below"): POSITIVE,
     ("elections", "settle_s"): SECONDS,
     ("elections", "pause_s"): NO_SECONDS_OR_MORE,
+    ("reassign", "rate_hours"): Range(1, maximum=8_784, bounded=True),
+    ("reassign", "rate_percentile"): Range(1, maximum=100, bounded=True),
+    ("reassign", "quiet_below"): POSITIVE,
+    ("reassign", "settle_s"): SECONDS,
+    ("reassign", "pause_s"): NO_SECONDS_OR_MORE,
     ("balance", "history"): SECONDS,
     ("balance", "percentile"): Range(0, above=True, maximum=100, bounded=True),
     ("balance", "detect_below"): NOT_NEGATIVE,
@@ -167,6 +172,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
     yield from _window("elections", settings.elections.window)
+    yield from _window("reassign", settings.reassign.window)
     yield from _window("balance", settings.balance.window)
     for broker, address in settings.collect.endpoints.items():
         if not broker.isdecimal():

@@ -29,6 +29,7 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     elections: ElectionSettings = field(default_factory=ElectionSettings)
+    reassign: ReassignSettings = field(default_factory=ReassignSettings)
     balance: BalanceSettings = field(default_factory=BalanceSettings)
 
     def ticks_cluster(self) -> KafkaSettings:

@@ -70,6 +70,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, others: str) -> 
         ("alerts", "maintenance"): '[{"days": ["sat"], "at": "22:00", "lasts": "4h"}]',
         ("metrics", "listen"): "0.0.0.0:9644",
         ("elections", "window"): "01:00-05:00",
+        ("reassign", "window"): "01:00-05:00",
         ("balance", "window"): "01:00-05:00",
         ("spark", "conf"): '{"spark.ui.enabled": false, "spark.executor.cores": 2}',
         ("notify", "log"): "true",
@@ -116,7 +117,7 @@ def test_variables_without_a_section_are_left_alone() -> None:
             "interval_s = 1",
             "[interval_s] in",
             "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics, elections, balance.",
+            "notify.alertmanager, notify.webhook, metrics, elections, reassign, balance.",
         ),
     ],
 )
