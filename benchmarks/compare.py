@@ -29,7 +29,7 @@ _MORE_IS_BETTER = frozenset({"rows/s"})
 _DEPENDS_ON_MACHINE = frozenset({"s", "rows/s"})
 
 
-class Change(str, Enum):
+class FigureChange(str, Enum):
     """Change of a figure from one measurement to the next."""
 
     BETTER = "better"
@@ -81,7 +81,7 @@ class Comparison:
     before: Measurement | None
     noise_ratio: float
     repeated: int
-    change: Change
+    change: FigureChange
 
     @property
     def ratio(self) -> float | None:
@@ -138,18 +138,18 @@ def noise(history: Sequence[Measurement]) -> tuple[float, int]:
     return max(max(values) / min(values) - 1 for values in repeated), sum(map(len, repeated))
 
 
-def _change(name: str, now: Measurement, before: Measurement | None, noise_ratio: float) -> Change:
+def _change(name: str, now: Measurement, before: Measurement | None, noise_ratio: float) -> FigureChange:
     if before is None:
-        return Change.NEW
+        return FigureChange.NEW
     if now.machine != before.machine and now.unit in _DEPENDS_ON_MACHINE:
-        return Change.MACHINE
+        return FigureChange.MACHINE
     # A figure that was 0, such as lost events, has no noise.
     if abs(now.value - before.value) <= noise_ratio * abs(before.value):
-        return Change.SAME
+        return FigureChange.SAME
     less_is_better = _less_is_better(name, now.unit)
     if less_is_better is None:
-        return Change.OTHER
-    return Change.BETTER if (now.value < before.value) == less_is_better else Change.WORSE
+        return FigureChange.OTHER
+    return FigureChange.BETTER if (now.value < before.value) == less_is_better else FigureChange.WORSE
 
 
 def _less_is_better(name: str, unit: str) -> bool | None:
@@ -194,7 +194,7 @@ def main(only: str, every: bool, output_format: str) -> None:
     now = {result["name"] for result in read()}
     history = measurements(stored_versions())
     compared = [compare(name, history[name]) for name in sorted(now) if only in name]
-    shown = [one for one in compared if every or one.change not in (Change.SAME, Change.NEW)]
+    shown = [one for one in compared if every or one.change not in (FigureChange.SAME, FigureChange.NEW)]
     if output_format == "json":
         print_json([_as_json(one) for one in shown])
     else:
@@ -203,7 +203,7 @@ def main(only: str, every: bool, output_format: str) -> None:
         echo(
             f"{len(compared) - len(shown)} more stayed within noise, or are new." if len(compared) > len(shown) else ""
         )
-    worse = [one.name for one in compared if one.change is Change.WORSE]
+    worse = [one.name for one in compared if one.change is FigureChange.WORSE]
     if worse:
         echo(f"Worse by more than noise: {', '.join(worse)}", err=True)
         sys.exit(1)

@@ -11,12 +11,14 @@ from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
+from cli.reassign.journalled import journalled
 from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
 from cli.throttle.lists_plan import lists_plan
 from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.show.watch_needs import watch_needs
 from cli.throttle.view import ThrottleView, read_view
+from cluster.model import BrokerThrottles
 from cluster.throttles.append_lists import append_lists
 from cluster.throttles.broker_rates import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
@@ -117,11 +119,17 @@ def _needs(settings: Settings) -> ThrottleNeeds | None:
         return None
 
 
+def _apply_rates(settings: Settings, plan: ApplyPlan) -> dict[int, BrokerThrottles]:
+    return journalled(
+        settings, "throttle apply", plan.steps(), lambda: apply_rates(settings, plan.rates(), on_step=print_step)
+    )
+
+
 def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:
     """Extend the lists, then set the rates; the failure of a topic or broker does not stop the others."""
     listed, lists_error = _extend_lists(settings, plan)
     try:
-        after = apply_rates(settings, plan.rates(), on_step=print_step) if plan.rates() else {}
+        after = _apply_rates(settings, plan) if plan.rates() else {}
         error: HeadroomError | None = plan.unknown_error()
     except RatesError as failed:
         after, error = failed.in_force, failed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.throttle.show.throttle_need import MAX_PARTITIONS, NeedingPartition, ThrottleNeed
+from cli.throttle.show.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition
 from cli.throttle.view import ThrottleView
 from cluster.admin.command_connection import open_connection, timeout_s
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
@@ -24,7 +24,7 @@ def read_limited_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsRead
         return describe_log_dirs(connection, view.log_dirs(), timeout_s(settings.cluster))
 
 
-def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[ThrottleNeed, ...]:
+def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[MoveNeed, ...]:
     """Return the need of each broker that moves replicas between its log directories, by broker.
 
     Args:
@@ -34,10 +34,10 @@ def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[Thrott
     return tuple(_need(view, logs) for _, logs in sorted(reading.brokers.items()) if logs.futures)
 
 
-def _need(view: ThrottleView, logs: BrokerLogs) -> ThrottleNeed:
+def _need(view: ThrottleView, logs: BrokerLogs) -> MoveNeed:
     remaining = {name: logs.remaining_bytes(name) for name in logs.futures}
     largest = sorted(remaining, key=lambda name: (-remaining[name], name))
-    return ThrottleNeed(
+    return MoveNeed(
         broker=logs.broker,
         role="log_dirs",
         throttle_bytes_per_s=view.of(logs.broker).log_dirs_bytes_per_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from cli.throttle.show.throttle_need import MAX_PARTITIONS, NeedingPartition, NeedsSource, ThrottleNeed, ThrottleNeeds
+from cli.throttle.show.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership
 from planning.throttles.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
@@ -57,11 +57,11 @@ def _copies_by_role(moving: Iterable[PartitionTraffic]) -> dict[BrokerRole, Coun
 
 def _need(
     load: ThrottleLoad, copies: Counter[TopicPartition], moving: Mapping[TopicPartition, PartitionTraffic]
-) -> ThrottleNeed:
+) -> MoveNeed:
     rates = {name: moving[name].write_bytes_per_s for name in copies}
     known = {name: rate for name, rate in rates.items() if rate is not None}
     by_traffic = sorted(copies, key=lambda name: (-copies[name] * known.get(name, 0.0), name))
-    return ThrottleNeed(
+    return MoveNeed(
         broker=load.broker,
         role=load.role.value,
         throttle_bytes_per_s=load.throttle_bytes_per_s,

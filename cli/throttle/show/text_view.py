@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from alerts.text.formatting import format_duration, size
 from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
 from cli.throttle.show.left_behind import LeftBehind
-from cli.throttle.show.throttle_need import NeedsSource, ThrottleNeed, ThrottleNeeds
+from cli.throttle.show.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from schemas.alerts import Verdict
 
 _NAMED = 3
@@ -57,7 +57,7 @@ def _from(found: ThrottleNeeds, at_ms: int) -> str:
     return f", by the tick of {format_duration(max(0, at_ms - found.tick_ms) / 1000)} ago"
 
 
-def _row(need: ThrottleNeed) -> Sequence[str]:
+def _row(need: MoveNeed) -> Sequence[str]:
     # A rate that is not set gives the verdict unthrottled.
     absent = UNKNOWN if need.verdict == Verdict.NO_DATA.value else "none"
     rate = absent if need.throttle_bytes_per_s is None else mb_per_s(need.throttle_bytes_per_s)
@@ -68,7 +68,7 @@ def _row(need: ThrottleNeed) -> Sequence[str]:
     return (str(need.broker), need.role, rate, required, moving, need.verdict or "", _needed_by(need))
 
 
-def _needed_by(need: ThrottleNeed) -> str:
+def _needed_by(need: MoveNeed) -> str:
     names = ", ".join(str(partition.name) for partition in need.partitions[:_NAMED])
     more = need.moving_partitions - min(_NAMED, len(need.partitions))
     if not names:

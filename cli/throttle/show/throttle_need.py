@@ -41,7 +41,7 @@ class NeedingPartition:
 
 
 @dataclass(frozen=True)
-class ThrottleNeed:
+class MoveNeed:
     """Need of one rate of one broker.
 
     Attributes:
@@ -87,7 +87,7 @@ class ThrottleNeeds:
 
     source: NeedsSource | None = None
     tick_ms: int | None = None
-    needs: Sequence[ThrottleNeed] = ()
+    needs: Sequence[MoveNeed] = ()
     problems: Sequence[str] = field(default=())
 
     def as_json(self) -> dict[str, Any]:

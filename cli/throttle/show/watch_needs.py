@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from cli.throttle.show.throttle_need import MAX_PARTITIONS, NeedingPartition, NeedsSource, ThrottleNeed, ThrottleNeeds
+from cli.throttle.show.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
 from schemas.config import Settings
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.clock import now_ms
@@ -39,10 +39,10 @@ def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds |
     return ThrottleNeeds(NeedsSource.WATCH, found[0]["tick_ms"], tuple(_need(row) for row in found))
 
 
-def _need(row: Mapping[str, Any]) -> ThrottleNeed:
+def _need(row: Mapping[str, Any]) -> MoveNeed:
     # Moving partitions come first in the evidence.
     moving = [p for p in row["partitions"] or () if p["moving"]]
-    return ThrottleNeed(
+    return MoveNeed(
         broker=row["broker"],
         role=row["role"],
         throttle_bytes_per_s=row["throttle_bytes_per_s"],

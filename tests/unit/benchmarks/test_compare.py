@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks import compare as module
-from benchmarks.compare import DEFAULT_NOISE_RATIO, Change, Comparison, compare, main, measurements, noise
+from benchmarks.compare import DEFAULT_NOISE_RATIO, Comparison, FigureChange, compare, main, measurements, noise
 
 HERE, ELSEWHERE = "2 cores (A), 25 GB, Linux 6", "4 cores (B), 25 GB, Linux 6"
 
@@ -30,21 +30,21 @@ def compared(*results: dict[str, Any]) -> Comparison:
 @pytest.mark.parametrize(
     ("name", "unit", "before", "now", "change"),
     [
-        ("path_s", "s", 1.0, 1.2, Change.WORSE),
-        ("path_s", "s", 1.0, 0.8, Change.BETTER),
-        ("path_s", "s", 1.0, 1.05, Change.SAME),
-        ("throughput", "rows/s", 100.0, 80.0, Change.WORSE),
+        ("path_s", "s", 1.0, 1.2, FigureChange.WORSE),
+        ("path_s", "s", 1.0, 0.8, FigureChange.BETTER),
+        ("path_s", "s", 1.0, 1.05, FigureChange.SAME),
+        ("throughput", "rows/s", 100.0, 80.0, FigureChange.WORSE),
         # The goals know the direction of ratios.
-        ("alert_recall", "ratio", 1.0, 0.8, Change.WORSE),
-        ("finish_error_ratio_median", "ratio", 0.05, 0.08, Change.WORSE),
-        ("some_ratio", "ratio", 0.5, 0.8, Change.OTHER),
+        ("alert_recall", "ratio", 1.0, 0.8, FigureChange.WORSE),
+        ("finish_error_ratio_median", "ratio", 0.05, 0.08, FigureChange.WORSE),
+        ("some_ratio", "ratio", 0.5, 0.8, FigureChange.OTHER),
         # One lost event after none is no noise.
-        ("lost", "events", 0.0, 1.0, Change.WORSE),
-        ("lost", "events", 0.0, 0.0, Change.SAME),
+        ("lost", "events", 0.0, 1.0, FigureChange.WORSE),
+        ("lost", "events", 0.0, 0.0, FigureChange.SAME),
     ],
 )
 def test_a_change_beyond_noise_is_better_or_worse(
-    name: str, unit: str, before: float, now: float, change: Change
+    name: str, unit: str, before: float, now: float, change: FigureChange
 ) -> None:
     found = compared(result(name, before, "a", 1, unit), result(name, now, "b", 2, unit))
     assert found.change is change
@@ -53,8 +53,8 @@ def test_a_change_beyond_noise_is_better_or_worse(
 
 def test_repeated_runs_of_the_same_code_tell_the_noise() -> None:
     runs = [result("path_s", 1.0, "a", 1), result("path_s", 1.4, "a", 2)]
-    assert compared(*runs, result("path_s", 1.8, "b", 3)).change is Change.SAME
-    assert compared(*runs, result("path_s", 2.0, "b", 3)).change is Change.WORSE
+    assert compared(*runs, result("path_s", 1.8, "b", 3)).change is FigureChange.SAME
+    assert compared(*runs, result("path_s", 2.0, "b", 3)).change is FigureChange.WORSE
     (history,) = measurements([runs]).values()
     assert noise(history) == (pytest.approx(0.4), 2)
 
@@ -63,15 +63,15 @@ def test_the_figure_before_is_of_other_code() -> None:
     found = compared(result("path_s", 1.0, "a", 1), result("path_s", 2.0, "b", 2), result("path_s", 2.1, "b", 3))
     assert found.before is not None
     assert (found.before.commit, found.now.value) == ("a", 2.1)
-    assert compared(result("path_s", 1.0, "a", 1)).change is Change.NEW
+    assert compared(result("path_s", 1.0, "a", 1)).change is FigureChange.NEW
 
 
 def test_times_of_another_processor_are_not_compared_but_counts_are() -> None:
     assert compared(result("path_s", 1, "a", 1), result("path_s", 9, "b", 2, machine=ELSEWHERE)).change is (
-        Change.MACHINE
+        FigureChange.MACHINE
     )
     lost = compared(result("lost", 0, "a", 1, "events"), result("lost", 9, "b", 2, "events", ELSEWHERE))
-    assert lost.change is Change.WORSE
+    assert lost.change is FigureChange.WORSE
 
 
 def test_a_measurement_that_many_versions_of_the_file_have_counts_once() -> None:

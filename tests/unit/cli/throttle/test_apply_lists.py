@@ -9,7 +9,7 @@ import pytest
 
 from cli.throttle import apply as throttle_apply
 from cli.throttle.lists_plan import lists_json, lists_plan
-from cli.throttle.show.throttle_need import NeedsSource, ThrottleNeed, ThrottleNeeds
+from cli.throttle.show.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from cluster.model import TopicConfig
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
@@ -116,7 +116,7 @@ def test_json_has_the_entries_or_null_without_lists(cluster: FakeCluster) -> Non
 
 def test_a_rate_that_the_move_never_ends_at_is_noted(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without lists nothing counts yet, so required is 0 and the moving partitions alone say what it will be.
-    leader = ThrottleNeed(1, "leader", None, 0.0, 0.0, 8.0 * MB, "unthrottled", 1, ())
+    leader = MoveNeed(1, "leader", None, 0.0, 0.0, 8.0 * MB, "unthrottled", 1, ())
     needs = ThrottleNeeds(NeedsSource.WATCH, 0, (leader, replace(leader, broker=3, role="follower")))
     monkeypatch.setattr(throttle_apply, "watch_needs", lambda settings: needs)
     low = run("apply", "--rate", "8MB", "--lists").stderr

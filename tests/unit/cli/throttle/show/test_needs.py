@@ -15,7 +15,7 @@ from cli.throttle.show import needs as needs_module
 from cli.throttle.show.directory_needs import directory_needs
 from cli.throttle.show.live_needs import needs_of
 from cli.throttle.show.needs import read_needs
-from cli.throttle.show.throttle_need import NeedingPartition, NeedsSource, ThrottleNeed, ThrottleNeeds
+from cli.throttle.show.throttle_need import MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
 from cli.throttle.show.watch_needs import watch_needs
 from cluster.elections.leadership import leadership_of
 from cluster.elections.traffic import Traffic
@@ -29,7 +29,7 @@ from tests.unit.builders.throttle_views import MB, MOVING, NONE, OWN, STILL, Fak
 
 AT_MS = 1_700_000_000_000
 NOTHING = LogDirsReading({}, {})
-NEED = ThrottleNeed(1, "leader", 5.6 * MB, 4 * MB, 8 * MB, 8 * MB, "losing", 1, (NeedingPartition("t", 0, 4 * MB),))
+NEED = MoveNeed(1, "leader", 5.6 * MB, 4 * MB, 8 * MB, 8 * MB, "losing", 1, (NeedingPartition("t", 0, 4 * MB),))
 
 
 def gold(tick_ms: int = AT_MS, cluster: str = "c", broker: int = 1, moving: int = 1, required: float = 8e6) -> str:
@@ -87,7 +87,7 @@ LISTS = {"t": TopicConfig("0:1,0:2,1:1", "0:3,1:2", compacted=False)}
 RATES = {b: BrokerRead(b, BrokerThrottles(True, 9 * MB, None, "broker", "none"), None, None) for b in (1, 2, 3, 4)}
 
 
-def measured(written: dict[TopicPartition, float], lists: dict[str, TopicConfig] = LISTS) -> dict[Any, ThrottleNeed]:
+def measured(written: dict[TopicPartition, float], lists: dict[str, TopicConfig] = LISTS) -> dict[Any, MoveNeed]:
     snapshot = view_of(partitions=PARTITIONS, configs=lists).snapshot
     found = needs_of(leadership_of(snapshot, RATES, Traffic(written)))
     assert found.source is NeedsSource.LIVE
