@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,12 +20,14 @@ from cli.plan.batching import BatchingOptions, batching_options, write_batch_fil
 from cli.plan.json_view import nothing_json, result_json
 from cli.plan.making import MakingOptions, made_notes, making_options
 from cli.plan.plot import write_plot
-from cli.plan.rates import known_rates
+from cli.plan.rates import busy_hour_rates, known_rates, with_busy_hour
 from cli.plan.result import PlanResult
 from cli.plan.state_file import read_state, write_state
 from cli.plan.text_view import print_result
 from cli.reassignment.plan_file import write_plan_text
-from cluster.reassignment.state_reader import ClusterStateReader, KnownRates
+from cluster.log_dirs.describe import describe_log_dirs
+from cluster.reassignment.state_reader import ClusterStateReader
+from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.batches.batching import cut_into_batches
 from planning.reassignments.batches.finish_times import finish_times
 from planning.reassignments.changes import plan_changes
@@ -201,10 +203,22 @@ def _live_state(settings: Settings, wanted: ReassignmentPlan | None, every_parti
     # The state shows what could not be read; the clients' logs of every attempt do not help.
     for name in ("kafka", "py4j", "cluster"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    names: Collection[TopicPartition] | None = None if wanted is None else wanted.by_name.keys()
     progress = ProgressView(console(sys.stderr))
     with progress.step("Reading the cluster"), ClusterStateReader(settings) as reader:
+        if wanted is None and not every_partition:
+            # What runs now writes at the rates of now.
+            return _with_log_dirs(reader.read(None), reader, settings)
+        busy_hour = busy_hour_rates(settings)
+        names: Set[TopicPartition] = frozenset() if wanted is None else wanted.by_name.keys()
         if every_partition:
             # A plan that is yet to be made may change any of them.
-            names = reader.read((), KnownRates({}, "none")).partitions.keys()
-        return reader.read(names, known_rates(settings))
+            names = reader.read((), known_rates(busy_hour)).partitions.keys()
+        if names <= busy_hour.write_bytes_per_s.keys():
+            return _with_log_dirs(reader.read(names, known_rates(busy_hour)), reader, settings)
+        return _with_log_dirs(with_busy_hour(reader.read(names), busy_hour), reader, settings)
+
+
+def _with_log_dirs(state: ClusterState, reader: ClusterStateReader, settings: Settings) -> ClusterState:
+    """Return the state with the log directories of the brokers that report them; the output names the others."""
+    timeout_s = settings.cluster.request_timeout_ms / 1000
+    return with_log_dirs(state, describe_log_dirs(reader.connection, sorted(state.alive), timeout_s).brokers)

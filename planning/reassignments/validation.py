@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from planning.log_dirs.checks import directory_errors
+from planning.log_dirs.directory_moves import directory_moves
 from planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
@@ -44,7 +46,7 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
     """
     if not plan.assignments:
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
-    _require_none(list(partition_problems(plan, state)), subject)
+    _require_none([*partition_problems(plan, state), *_directory_problems(plan, state)], subject)
     changes = plan_changes(plan, state)
     _require_none(list(room_problems(changes, state)), subject)
     if not changes.gaining and set(changes.exempt) == {Exemption.UNCHANGED}:
@@ -78,7 +80,6 @@ def partition_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[
             yield Problem(str(name), "is being reassigned already", remedy)
             continue
         yield from _broker_problems(target, placement, state)
-        yield from _directory_problems(target, placement, state)
 
 
 def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, state: ClusterState) -> Iterator[Problem]:
@@ -101,19 +102,9 @@ def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, st
         yield Problem(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
 
 
-def _directory_problems(
-    target: TargetAssignment, placement: PartitionPlacement, state: ClusterState
-) -> Iterator[Problem]:
-    for broker, path in zip(target.replicas, target.log_dirs or (), strict=False):
-        known = state.brokers[broker].log_dirs if broker in state.brokers else ()
-        if path == ANY_LOG_DIR or not known:
-            continue
-        found = next((directory for directory in known if directory.path == path), None)
-        if found is None or found.offline:
-            what = "is not there" if found is None else "is offline"
-            paths = ", ".join(directory.path for directory in known if not directory.offline) or "none"
-            rule = f"is to use directory {path} of broker {broker}, which {what}"
-            yield Problem(str(target.name), rule, f'Name one of these, or "any": {paths}.')
+def _directory_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
+    for error in directory_errors(directory_moves(plan, state), state):
+        yield Problem(error.subject, error.rule, error.remedy)
 
 
 def room_problems(changes: PlanChanges, state: ClusterState) -> Iterator[Problem]:
@@ -123,7 +114,7 @@ def room_problems(changes: PlanChanges, state: ClusterState) -> Iterator[Problem
     """
     anywhere, named = _arriving_bytes(changes)
     for broker in sorted({*anywhere, *(broker for broker, _ in named)}):
-        directories = [d for d in state.brokers[broker].log_dirs if not d.offline]
+        directories = [d for d in state.brokers[broker].log_dirs if not (d.offline or d.cordoned)]
         if any(directory.usable_bytes is None for directory in directories) or not directories:
             continue
         for directory in directories:

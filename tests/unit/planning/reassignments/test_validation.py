@@ -82,8 +82,8 @@ def test_named_directories_have_to_be_there_and_have_room() -> None:
     def plan(path: str) -> ReassignmentPlan:
         return ReassignmentPlan((TargetAssignment("t", 0, (1, 3), ("any", path)),))
 
-    assert 'which is not there. Name one of these, or "any": /a, /b' in refusal(plan("/d"), state)
-    assert "which is offline" in refusal(plan("/c"), state)
+    assert "log directory /d of broker 3 does not exist" in refusal(plan("/d"), state)
+    assert "log directory /c of broker 3 is offline" in refusal(plan("/c"), state)
     assert "directory /a gets 100,000,000 bytes" in refusal(plan("/a"), state)
     assert require_possible(plan("/b"), state, "move.json")
 
