@@ -212,7 +212,7 @@ def _live_state(settings: Settings, wanted: ReassignmentPlan | None, every_parti
         names: Set[TopicPartition] = frozenset() if wanted is None else wanted.by_name.keys()
         if every_partition:
             # A plan that is yet to be made may change any of them.
-            names = reader.read((), known_rates(busy_hour)).partitions.keys()
+            names = reader.partitions()
         if names <= busy_hour.write_bytes_per_s.keys():
             return _with_log_dirs(reader.read(names, known_rates(busy_hour)), reader, settings)
         return _with_log_dirs(with_busy_hour(reader.read(names), busy_hour), reader, settings)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from alerts.text.formatting import format_duration, span
 from cli.common.output import echo
+from cli.throttle.recent_ticks import is_recent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS
 from streaming.clock import now_ms
 from streaming.delta.query_table import query
-
-# Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
-_FRESH_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -70,14 +67,8 @@ def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFin
         HeadroomError: the table exists but cannot be read.
     """
     at_ms = now_ms() if at_ms is None else at_ms
-    since_ms = at_ms - _FRESH_MS
-    day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
-    cluster = settings.cluster.name.replace("'", "''")
-    found = query(
-        settings.store.path,
-        REASSIGNMENT_PROGRESS.path,
-        _SQL.format(cluster=cluster, since=since_ms, until=at_ms + _FRESH_MS, day=day),
-    )
+    recent = is_recent(settings, at_ms)
+    found = query(settings.store.path, REASSIGNMENT_PROGRESS.path, _SQL.format(recent=recent))
     return ExpectedFinish(**found[0]) if found else None
 
 
@@ -109,5 +100,5 @@ _SQL = """SELECT tick_ms, count(*) AS replicas,
         sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
         max(eta_s) AS eta_s, max(eta_low_s) AS eta_low_s,
         CASE WHEN count(eta_high_s) = count(eta_s) THEN max(eta_high_s) END AS eta_high_s
-    FROM data WHERE date >= DATE '{day}' AND "cluster" = '{cluster}' AND tick_ms BETWEEN {since} AND {until}
+    FROM data WHERE {recent}
     GROUP BY tick_ms ORDER BY tick_ms DESC LIMIT 1"""

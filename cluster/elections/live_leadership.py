@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -24,10 +24,10 @@ from schemas.keys import TopicPartition
 # Counters read 5 s apart give rates with an error of some percent.
 SAMPLE_S = 5.0
 # The first JMX read also loads stubs and classes.
-_READ_S = 10.0
+READ_S = 10.0
 # A command may wait longer than a tick for the metadata of very many partitions.
-_METADATA_S = 30.0
-_CONFIG_MAX_AGE_S = 30.0
+METADATA_S = 30.0
+CONFIG_MAX_AGE_S = 30.0
 # Leaders may have changed since an older read, so no plan is made from it.
 _MAX_AGE_MS = 30_000
 
@@ -44,7 +44,7 @@ class LiveLeadership:
         self._timeout_s = settings.cluster.request_timeout_ms / 1000
         self._connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
-        self._metadata = SnapshotReader(self._connection, max(_METADATA_S, self._timeout_s), _CONFIG_MAX_AGE_S)
+        self._metadata = SnapshotReader(self._connection, max(METADATA_S, self._timeout_s), CONFIG_MAX_AGE_S)
         self._broker_reader = BrokerMetricsReader(self._connection, self._source, settings.collect)
         self._plans = ReadPlanner(consumed=True)
         self._sleep = sleep
@@ -76,11 +76,11 @@ class LiveLeadership:
             HeadroomError: the metadata could not be read.
         """
         before = self._snapshot()
-        earlier = _sample(self._read(before, watched))
+        earlier = CounterSample.of(self._read(before, watched))
         self._sleep(SAMPLE_S)
         now = self._snapshot()
         reads = self._read(now, watched)
-        later = _sample(reads)
+        later = CounterSample.of(reads)
         traffic = traffic_between(unchanged_partitions(before, now), earlier, later)
         behind = followers_behind(_existing(now, watched), earlier.metrics, later.metrics)
         return replace(leadership_of(now, reads, traffic), behind=behind)
@@ -110,16 +110,9 @@ class LiveLeadership:
 
     def _read(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, BrokerRead]:
         plans = self._plans.of(snapshot, [partition.name for partition in _existing(snapshot, watched)])
-        return self._broker_reader.read(snapshot.brokers, plans, _READ_S)
+        return self._broker_reader.read(snapshot.brokers, plans, READ_S)
 
 
 def _existing(snapshot: Snapshot, names: Collection[TopicPartition]) -> list[Partition]:
     """Return the partitions among ``names`` that still exist."""
     return [snapshot.partitions[name] for name in names if name in snapshot.partitions]
-
-
-def _sample(reads: Mapping[int, BrokerRead]) -> CounterSample:
-    metrics = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
-    return CounterSample(
-        metrics, {b: read.error or "did not answer" for b, read in reads.items() if read.metrics is None}
-    )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.metrics.mbeans import topic_bytes, topic_consumed
-from cluster.model import Meter, Metrics, Partition
+from cluster.model import BrokerRead, Meter, Metrics, Partition
 from schemas.keys import TopicPartition
 
 _BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("BytesInPerSec", "BytesOutPerSec"))
@@ -46,6 +46,14 @@ class CounterSample:
 
     metrics: Mapping[int, Metrics]
     unmeasured: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reads: Mapping[int, BrokerRead]) -> CounterSample:
+        """Return the sample of what the brokers answered."""
+        return cls(
+            {broker: read.metrics for broker, read in reads.items() if read.metrics is not None},
+            {broker: read.error or "did not answer" for broker, read in reads.items() if read.metrics is None},
+        )
 
 
 def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, later: CounterSample) -> Traffic:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.leadership import unchanged_partitions
+from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, READ_S, SAMPLE_S
 from cluster.elections.traffic import CounterSample, traffic_between
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
@@ -22,14 +23,6 @@ from planning.throttles.replica_lists import TopicLists
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
-
-# Counters read 5 s apart give rates with an error of some percent.
-SAMPLE_S = 5.0
-# The first JMX read also loads stubs and classes.
-_READ_S = 10.0
-# A command may wait longer than a tick for the metadata of very many partitions.
-_METADATA_S = 30.0
-_CONFIG_MAX_AGE_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -63,8 +56,8 @@ class ClusterStateReader:
         self._name = settings.cluster.name
         self.connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
-        wait_s = max(_METADATA_S, settings.cluster.request_timeout_ms / 1000)
-        self._metadata = SnapshotReader(self.connection, wait_s, _CONFIG_MAX_AGE_S, reassignments_share=1.0)
+        wait_s = max(METADATA_S, settings.cluster.request_timeout_ms / 1000)
+        self._metadata = SnapshotReader(self.connection, wait_s, CONFIG_MAX_AGE_S, reassignments_share=1.0)
         self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
         self._plans = ReadPlanner()
         self._sleep = sleep
@@ -87,6 +80,14 @@ class ClusterStateReader:
         self._source.stop()
         self.connection.close()
 
+    def partitions(self) -> Set[TopicPartition]:
+        """Return the names of all partitions, from the metadata alone.
+
+        Raises:
+            HeadroomError: the metadata could not be read.
+        """
+        return read_snapshot_once(self._metadata).partitions.keys()
+
     def read(self, names: Collection[TopicPartition] | None, known: KnownRates | None = None) -> ClusterState:
         """Return the state of the cluster.
 
@@ -101,18 +102,18 @@ class ClusterStateReader:
         reads = self._read(before, names)
         if known is not None:
             return cluster_state_of(self._name, self._clock_ms(), before, reads, known)
-        earlier = _sample(reads)
+        earlier = CounterSample.of(reads)
         self._sleep(SAMPLE_S)
         now = read_snapshot_once(self._metadata)
         reads = self._read(now, names)
-        traffic = traffic_between(unchanged_partitions(before, now), earlier, _sample(reads))
+        traffic = traffic_between(unchanged_partitions(before, now), earlier, CounterSample.of(reads))
         measured = KnownRates(traffic.written, f"two readings {SAMPLE_S:g} s apart")
         return cluster_state_of(self._name, self._clock_ms(), now, reads, measured)
 
     def _read(self, snapshot: Snapshot, names: Collection[TopicPartition] | None) -> dict[int, BrokerRead]:
         moving = [name for name, partition in snapshot.partitions.items() if partition.moving]
         watched = moving if names is None else [name for name in names if name in snapshot.partitions]
-        return self._broker_reader.read(snapshot.brokers, self._plans.of(snapshot, watched), _READ_S)
+        return self._broker_reader.read(snapshot.brokers, self._plans.of(snapshot, watched), READ_S)
 
 
 def cluster_state_of(
@@ -188,17 +189,20 @@ def _fetch_limits(found: ReplicationSettings) -> FetchLimits:
 def _placement(p: Partition, reads: Mapping[int, BrokerRead], written: float | None) -> PartitionPlacement:
     size = None if p.leader is None else _log_bytes(reads, p.leader, p.name)
     copied = {b: found for b in p.adding if (found := _log_bytes(reads, b, p.name)) is not None}
+    return replace(placement_of(p, written), size_bytes=size, copied_bytes=copied)
+
+
+def placement_of(partition: Partition, write_bytes_per_s: float | None) -> PartitionPlacement:
+    """Return where the replicas of a partition are; sizes and log directories are unknown."""
     return PartitionPlacement(
-        topic=p.topic,
-        partition=p.partition,
-        leader=p.leader,
-        replicas=p.replicas,
-        isr=p.isr,
-        adding=p.adding,
-        removing=p.removing,
-        size_bytes=size,
-        write_bytes_per_s=written,
-        copied_bytes=copied,
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        adding=partition.adding,
+        removing=partition.removing,
+        write_bytes_per_s=write_bytes_per_s,
     )
 
 
@@ -213,10 +217,3 @@ def _rebalances(reads: Mapping[int, BrokerRead]) -> bool | None:
     found = {read.balancing.auto for read in reads.values()} - {None}
     # With contradicting settings it depends on the controller that is active.
     return found.pop() if len(found) == 1 else None
-
-
-def _sample(reads: Mapping[int, BrokerRead]) -> CounterSample:
-    metrics = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
-    return CounterSample(
-        metrics, {b: read.error or "did not answer" for b, read in reads.items() if read.metrics is None}
-    )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
+from functools import partial
 
 from cluster.admin.alter_configs import Appended, ConfigChange, alter_configs
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, TOPIC
 from cluster.model import TopicConfig
-from cluster.throttles.broker_rates import POLL_S
-from planning.throttles.replica_lists import TopicLists, parse_replica_list
+from cluster.throttles.replica_lists import await_lists
+from planning.reassignments.run.changes import listed_entries
+from planning.throttles.replica_lists import TopicLists
 from schemas.config import Settings
-from schemas.errors import HeadroomError
 
 
 def append_lists(
@@ -48,17 +48,8 @@ def append_lists(
         alter_configs(connection, requested, timeout_s(settings.cluster))
         topics = [change.name for change in requested]
         on_step(f"lists extended on {', '.join(topics)}; waiting until they read back")
-        give_up = time.monotonic() + deadline_s
-        while True:
-            configs = read_snapshot(connection, settings.cluster).topic_configs
-            late = [topic for topic in topics if not _contains(configs.get(topic), entries[topic])]
-            if not late:
-                return {topic: configs[topic] for topic in topics}
-            if time.monotonic() >= give_up:
-                rule = f"did not read its new list entries back within {deadline_s:.0f} s"
-                remedy = "The change was accepted: look at the brokers' state, then read it again."
-                raise HeadroomError(f"topic {', '.join(late)}", rule, remedy)
-            time.sleep(POLL_S)
+        is_in_force = {topic: partial(_contains, wanted=entries[topic]) for topic in topics}
+        return await_lists(connection, settings.cluster, is_in_force, deadline_s, "its new list entries")
 
 
 def _by_key(lists: TopicLists) -> dict[str, str | None]:
@@ -72,6 +63,5 @@ def _contains(config: TopicConfig | None, wanted: TopicLists) -> bool:
     return all(_entries(entries) <= _entries(now) for now, entries in pairs)
 
 
-def _entries(text: str | None) -> set[tuple[int, int]]:
-    found = parse_replica_list(text)
-    return set() if found is None else set(found.entries)
+def _entries(text: str | None) -> frozenset[tuple[int, int]]:
+    return listed_entries(text) or frozenset()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
@@ -67,25 +68,39 @@ def _change_lists(
         requested = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
         alter_configs(connection, requested, timeout_s(settings.cluster))
         on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
-        return _await_lists(connection, changes, settings.cluster, deadline_s)
+        is_in_force = {topic: partial(_is_in_force, wanted=wanted) for topic, wanted in changes.items()}
+        return await_lists(connection, settings.cluster, is_in_force, deadline_s)
 
 
-def _await_lists(
+def await_lists(
     connection: AdminConnection,
-    changes: Mapping[str, Mapping[str, str | None]],
     cluster: ClusterSettings,
+    is_in_force: Mapping[str, Callable[[TopicConfig | None], bool]],
     deadline_s: float,
+    change: str = "the change",
 ) -> dict[str, TopicConfig]:
+    """Wait until the lists of all topics are in force, and return the topics' configurations.
+
+    Args:
+        connection: the admin connection.
+        cluster: settings of the cluster.
+        is_in_force: by topic, whether its configuration (None: it was not reported) has the change.
+        deadline_s: longest wait, seconds.
+        change: what has to read back, for the error.
+
+    Raises:
+        HeadroomError: a topic did not read its change back in time.
+    """
     give_up = time.monotonic() + deadline_s
     while True:
         configs = read_snapshot(connection, cluster).topic_configs
-        late = [topic for topic, wanted in sorted(changes.items()) if not _is_in_force(configs.get(topic), wanted)]
+        late = [topic for topic, is_done in sorted(is_in_force.items()) if not is_done(configs.get(topic))]
         if not late:
-            return {topic: configs[topic] for topic in changes}
+            return {topic: configs[topic] for topic in is_in_force}
         if time.monotonic() >= give_up:
             raise HeadroomError(
                 f"topic {', '.join(late)}",
-                f"did not read the change back within {deadline_s:.0f} s",
+                f"did not read {change} back within {deadline_s:.0f} s",
                 "The change was accepted: look at the brokers' state, then read it again.",
             )
         time.sleep(POLL_S)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
+from cli.throttle.recent_ticks import is_recent
 from cli.throttle.show.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
 from schemas.config import Settings
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.clock import now_ms
 from streaming.delta.query_table import query
-
-# Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
-_FRESH_MS = 60_000
 
 
 def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds | None:
@@ -27,12 +24,7 @@ def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds |
         HeadroomError: the table exists but cannot be read.
     """
     at_ms = now_ms() if at_ms is None else at_ms
-    since_ms = at_ms - _FRESH_MS
-    day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
-    cluster = settings.cluster.name.replace("'", "''")
-    recent = (
-        f"date >= DATE '{day}' AND \"cluster\" = '{cluster}' AND tick_ms BETWEEN {since_ms} AND {at_ms + _FRESH_MS}"
-    )
+    recent = is_recent(settings, at_ms)
     found = query(settings.store.path, THROTTLE_HEADROOM.path, _SQL.format(recent=recent))
     if not found:
         return None

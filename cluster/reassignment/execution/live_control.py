@@ -12,25 +12,21 @@ from cluster.admin.command_connection import timeout_s
 from cluster.admin.config_keys import BROKER
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, LiveLeadership
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.model import BrokerThrottles, Partition, Snapshot
+from cluster.model import BrokerThrottles, Snapshot
 from cluster.reassignment.execution.write_rates import WriteRates
+from cluster.reassignment.state_reader import placement_of
 from cluster.reassignment.submit import submit_reassignments
 from cluster.throttles.broker_rates import KEY_OF, await_rates, rate_of, read_rates
 from cluster.throttles.list_entries import ThrottledListEntries
 from planning.elections.limits import limits_of
 from planning.elections.planner import plan_elections
-from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.journal import Entry, ThrottledList
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from schemas.alerts import Role
 from schemas.config import Settings
 from schemas.keys import BrokerRole, TopicPartition
-
-# A command may wait longer than a tick for the metadata of very many partitions.
-_METADATA_S = 30.0
-_CONFIG_MAX_AGE_S = 30.0
 
 
 class LiveClusterControl:
@@ -47,8 +43,8 @@ class LiveClusterControl:
         self._topics = set(topics)
         self._timeout_s = timeout_s(settings.cluster)
         self._connection = AdminConnection(settings.cluster)
-        wait_s = max(_METADATA_S, self._timeout_s)
-        self._metadata = SnapshotReader(self._connection, wait_s, _CONFIG_MAX_AGE_S)
+        wait_s = max(METADATA_S, self._timeout_s)
+        self._metadata = SnapshotReader(self._connection, wait_s, CONFIG_MAX_AGE_S)
         self._lists = ThrottledListEntries(self._connection, self._timeout_s, settings.reassign.settle_s)
         self._rates = WriteRates(settings) if measured else None
 
@@ -79,7 +75,7 @@ class LiveClusterControl:
         alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
         written, cluster_written = self._rates.now() if self._rates is not None else ({}, None)
         return RunSnapshot(
-            {name: _placement(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
+            {name: placement_of(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
             alive,
             _rates_by_role(read_rates(self._connection, sorted(alive), self._timeout_s)),
             {**_lists_of(snapshot), **self._lists.read(self._topics & snapshot.topic_ids.keys())},
@@ -154,19 +150,6 @@ class LiveClusterControl:
             policy = ExecutionPolicy(limits, settle_s=elections.settle_s, pause_s=elections.pause_s)
             executor = ElectionExecutor(live, plan.batches, leadership, policy, threading.Event(), on_step)
             return sum(len(result.answers.elected) for result in executor.run())
-
-
-def _placement(partition: Partition, write_bytes_per_s: float | None) -> PartitionPlacement:
-    return PartitionPlacement(
-        topic=partition.topic,
-        partition=partition.partition,
-        leader=partition.leader,
-        replicas=partition.replicas,
-        isr=partition.isr,
-        adding=partition.adding,
-        removing=partition.removing,
-        write_bytes_per_s=write_bytes_per_s,
-    )
 
 
 def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, RateInForce]:

@@ -1,0 +1,25 @@
+"""The ticks that a running watch has just written, as a condition for queries of the gold tables."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from schemas.config import Settings
+
+# Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
+_FRESH_MS = 60_000
+
+
+def is_recent(settings: Settings, at_ms: int) -> str:
+    """Return the SQL condition of the ticks of the settings' cluster that a running watch has just written.
+
+    Args:
+        settings: settings of the cluster.
+        at_ms: current time, epoch milliseconds.
+    """
+    since_ms = at_ms - _FRESH_MS
+    day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
+    cluster = settings.cluster.name.replace("'", "''")
+    # Clocks may differ, so a tick may also be a little ahead.
+    until_ms = at_ms + _FRESH_MS
+    return f"date >= DATE '{day}' AND \"cluster\" = '{cluster}' AND tick_ms BETWEEN {since_ms} AND {until_ms}"
