@@ -30,6 +30,8 @@ from schemas.errors import HeadroomError
 def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, execute: bool, force: bool) -> None:
     """Remove the list entries and rates that runs have set and not taken back, and end these runs.
 
+    The rates are those of leaders and followers, and those of moves between log directories.
+
     Entries and rates of others stay. A rate that was changed since the run set it stays too, and is listed. A throttle
     is never lifted while something of its run moves: then the command names the partitions, and ends with exit code 1.
 
@@ -73,9 +75,10 @@ def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
 
 def _clean(found: Sequence[RecordedRun], session: RunSession, settings: Settings) -> list[CleanOutcome]:
     topics = {name.topic for record in found for name in record.entries}
+    placed = {replica.name for record in found for replica in record.placing}
     if not found:
         return []
-    with LiveClusterControl(settings, topics) as control:
+    with LiveClusterControl(settings, topics, placed=placed) as control:
         output = RunOutput(line=print_step)
         return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in found]
 

@@ -21,7 +21,7 @@ from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import LEADER_LIST, TOPIC
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.log_dirs.alter import DirectoryChange, ReplicaKey, alter_log_dirs
+from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.throttles.rates import clear_lists, clear_rates, read_throttles
 from planning.log_dirs.broker_logs import with_log_dirs
@@ -31,7 +31,7 @@ from planning.log_dirs.progress import DirectoryProgress, DirectoryState, direct
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from schemas.config import Settings
-from schemas.keys import TopicPartition
+from schemas.keys import ReplicaKey, TopicPartition
 from tests.integration.support import create_topic, wait_until
 
 MB, SLOW = 1_000_000, 100_000

@@ -32,7 +32,7 @@ class Opened:
     def __init__(self, cluster: FakeReassignedCluster) -> None:
         self._cluster = cluster
 
-    def __call__(self, settings: object, topics: object = (), measured: bool = False) -> Opened:
+    def __call__(self, settings: object, topics: object = (), measured: bool = False, placed: object = ()) -> Opened:
         return self
 
     def __enter__(self) -> FakeReassignedCluster:
