@@ -14,6 +14,7 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.session import RunSession, config_option_of
+from cluster.log_dirs.describe import LogDirsReading
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from cluster.reassignment.execution.moves import RunMoves
 from cluster.reassignment.execution.placement import end_copies
@@ -63,13 +64,13 @@ def cancel(
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
         snapshot = control.read()
-        logs = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen)).brokers
-        copies = copies_between_directories(logs)
+        reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
+        copies = copies_between_directories(reading.brokers)
         moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
         originals = {name: original_order(name, snapshot, session.records) for name in moving}
         if output_format == "text":
             _print(originals, snapshot, copies)
-        print_notes(_notes(originals))
+        print_notes([*_notes(originals), *_unread_notes(reading)])
         failed: dict[TopicPartition, str] = {}
         what = _what(len(moving), len(copies))
         if execute and what:
@@ -154,6 +155,13 @@ def _notes(originals: Originals) -> list[str]:
         f"The order of the replicas before the move is not known of {partitions_text(unknown)}: it stays as Kafka "
         "leaves it, and another broker may be the preferred leader."
     ]
+
+
+def _unread_notes(reading: LogDirsReading) -> list[str]:
+    brokers = ", ".join(map(str, sorted(reading.errors)))
+    return [f"Copies between log directories are unknown on brokers {brokers}, which did not report them."] * bool(
+        brokers
+    )
 
 
 def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:

@@ -201,7 +201,6 @@ def carry_out(
             return
         with session.alone():
             planned = _planned(session, control, batches, options, fingerprint)
-            require_only_run(session.records, planned.record.run_id)
             require_this_host(planned.record, options.force)
             if output_format == "text":
                 print_steps(planned, session.cluster)
@@ -230,6 +229,9 @@ def _planned(
         rule = f"is {expected}, but that of the plan and its topics is {fingerprint}: it is not what was estimated"
         raise HeadroomError("--fingerprint", rule, "Estimate the plan again: headroom plan.")
     record = session.resumable(fingerprint) or session.journal().record
+    if options.execute:
+        # First, because its moves would be reasons to refuse the plan.
+        require_only_run(session.records, record.run_id)
     logs = control.read_logs(sorted(snapshot.alive), sorted(plan.by_name.keys())).brokers
     state = cluster_state_of_run(snapshot, logs)
     return planned_run(batches, snapshot, state, record, fingerprint, options.rates, options.adopt)

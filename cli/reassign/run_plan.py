@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cli.reassign.plan_files import whole_plan
 from planning.log_dirs.directory_moves import directory_moves
 from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from planning.reassignments.changes import plan_changes
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.changes import BatchChanges, batch_changes
@@ -15,9 +16,12 @@ from planning.reassignments.run.conditions import foreign_moves, partitions_text
 from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
-from planning.reassignments.validation import require_feasible
+from planning.reassignments.validation import require_feasible, room_notes
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S
 from schemas.keys import LogDirsRate
+
+# Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
+_LEAST_LOG_DIRS_BYTES_PER_S = 100_000
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class PlannedRun:
         fingerprint: fingerprint of the whole plan.
         rates: rates of the throttles.
         directories: moves between log directories of each batch, by broker.
+        unchecked: what could not be checked of the plan, in sentences.
     """
 
     batches: Sequence[ReassignmentPlan]
@@ -54,6 +59,7 @@ class PlannedRun:
     fingerprint: str
     rates: RunRates
     directories: Sequence[Sequence[DirectoryEstimate]] = ()
+    unchecked: Sequence[str] = ()
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
@@ -91,6 +97,10 @@ class PlannedRun:
             )
         if self.throttle_bytes_per_s is not None and any(self.required_bytes_per_s(c) is None for c in self.changes):
             notes.append("Write rates are unknown, so whether the throttle is enough is not checked.")
+        rate = self.rates.log_dirs_bytes_per_s
+        if rate is not None and rate < _LEAST_LOG_DIRS_BYTES_PER_S:
+            notes.append("Below 0.1 MB/s Kafka does not keep the rate of moves between log directories.")
+        notes += self.unchecked
         foreign = foreign_moves(self.snapshot, self.record)
         if foreign:
             notes.append(f"Reassignments that are not of this run are running: {partitions_text(foreign)}.")
@@ -131,16 +141,18 @@ def planned_run(
     Raises:
         HeadroomError: a new run cannot be carried out, for the reasons for which ``headroom plan`` refuses a plan.
     """
+    unchecked: list[str] = []
     if record.state is not RunState.UNFINISHED:
         plan = whole_plan(batches)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, batches, state, "the plan", may_move)
+        unchecked += room_notes(plan_changes(plan, state), state)
     changes = [
         batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
         for batch in batches
     ]
     directories = [_directories(batch, snapshot, state, options) for batch in batches]
-    return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories)
+    return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
 
 
 def _directories(

@@ -151,7 +151,7 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
     ]
     if changes.factor_changes:
         notes.append(f"The replication factor of {_count(changes.factor_changes, 'partition')} changes.")
-    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *_room_notes(changes, state)]
+    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *room_notes(changes, state)]
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
@@ -199,7 +199,8 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
         yield f"Brokers that did not report their throttle rates: {', '.join(map(str, unknown))}."
 
 
-def _room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the brokers on which room for the copies was not checked."""
     unseen = [broker for broker in changes.added if not _room_known(state.brokers[broker])]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

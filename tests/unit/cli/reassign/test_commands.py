@@ -15,6 +15,7 @@ from cli.main import headroom
 from cli.reassign import session as sessions
 from cli.reassign.plan_files import read_batches
 from cli.reassign.session import RunSession
+from cluster.log_dirs.describe import LogDirsReading
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from planning.reassignments.run.record import RecordedRun, RunState
@@ -306,6 +307,26 @@ def test_cancel_ends_copies_between_directories(cluster: FakeReassignedCluster, 
     ]
     assert (cluster.futures, cluster.left) == ({}, {})
     assert "No such reassignment is running" in run("cancel", "--all").stdout
+
+
+def test_brokers_that_do_not_report_their_directories_are_named(
+    cluster: FakeReassignedCluster, plan: str, directories: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = {b: HeadroomError(f"broker {b}", "did not report its log directories", "Look.") for b in (2, 3)}
+    monkeypatch.setattr(cluster, "read_logs", lambda brokers, names: LogDirsReading({}, silent))
+    assert "unknown on brokers 2, 3, which did not report them" in run("cancel", "--all").stderr
+    refused = str(run("run", directories, code=1).exception)
+    assert "broker 2 did not report its log directories, and the plan puts orders-1 there" in refused
+    rows = [{"topic": "orders", "partition": n, "replicas": r} for n, r in AFTER.items()]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    assert "room for the copies was not checked: brokers 3, 4" in run("run", plan).stderr
+
+
+def test_another_run_is_the_reason_and_not_its_moves(cluster: FakeReassignedCluster, plan: str) -> None:
+    unfinished()
+    cluster._start(TopicPartition("orders", 0), (4, 2))
+    cluster.left[TopicPartition("orders", 0)] = 100
+    assert "run dead: is unfinished" in str(run("run", plan, "--execute", "--yes", code=1).exception)
 
 
 def test_the_command_that_goes_on_is_in_the_journal(cluster: FakeReassignedCluster, plan: str) -> None:
