@@ -23,6 +23,7 @@ from alerts.text.formatting import format_duration
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
 from planning.finish.quota import WINDOW_S
+from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertEvent, AlertKind
@@ -131,6 +132,8 @@ class AlertEngine:
         # By cluster: the last leader balances and their tick.
         self._balances: dict[str, tuple[int, Sequence[LeaderBalance]]] = {}
         self._elections: dict[str, ElectionPlanSummary] = {}
+        # By cluster: owners of its throttles, by subject in the journal of changes.
+        self._owners: dict[str, Mapping[str, ThrottleOwner]] = {}
         # By cluster: when the first tick without fresh balances was evaluated, by ``elapsed_ms``.
         self._uncounted_ms: dict[str, int] = {}
         # Why the store cannot be written; None if it can.
@@ -173,6 +176,7 @@ class AlertEngine:
             active,
             self._store_trouble_of(cluster),
             self._is_backlog(cluster, self._clock_ms() - tick_ms),
+            owners=self._owners.get(cluster, {}),
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -263,6 +267,15 @@ class AlertEngine:
             trouble: which location cannot be written and why; None if all can.
         """
         self._store_trouble = trouble
+
+    def update_throttle_owners(self, cluster: str, owners: Mapping[str, ThrottleOwner]) -> None:
+        """Set the commands that alerts on throttles left behind name, for the ticks evaluated from now on.
+
+        Args:
+            cluster: name of the cluster.
+            owners: owners of its throttles, by subject in the journal of changes.
+        """
+        self._owners[cluster] = owners
 
     def update_election_plan(self, cluster: str, plan: ElectionPlanSummary) -> None:
         """Set the election plan that recommendations of the next ticks contain.

@@ -1,7 +1,8 @@
-"""Keys of the same facts in every layer: a partition, and a broker in one of its two roles."""
+"""Keys of the same facts in every layer: a partition, a replica, and the throttle rates of a broker."""
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from schemas.alerts import Role
@@ -17,8 +18,41 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class ReplicaKey(NamedTuple):
+    """A replica: a partition on one broker; as text ``topic-partition on broker 1``."""
+
+    topic: str
+    partition: int
+    broker: int
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.name} on broker {self.broker}"
+
+
 class BrokerRole(NamedTuple):
     """A broker in one role of replication; each has its own throttle."""
 
     broker: int
     role: Role
+
+
+class DirectoryRole(str, Enum):
+    """Role of a broker that moves replicas between its own log directories."""
+
+    LOG_DIRS = "log_dirs"
+
+
+class LogDirsRate(NamedTuple):
+    """The throttle of a broker for moves between its own log directories."""
+
+    broker: int
+    role: DirectoryRole = DirectoryRole.LOG_DIRS
+
+
+# Each of the three throttle rates of a broker. All have a broker, and a role whose value names the rate.
+BrokerRate = BrokerRole | LogDirsRate

@@ -46,6 +46,7 @@ from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import RestartingJob, reason_of
 from streaming.tables.quarantine import QuarantineCount
 from streaming.tables.suppressions import SuppressionFollower
+from streaming.tables.throttle_owners import ThrottleOwnersFollower
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +137,11 @@ class Pipeline:
             self._suppressions = SuppressionFollower(
                 location, windows, self._outbox.update_suppressions, config.clock_ms
             )
+        stores = {w.settings.cluster.name: w.settings.store.path for w in config.others}
+        stores[settings.cluster.name] = settings.store.path
+        self._owners = ThrottleOwnersFollower(
+            stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
+        )
         self._alert_path: AlertPath | None = None
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[RestartingJob] = []
@@ -168,7 +174,7 @@ class Pipeline:
 
     @spark_failures()
     def start_alert_path(self, listener: AlertPathListener) -> None:
-        """Start the alert path, the delivery to receivers, and the follower of leader balance."""
+        """Start the alert path, the delivery to receivers, and the followers of leader balance and of the journal."""
         listeners = [_EngineListener(self._engine), listener]
         if self._outbox is not None and self._suppressions is not None:
             # Suppressions are read before the first notification. Events of an earlier run are resumed before the first
@@ -186,6 +192,7 @@ class Pipeline:
             self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
         )
         self._balances.start()
+        self._owners.start()
 
     @spark_failures()
     def start_gold(self) -> None:
@@ -321,7 +328,7 @@ class Pipeline:
             with spark_failures():
                 self._stop()
         finally:
-            for follower in (self._suppressions, self._balances):
+            for follower in (self._suppressions, self._balances, self._owners):
                 if follower is not None:
                     follower.stop()
             if self._outbox is not None:

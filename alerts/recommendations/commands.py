@@ -83,6 +83,11 @@ def headroom_clear(config: str | None) -> str:
     return f"headroom throttle clear{_config(config)} --execute"
 
 
+def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
+    """Return Headroom's own command that removes exactly what runs of plans have set."""
+    return f"headroom reassign clean {' '.join(run_ids)}{_config(config)} --execute"
+
+
 def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:
     """Return Kafka's command that removes settings of one broker, all of which have to be set."""
     return _kafka_delete("brokers", str(broker), keys, bootstrap_servers)

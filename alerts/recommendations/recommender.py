@@ -14,9 +14,10 @@ from alerts.recommendations.elections import ElectPreferred
 from alerts.recommendations.recommendation import Action, Advice
 from alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
 from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
-from alerts.text.formatting import format_rate
+from alerts.text.formatting import format_rate, join_names
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
+from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.recommendation import ThrottlePolicy, recommend
 from schemas.alerts import Role
 
@@ -136,9 +137,16 @@ class Recommender:
         return Advice(Action.SET_RATE, reason, throttle, commands=[apply, kafka])
 
     def clear_throttle(
-        self, rates: Mapping[int, Sequence[str]], lists: Mapping[str, Collection[Role]], reason: str
+        self,
+        rates: Mapping[int, Sequence[str]],
+        lists: Mapping[str, Collection[Role]],
+        reason: str,
+        owners: Sequence[ThrottleOwner] = (),
     ) -> Advice:
         """Return the commands that remove throttles left behind by a move.
+
+        If runs of plans left them, the first commands continue the one that has not ended, and remove exactly what the
+        runs have set.
 
         A cluster-wide default rate stays: no move sets it, and it limits only listed replicas.
 
@@ -146,11 +154,19 @@ class Recommender:
             rates: broker-level rate settings, by broker.
             lists: roles whose throttled list is set, by topic.
             reason: reason for the removal.
+            owners: commands that set them, as far as known.
         """
         servers = self.bootstrap_servers
         kafka = [commands.kafka_clear_rates(broker, keys, servers) for broker, keys in sorted(rates.items())]
         kafka += [commands.kafka_clear_lists(topic, roles, servers) for topic, roles in sorted(lists.items())]
-        found = [commands.headroom_clear(self.config), *(kafka if len(kafka) <= MOST_KAFKA_LINES else ())]
+        runs = [owner for owner in owners if owner.runs_plan]
+        own = [owner.continue_command for owner in runs if owner.continue_command is not None]
+        own += [commands.headroom_reassign_clean([owner.run_id for owner in runs], self.config)] * bool(runs)
+        if runs:
+            names = join_names([f"run {owner.run_id}" for owner in runs])
+            goes_on = "continue it with its command, or " if own[:-1] else ""
+            reason = f"{names} left this: {goes_on}remove exactly what it set with reassign clean; otherwise {reason}"
+        found = [*own, commands.headroom_clear(self.config), *(kafka if len(kafka) <= MOST_KAFKA_LINES else ())]
         return Advice(Action.CLEAR_THROTTLE, reason, commands=found)
 
     def elect_preferred(self) -> ElectPreferred:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
@@ -15,6 +15,7 @@ from alerts.recommendations.recommendation import Recommendation
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.no_ticks import MissingTicks
 from alerts.rules.reassignments.eta_tracker import EtaTracker
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertKind, Verdict
 from schemas.config import AlertSettings
 
@@ -36,6 +37,8 @@ class RuleInputs:
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.
         missing: state of the cluster if its ticks are missing; None for a tick.
+        owners: commands that set the throttles that are left behind, by subject in the journal of changes; empty as
+            long as they are unknown.
     """
 
     statuses: Sequence[ThrottleStatus]
@@ -48,6 +51,7 @@ class RuleInputs:
     store_trouble: str | None = None
     is_backlog: bool = False
     missing: MissingTicks | None = None
+    owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property

@@ -28,6 +28,8 @@ from cli.reassignment.plan_file import write_plan_text
 from cluster.log_dirs.describe import describe_log_dirs
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.log_dirs.broker_logs import with_log_dirs
+from planning.log_dirs.directory_moves import directory_moves
+from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
 from planning.reassignments.batches.batching import cut_into_batches
 from planning.reassignments.batches.finish_times import finish_times
 from planning.reassignments.changes import plan_changes
@@ -50,6 +52,12 @@ from schemas.keys import TopicPartition
 @batching_options
 @click.option("--in-flight", is_flag=True, help="Estimate the reassignments that run now, instead of a file.")
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Estimate for this throttle, such as 12.5MB.")
+@click.option(
+    "--log-dirs-throttle",
+    type=Rate(),
+    metavar="RATE",
+    help="Estimate moves between the log directories of a broker for this rate.",
+)
 @click.option(
     "--finish-within",
     type=Duration(MAX_DURATION_S),
@@ -78,6 +86,7 @@ def plan(
     output_format: str,
     in_flight: bool,
     throttle: int | None,
+    log_dirs_throttle: int | None,
     finish_within: float | None,
     save_state: Path | None,
     state_file: Path | None,
@@ -129,6 +138,7 @@ def plan(
     wanted = wanted if made is None else made.plan
     policy = ThrottlePolicy(settings.alerts.margin_ratio, finish_within, settings.cluster.replication_capacity)
     result = plan_result(wanted, state, policy, throttle, "the plan" if file is None else str(file))
+    result = replace(result, directories=_directories(result, log_dirs_throttle))
     if made is not None:
         result = replace(result, made=True, notes=[*made_notes(made), *result.notes])
     if batching.given or (made is not None and made.leads_first):
@@ -188,6 +198,12 @@ def plan_result(
     notes = plan_notes(found, changes, state)
     move = estimate(changes, state, policy, throttle, in_flight)
     return PlanResult(found, (found,), state, policy, move, notes, in_flight)
+
+
+def _directories(result: PlanResult, log_dirs_throttle: int | None) -> tuple[DirectoryEstimate, ...]:
+    """Return the estimates of the moves between log directories, by broker."""
+    rates = {broker: found.log_dirs_bytes_per_s for broker, found in result.state.brokers.items()}
+    return directory_estimates(directory_moves(result.plan, result.state), rates, log_dirs_throttle)
 
 
 def _plan_in(file: Path) -> ReassignmentPlan:

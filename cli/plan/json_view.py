@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cli.plan.result import PlanResult
+from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.batches.batching import BatchOption
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import MoveEstimate, ThrottleNeed
@@ -44,6 +45,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
             {**_name(s.partition), "leader": s.leader, "next_leader": s.next_leader} for s in estimate.expected_switches
         ],
         "what_if": _what_if(estimate),
+        "directory_moves": [directory_json(found) for found in result.directories],
         "unknown_rates": _names(estimate.unknown_rates),
         "unknown_sizes": _names(estimate.unknown_sizes),
         "warnings": result.warnings(),
@@ -79,6 +81,21 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
         }
     gives_up = result.cut is not None and result.cut.leads_first and number == 1
     return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
+
+
+def directory_json(found: DirectoryEstimate) -> dict[str, Any]:
+    """Return the moves between the log directories of a broker as a JSON object."""
+    time = found.time
+    return {
+        "broker": found.broker,
+        "replicas": found.replicas,
+        "copied_bytes": found.size_bytes,
+        "throttle_bytes_per_s": found.rate_bytes_per_s,
+        "finish_s": None if time is None else time.middle_s,
+        "finish_low_s": None if time is None else time.low_s,
+        "finish_high_s": None if time is None else time.high_s,
+        "never_finishes": time is not None and time.middle_s is None,
+    }
 
 
 def option_json(option: BatchOption) -> dict[str, Any]:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cli.common.output import mb_per_s
+from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.batches.batching import BatchedPlan
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import MoveEstimate
 from planning.reassignments.plan import ReassignmentPlan
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
+
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class PlanResult:
         in_flight: whether the plan is what runs now.
         made: whether the plan was made for a request, and not read.
         cut: batches with their throttles and times; None if the plan is not cut.
+        directories: moves between log directories, by broker.
     """
 
     plan: ReassignmentPlan
@@ -38,10 +42,20 @@ class PlanResult:
     in_flight: bool
     made: bool = False
     cut: BatchedPlan | None = None
+    directories: Sequence[DirectoryEstimate] = ()
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""
-        return [*self._throttle_warnings(), *self._unknown_warnings(), *self.notes]
+        return [*self._throttle_warnings(), *self._unknown_warnings(), *self._directory_warnings(), *self.notes]
+
+    def _directory_warnings(self) -> list[str]:
+        free = [str(found.broker) for found in self.directories if found.rate_bytes_per_s is None]
+        if not free:
+            return []
+        return [
+            f"No throttle limits moves between log directories on brokers {', '.join(free[:_NAMED])}"
+            f"{' and more' * (len(free) > _NAMED)}: they copy as fast as the disks allow (--log-dirs-throttle)."
+        ]
 
     def _throttle_warnings(self) -> list[str]:
         found = []

@@ -9,6 +9,7 @@ from alerts.text.formatting import size, span
 from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
 from cli.plan.batches import print_batches
 from cli.plan.result import PlanResult
+from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.estimate import ThrottleNeed
 from planning.reassignments.timing import TimeEstimate
 from schemas.alerts import Role
@@ -30,6 +31,7 @@ def print_result(result: PlanResult) -> None:
         echo(line)
     echo()
     _print("Replicas", ("broker", "added", "removed"), _replica_rows(result))
+    _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(found) for found in result.directories])
     _print("Time by throttle", ("throttle", "done in", "bottleneck"), [_time_row(time) for time in estimate.times])
     for line in _what_if_lines(result):
         echo(line)
@@ -40,6 +42,8 @@ def print_result(result: PlanResult) -> None:
 
 
 _NEEDS = ("broker", "role", "copies", "to copy", "in-sync use", "required", "recommended", "in force", "done alone in")
+DIRECTORIES_TITLE = "Moves between log directories"
+DIRECTORIES = ("broker", "replicas", "to copy", "throttle", "done in")
 _SWITCHES = ("partition", "leader", "then", "too low on", "requires", "short by")
 _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "partitions without a leader")
 
@@ -48,7 +52,8 @@ def verdict(result: PlanResult) -> str:
     """Return in one line whether the move fits, its throttle, its time and its bottleneck."""
     estimate, time = result.estimate, result.estimate.time
     if not estimate.changes.gaining:
-        return "Nothing is copied: no partition gains a replica, so no throttle is needed."
+        between = "Nothing is copied between brokers" if result.directories else "Nothing is copied"
+        return f"{between}: no partition gains a replica, so no throttle is needed."
     if estimate.throttle_bytes_per_s is None:
         return _without_throttle(result)
     throttle = mb_per_s(estimate.throttle_bytes_per_s)
@@ -142,6 +147,18 @@ def _alone(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
     return _NEVER if math.isinf(seconds) else duration(seconds)
+
+
+def directory_row(found: DirectoryEstimate) -> tuple[str, ...]:
+    """Return the row of one broker that moves replicas between its log directories."""
+    rate = "none" if found.rate_bytes_per_s is None else mb_per_s(found.rate_bytes_per_s)
+    return (str(found.broker), f"{found.replicas:,}", size(found.size_bytes), rate, _directory_time(found))
+
+
+def _directory_time(found: DirectoryEstimate) -> str:
+    if found.time is None:
+        return UNKNOWN
+    return _NEVER if found.time.low_s is None else span(found.time.low_s, found.time.high_s)
 
 
 def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:

@@ -14,13 +14,16 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.session import RunSession, config_option_of
+from cluster.log_dirs.describe import LogDirsReading
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.placement import end_copies
 from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.directories import copies_between_directories
 from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
 from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from schemas.keys import ReplicaKey, TopicPartition
 from schemas.text import shell_quoted
 
 _MAX_ROWS = 40
@@ -43,6 +46,8 @@ def cancel(
     leader: [3,2,1] on its way to [0,2,1] becomes [2,1,3]. The order from before is restored where the journal has it,
     which is for everything that headroom reassign run has submitted.
 
+    Copies of these partitions between the log directories of a broker are ended too: the replicas stay where they are.
+
     Throttles stay; those of a run are removed by headroom reassign clean.
 
     \b
@@ -59,28 +64,38 @@ def cancel(
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
         snapshot = control.read()
+        reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
+        copies = copies_between_directories(reading.brokers)
         moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
         originals = {name: original_order(name, snapshot, session.records) for name in moving}
         if output_format == "text":
-            _print(originals, snapshot)
-        print_notes(_notes(originals))
+            _print(originals, snapshot, copies)
+        print_notes([*_notes(originals), *_unread_notes(reading)])
         failed: dict[TopicPartition, str] = {}
-        if execute and moving:
-            if not yes and not click.confirm(f"Cancel {len(moving)} reassignments?", err=True):
+        what = _what(len(moving), len(copies))
+        if execute and what:
+            if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
-            failed = RunMoves(control, session.journal(), settings.reassign.settle_s).cancel(originals)
+            journal = session.journal()
+            failed = RunMoves(control, journal, settings.reassign.settle_s).cancel(originals) if moving else {}
+            failed |= end_copies(control, journal, copies)
     if output_format == "json":
         print_json(
             {
                 "cluster": session.cluster,
                 "executed": execute,
                 "cancelled": [_json(name, original) for name, original in originals.items() if name not in failed],
+                "log_dirs": [
+                    {"topic": r.topic, "partition": r.partition, "broker": r.broker, "stays": path}
+                    for r, path in copies.items()
+                ],
                 "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
             }
         )
-    elif execute and moving:
-        echo(f"Cancelled {len(moving) - len(failed)} reassignments. Throttles of a run: headroom reassign clean")
-    elif moving:
+    elif execute and what:
+        done = "Cancelled" if not failed else "Cancelled, except for those below,"
+        echo(f"{done} {what}. Throttles of a run: headroom reassign clean")
+    elif what:
         words = "--all" if every else " ".join(shell_quoted(str(file)) for file in plans)
         echo(f"Nothing was changed. To do it: headroom reassign cancel {words}{config_option_of(config)} --execute")
     if failed:
@@ -100,9 +115,17 @@ def original_order(
     return None
 
 
-def _print(originals: Originals, snapshot: RunSnapshot) -> None:
-    if not originals:
+def _what(moving: int, copies: int) -> str:
+    parts = [f"{moving} reassignments"] * bool(moving)
+    return " and ".join(parts + [f"{copies} copies between log directories"] * bool(copies))
+
+
+def _print(originals: Originals, snapshot: RunSnapshot, copies: Mapping[ReplicaKey, str]) -> None:
+    if not originals and not copies:
         echo("No such reassignment is running.")
+        return
+    _print_copies(copies)
+    if not originals:
         return
     header = ("partition", "replicas", "adding", "removing", "after cancelling")
     rows = []
@@ -116,6 +139,14 @@ def _print(originals: Originals, snapshot: RunSnapshot) -> None:
         echo(f"and {len(originals) - _MAX_ROWS} more; --format json shows all")
 
 
+def _print_copies(copies: Mapping[ReplicaKey, str]) -> None:
+    rows = [(str(replica.name), str(replica.broker), path) for replica, path in list(copies.items())[:_MAX_ROWS]]
+    if rows:
+        print_table("", ("copied between log directories", "broker", "stays in"), rows)
+    if len(copies) > _MAX_ROWS:
+        echo(f"and {len(copies) - _MAX_ROWS} more; --format json shows all")
+
+
 def _notes(originals: Originals) -> list[str]:
     unknown = [name for name, original in originals.items() if original is None]
     if not unknown:
@@ -124,6 +155,13 @@ def _notes(originals: Originals) -> list[str]:
         f"The order of the replicas before the move is not known of {partitions_text(unknown)}: it stays as Kafka "
         "leaves it, and another broker may be the preferred leader."
     ]
+
+
+def _unread_notes(reading: LogDirsReading) -> list[str]:
+    brokers = ", ".join(map(str, sorted(reading.errors)))
+    return [f"Copies between log directories are unknown on brokers {brokers}, which did not report them."] * bool(
+        brokers
+    )
 
 
 def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 import click
 
-from cli.common.changing import execute_option, print_nothing_changed, print_step
+from alerts.text.formatting import join_names
+from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.config.load import load_settings
 from cli.reassign.session import RunSession, config_option_of, require_this_host
 from cli.reassign.view import left_behind_json
+from cli.throttle.show.owners import owners_or_none
 from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.owners import ThrottleOwner
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -30,6 +33,8 @@ from schemas.errors import HeadroomError
 def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, execute: bool, force: bool) -> None:
     """Remove the list entries and rates that runs have set and not taken back, and end these runs.
 
+    The rates are those of leaders and followers, and those of moves between log directories.
+
     Entries and rates of others stay. A rate that was changed since the run set it stays too, and is listed. A throttle
     is never lifted while something of its run moves: then the command names the partitions, and ends with exit code 1.
 
@@ -43,6 +48,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     if not execute:
         found = _to_clean(session, run_ids)
         _show(found, session, config, run_ids, output_format)
+        print_notes(_notes_on_others(settings))
         return
     with session.alone():
         found = _to_clean(session, run_ids)
@@ -56,6 +62,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
             _print(outcome)
         if not outcomes:
             echo("No run has left anything behind.")
+    print_notes(_notes_on_others(settings))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
         remedy = (
@@ -71,11 +78,24 @@ def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
     return [record for record in chosen if record.leaves_behind or record.state is RunState.UNFINISHED]
 
 
+def _notes_on_others(settings: Settings) -> list[str]:
+    """Return which throttles stay because another command has set them by the journal, in sentences."""
+    subjects: dict[ThrottleOwner, list[str]] = {}
+    for subject, owner in owners_or_none(settings).items():
+        if not owner.runs_plan:
+            subjects.setdefault(owner, []).append(subject)
+    return [
+        f"Not of a run, so it stays: {join_names(found)}, set with {owner}. To remove it: headroom throttle clear"
+        for owner, found in subjects.items()
+    ]
+
+
 def _clean(found: Sequence[RecordedRun], session: RunSession, settings: Settings) -> list[CleanOutcome]:
     topics = {name.topic for record in found for name in record.entries}
+    placed = {replica.name for record in found for replica in record.placing}
     if not found:
         return []
-    with LiveClusterControl(settings, topics) as control:
+    with LiveClusterControl(settings, topics, placed=placed) as control:
         output = RunOutput(line=print_step)
         return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in found]
 

@@ -12,13 +12,16 @@ from cli.reassign.run import (
     auto_option,
     cancel_option,
     carry_out,
+    log_dirs_option,
     throttle_option,
     yes_option,
 )
+from cli.reassign.run_plan import RunRates
 from cli.reassign.session import RunSession
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError
+from schemas.keys import ReplicaKey, TopicPartition
 
 
 @click.command(short_help="Move the partitions of a run back.")
@@ -26,6 +29,7 @@ from schemas.errors import HeadroomError
 @config_option
 @format_option
 @throttle_option
+@log_dirs_option
 @auto_option
 @click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the steps.")
 @yes_option
@@ -37,6 +41,7 @@ def rollback(
     config: str | None,
     output_format: str,
     throttle: int | None,
+    log_dirs_throttle: int | None,
     auto_up_to: int | None,
     execute: bool,
     yes: bool,
@@ -44,7 +49,7 @@ def rollback(
     cancel_on_stop: bool,
     force: bool,
 ) -> None:
-    """Move the partitions of RUN back to the replicas, and the order of them, that they had before it.
+    """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
 
     This is a run like any other: throttled, journalled, and resumed by the same command. The id of a run is listed by
     headroom reassign runs.
@@ -55,7 +60,8 @@ def rollback(
     """  # noqa: D301
     record = RunSession(read_settings(config), "reassign rollback").of_id(run_id)
     words = f"reassign rollback {record.run_id}"
-    options = RunOptions(config, throttle, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
+    rates = RunRates(throttle, log_dirs_throttle)
+    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
     carry_out([plan_back(record)], options, output_format, "reassign rollback")
 
 
@@ -68,5 +74,15 @@ def plan_back(record: RecordedRun) -> ReassignmentPlan:
     if not record.submitted:
         raise HeadroomError(f"run {record.run_id}", "has moved nothing", "There is nothing to roll back.")
     return ReassignmentPlan(
-        tuple(TargetAssignment(*name, move.before) for name, move in sorted(record.submitted.items()))
+        tuple(
+            TargetAssignment(*name, move.before, _directories(name, move.before, record))
+            for name, move in sorted(record.submitted.items())
+        )
     )
+
+
+def _directories(name: TopicPartition, before: tuple[int, ...], record: RecordedRun) -> tuple[str, ...] | None:
+    """Return the directories that the run took replicas away from; None if it took none."""
+    placed = [record.placed.get(ReplicaKey(*name, broker)) for broker in before]
+    paths = [place.before if place is not None else None for place in placed]
+    return tuple(path or ANY_LOG_DIR for path in paths) if any(paths) else None

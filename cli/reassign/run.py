@@ -21,7 +21,7 @@ from cli.common.quantities import parse_window
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
-from cli.reassign.run_plan import PlannedRun, planned_run
+from cli.reassign.run_plan import PlannedRun, RunRates, planned_run
 from cli.reassign.session import RunSession, config_option_of, require_this_host
 from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from cluster.reassignment.execution.control import RunOutput, RunPolicy
@@ -30,8 +30,9 @@ from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.elections.quiet_hours import QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run
+from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import RunSnapshot
+from planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -43,7 +44,7 @@ class RunOptions:
 
     Attributes:
         config: settings file; the default one if None.
-        throttle: rate, bytes per second; None: no throttle.
+        rates: rates of the throttles.
         auto_up_to: highest rate to which the run raises its throttle, bytes per second; None: it raises none.
         execute: whether to change the cluster.
         yes: whether not to ask before the first batch.
@@ -54,7 +55,7 @@ class RunOptions:
     """
 
     config: str | None
-    throttle: int | None
+    rates: RunRates
     auto_up_to: int | None
     execute: bool
     yes: bool
@@ -65,7 +66,9 @@ class RunOptions:
 
     def again(self) -> str:
         """Return the command that goes on."""
-        options = [f"--throttle {self.throttle}"] * (self.throttle is not None)
+        throttle, log_dirs = self.rates.throttle_bytes_per_s, self.rates.log_dirs_bytes_per_s
+        options = [f"--throttle {throttle}"] * (throttle is not None)
+        options += [f"--log-dirs-throttle {log_dirs}"] * (log_dirs is not None)
         options += [f"--auto-throttle-up-to {self.auto_up_to}"] * (self.auto_up_to is not None)
         options += ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
         return f"headroom {' '.join([self.words, *options])}{config_option_of(self.config)} --execute"
@@ -76,6 +79,13 @@ throttle_option = click.option(
     type=Rate(),
     metavar="RATE",
     help="Rate of the brokers that take part, e.g. 50MB. Higher rates in force stay.",
+)
+log_dirs_option = click.option(
+    "--log-dirs-throttle",
+    "log_dirs_throttle",
+    type=Rate(),
+    metavar="RATE",
+    help="Rate of moves between the log directories of a broker. Higher rates in force stay.",
 )
 auto_option = click.option(
     "--auto-throttle-up-to",
@@ -102,6 +112,7 @@ cancel_option = click.option(
     help="Run the files batch-*.json of this folder, one after the other.",
 )
 @throttle_option
+@log_dirs_option
 @auto_option
 @click.option("--fingerprint", metavar="TEXT", help="Run only if the plan has this fingerprint (headroom plan).")
 @click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the steps.")
@@ -117,6 +128,7 @@ def run(
     output_format: str,
     batches_dir: Path | None,
     throttle: int | None,
+    log_dirs_throttle: int | None,
     auto_up_to: int | None,
     fingerprint: str | None,
     execute: bool,
@@ -131,6 +143,9 @@ def run(
     to the throttled replica lists, raises lower and missing rates of its brokers to --throttle, and submits it. A
     partition that has ended leaves the lists at once. In the end the rates are what they were before, and preferred
     leaders are elected in the batches of headroom elections.
+
+    Replicas get the log directories that a plan names ("any": the broker chooses). Moves between the directories of a
+    broker are limited by --log-dirs-throttle.
 
     Every step is in the journal (table actions/journal) before it is taken. After a crash, run the same command again:
     it goes on where it was. To end such a run instead: headroom reassign clean.
@@ -148,7 +163,8 @@ def run(
     files = [shlex.quote(str(file)) for file in plans]
     files += [f"--batches-dir {shlex.quote(str(batches_dir))}"] if batches_dir is not None else []
     words = " ".join(["reassign run", *files])
-    options = RunOptions(config, throttle, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
+    rates = RunRates(throttle, log_dirs_throttle)
+    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
     carry_out(read_batches(plans, batches_dir), options, output_format, "reassign run", fingerprint)
 
 
@@ -175,15 +191,16 @@ def carry_out(
         raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
     settings = load_settings(options.config)
     session = RunSession(settings, command)
-    topics = {assignment.topic for batch in batches for assignment in batch}
-    with LiveClusterControl(settings, topics, measured=options.throttle is not None) as control:
+    plan = whole_plan(batches)
+    topics, placed = {assignment.topic for assignment in plan}, named_partitions(plan)
+    measured = options.rates != RunRates(None)
+    with LiveClusterControl(settings, topics, measured, placed) as control:
         if not options.execute:
             planned = _planned(session, control, batches, options, fingerprint)
             _show(planned, session, options, output_format)
             return
         with session.alone():
             planned = _planned(session, control, batches, options, fingerprint)
-            require_only_run(session.records, planned.record.run_id)
             require_this_host(planned.record, options.force)
             if output_format == "text":
                 print_steps(planned, session.cluster)
@@ -206,13 +223,18 @@ def _planned(
     options: RunOptions,
     expected: str | None,
 ) -> PlannedRun:
-    snapshot = control.read()
-    fingerprint = whole_plan(batches).fingerprint(snapshot.topic_ids)
+    snapshot, plan = control.read(), whole_plan(batches)
+    fingerprint = plan.fingerprint(snapshot.topic_ids)
     if expected is not None and expected != fingerprint:
         rule = f"is {expected}, but that of the plan and its topics is {fingerprint}: it is not what was estimated"
         raise HeadroomError("--fingerprint", rule, "Estimate the plan again: headroom plan.")
     record = session.resumable(fingerprint) or session.journal().record
-    return planned_run(batches, snapshot, record, fingerprint, options.throttle)
+    if options.execute:
+        # First, because its moves would be reasons to refuse the plan.
+        require_only_run(session.records, record.run_id)
+    logs = control.read_logs(sorted(snapshot.alive), sorted(plan.by_name.keys())).brokers
+    state = cluster_state_of_run(snapshot, logs)
+    return planned_run(batches, snapshot, state, record, fingerprint, options.rates, options.adopt)
 
 
 def _show(planned: PlannedRun, session: RunSession, options: RunOptions, output_format: str) -> None:
@@ -265,7 +287,7 @@ def _policy(settings: Settings, options: RunOptions) -> RunPolicy:
         return "; ".join(reasons)
 
     return RunPolicy(
-        throttle_bytes_per_s=options.throttle,
+        throttle_bytes_per_s=options.rates.throttle_bytes_per_s,
         auto_up_to_bytes_per_s=options.auto_up_to,
         throttles=ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity),
         blocked_reason=blocked_reason,
@@ -274,6 +296,8 @@ def _policy(settings: Settings, options: RunOptions) -> RunPolicy:
         cancel_on_stop=options.cancel_on_stop,
         settle_s=reassign.settle_s,
         pause_s=reassign.pause_s,
+        log_dirs_bytes_per_s=options.rates.log_dirs_bytes_per_s,
+        command=options.again(),
     )
 
 

@@ -6,14 +6,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cli.reassign.plan_files import whole_plan
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
+from planning.log_dirs.directory_moves import directory_moves
+from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.changes import BatchChanges, batch_changes
 from planning.reassignments.run.conditions import foreign_moves, partitions_text
 from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
+from planning.reassignments.validation import require_feasible, room_notes
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S
-from schemas.errors import HeadroomError
+from schemas.keys import LogDirsRate
+
+# Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
+_LEAST_LOG_DIRS_BYTES_PER_S = 100_000
+
+
+@dataclass(frozen=True)
+class RunRates:
+    """Rates of the throttles of a run, bytes per second.
+
+    Attributes:
+        throttle_bytes_per_s: rate of the reassignments; None: no throttle.
+        log_dirs_bytes_per_s: rate of the moves between log directories; None: no throttle.
+    """
+
+    throttle_bytes_per_s: int | None
+    log_dirs_bytes_per_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -26,7 +47,9 @@ class PlannedRun:
         snapshot: the cluster now.
         record: the run that goes on; without rows if it is a new one.
         fingerprint: fingerprint of the whole plan.
-        throttle_bytes_per_s: rate of the throttle; None: no throttle.
+        rates: rates of the throttles.
+        directories: moves between log directories of each batch, by broker.
+        unchecked: what could not be checked of the plan, in sentences.
     """
 
     batches: Sequence[ReassignmentPlan]
@@ -34,7 +57,14 @@ class PlannedRun:
     snapshot: RunSnapshot
     record: RecordedRun
     fingerprint: str
-    throttle_bytes_per_s: int | None
+    rates: RunRates
+    directories: Sequence[Sequence[DirectoryEstimate]] = ()
+    unchecked: Sequence[str] = ()
+
+    @property
+    def throttle_bytes_per_s(self) -> int | None:
+        """Return the rate of the reassignments, bytes per second; None: no throttle."""
+        return self.rates.throttle_bytes_per_s
 
     @property
     def resumes(self) -> bool:
@@ -43,7 +73,7 @@ class PlannedRun:
 
     @property
     def empty(self) -> bool:
-        """Whether every partition has its target replicas already."""
+        """Whether every partition has its target replicas and log directories already."""
         return not any(changes.moves for changes in self.changes)
 
     def required_bytes_per_s(self, changes: BatchChanges) -> float | None:
@@ -57,12 +87,20 @@ class PlannedRun:
     def notes(self) -> list[str]:
         """Return what the operator should know before the run, in sentences."""
         notes = []
-        if self.throttle_bytes_per_s is None and not self.empty:
+        if self.throttle_bytes_per_s is None and any(_copies(changes) for changes in self.changes):
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
         elif self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < ACCURATE_BYTES_PER_S:
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
+        if any(found.rate_bytes_per_s is None for batch in self.directories for found in batch):
+            notes.append(
+                "Without --log-dirs-throttle replicas move between log directories as fast as the disks allow."
+            )
         if self.throttle_bytes_per_s is not None and any(self.required_bytes_per_s(c) is None for c in self.changes):
             notes.append("Write rates are unknown, so whether the throttle is enough is not checked.")
+        rate = self.rates.log_dirs_bytes_per_s
+        if rate is not None and rate < _LEAST_LOG_DIRS_BYTES_PER_S:
+            notes.append("Below 0.1 MB/s Kafka does not keep the rate of moves between log directories.")
+        notes += self.unchecked
         foreign = foreign_moves(self.snapshot, self.record)
         if foreign:
             notes.append(f"Reassignments that are not of this run are running: {partitions_text(foreign)}.")
@@ -72,39 +110,53 @@ class PlannedRun:
         return notes
 
 
+def _copies(changes: BatchChanges) -> bool:
+    """Return whether a batch has reassignments that change replicas."""
+    return any(move.before != move.after for move in changes.moves.values())
+
+
 def planned_run(
     batches: Sequence[ReassignmentPlan],
     snapshot: RunSnapshot,
+    state: ClusterState,
     record: RecordedRun,
     fingerprint: str,
-    throttle_bytes_per_s: int | None,
+    options: RunRates,
+    adopt: bool = False,
 ) -> PlannedRun:
     """Return what a run of the batches changes, by the cluster as it is now.
 
+    A run that goes on is not checked again: what it has submitted needs its care, whatever has become of the rest. The
+    brokers and the controller refuse what is no longer possible, replica by replica.
+
+    Args:
+        batches: the plan, in parts.
+        snapshot: the cluster now.
+        state: the same, with sizes and log directories as far as known.
+        record: the run that goes on; without rows if it is a new one.
+        fingerprint: fingerprint of the whole plan.
+        options: rates of the throttles.
+        adopt: whether partitions of the plan may be moving already.
+
     Raises:
-        HeadroomError: the plan names log directories, or, in a new run, unknown partitions or brokers.
+        HeadroomError: a new run cannot be carried out, for the reasons for which ``headroom plan`` refuses a plan.
     """
-    changes = [batch_changes(batch, snapshot, record, throttle_bytes_per_s) for batch in batches]
-    _require_no_directories(whole_plan(batches))
+    unchecked: list[str] = []
     if record.state is not RunState.UNFINISHED:
-        _require_existing(batches, snapshot)
-    return PlannedRun(batches, changes, snapshot, record, fingerprint, throttle_bytes_per_s)
+        plan = whole_plan(batches)
+        may_move = plan.by_name.keys() if adopt else record.submitted.keys()
+        require_feasible(plan, batches, state, "the plan", may_move)
+        unchecked += room_notes(plan_changes(plan, state), state)
+    changes = [
+        batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
+        for batch in batches
+    ]
+    directories = [_directories(batch, snapshot, state, options) for batch in batches]
+    return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
 
 
-def _require_no_directories(plan: ReassignmentPlan) -> None:
-    named = [a.name for a in plan if any(path != ANY_LOG_DIR for path in a.log_dirs or ())]
-    if named:
-        remedy = 'Leave "log_dirs" out, or move between directories afterwards.'
-        raise HeadroomError(partitions_text(named), "names log directories, which a run does not choose", remedy)
-
-
-def _require_existing(batches: Sequence[ReassignmentPlan], snapshot: RunSnapshot) -> None:
-    assignments = [assignment for batch in batches for assignment in batch]
-    missing = [a.name for a in assignments if a.name not in snapshot.partitions]
-    if missing:
-        raise HeadroomError(partitions_text(missing), "is not in the cluster", "Correct the plan, or plan again.")
-    known = snapshot.alive | {broker for p in snapshot.partitions.values() for broker in p.replicas}
-    unknown = sorted({broker for a in assignments for broker in a.replicas} - known)
-    if unknown:
-        there = ", ".join(map(str, sorted(known)))
-        raise HeadroomError(f"broker {unknown[0]}", "is not in the cluster", f"Name others; there are: {there}.")
+def _directories(
+    batch: ReassignmentPlan, snapshot: RunSnapshot, state: ClusterState, options: RunRates
+) -> tuple[DirectoryEstimate, ...]:
+    rates = {name.broker: rate.in_force for name, rate in snapshot.rates.items() if isinstance(name, LogDirsRate)}
+    return directory_estimates(directory_moves(batch, state), rates, options.log_dirs_bytes_per_s)

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import click
 
+from alerts.text.formatting import size
 from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
+from cli.common.output import UNKNOWN, echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.session import RunSession
 from cli.reassign.view import left_behind_json
 from cluster.reassignment.execution.live_control import LiveClusterControl
+from planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
 
@@ -28,14 +31,14 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
     """Show where each partition of the plans in PLANS is: done, moving, not started, or moving elsewhere.
 
     Nothing is changed: unlike kafka-reassign-partitions.sh --verify, this removes no throttle. The exit code is 0 only
-    if every partition has its target replicas.
+    if every partition has its target replicas, in the log directories that the plan names.
 
     \b
     Example:  headroom reassign verify move.json
     """  # noqa: D301
     plan = whole_plan(read_batches(plans, None))
     settings = load_settings(config)
-    with LiveClusterControl(settings, {assignment.topic for assignment in plan}) as control:
+    with LiveClusterControl(settings, {a.topic for a in plan}, placed=named_partitions(plan)) as control:
         snapshot = control.read()
     found = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
@@ -67,6 +70,17 @@ def _json(verified: VerifiedAssignment) -> dict[str, object]:
         "replicas": list(verified.replicas),
         "target": list(verified.target),
         "missing": list(verified.missing),
+        "log_dirs": [_directory_json(progress) for progress in verified.directories],
+    }
+
+
+def _directory_json(progress: DirectoryProgress) -> dict[str, object]:
+    return {
+        "broker": progress.broker,
+        "state": progress.state.value,
+        "current": progress.current,
+        "target": progress.destination,
+        "remaining_bytes": progress.remaining_bytes,
     }
 
 
@@ -78,11 +92,25 @@ def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], r
         echo()
         header = ("partition", "status", "replicas", "target", "not in sync")
         print_table("", header, [_row(verified) for verified in open_[:_MAX_ROWS]])
+    _print_directories(open_)
     if len(open_) > _MAX_ROWS:
         echo(f"and {len(open_) - _MAX_ROWS} more; --format json shows all")
     for record in runs:
         left = ", and has left throttles behind: headroom reassign clean --execute" if record.leaves_behind else ""
         echo(f"Run {record.run_id} of this plan is {record.state.value}{left}.")
+
+
+def _print_directories(open_: list[VerifiedAssignment]) -> None:
+    rows = [
+        (str(p.name), str(p.broker), p.state.value, p.current or UNKNOWN, p.destination, size(p.remaining_bytes))
+        for verified in open_
+        for p in verified.directories
+        if p.state is not DirectoryState.DONE
+    ]
+    if rows:
+        echo()
+        header = ("partition", "broker", "status", "log directory", "target", "left to copy")
+        print_table("", header, rows[:_MAX_ROWS])
 
 
 def _row(verified: VerifiedAssignment) -> tuple[str, ...]:

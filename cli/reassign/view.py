@@ -7,6 +7,8 @@ from typing import Any
 
 from cli.common.changing import error_json
 from cli.common.output import broker_names, echo, mb_per_s, print_table
+from cli.plan.json_view import directory_json
+from cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
 from cli.reassign.run_plan import PlannedRun
 from cluster.reassignment.execution.executor import RunOutcome
 from planning.reassignments.run.changes import BatchChanges
@@ -24,11 +26,19 @@ def print_steps(planned: PlannedRun, cluster: str) -> None:
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
     echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.")
     if planned.empty:
-        echo("Every partition has its target replicas already.")
+        echo("Every partition has its target replicas and log directories already.")
         return
     echo()
     header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")
     print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)])
+    rows = [
+        (str(number), *directory_row(found))
+        for number, batch in enumerate(planned.directories, start=1)
+        for found in batch
+    ]
+    if rows:
+        echo()
+        print_table(DIRECTORIES_TITLE, ("batch", *DIRECTORIES), rows)
 
 
 def _row(number: int, changes: BatchChanges, planned: PlannedRun) -> tuple[str, ...]:
@@ -52,6 +62,7 @@ def steps_json(planned: PlannedRun, cluster: str) -> dict[str, Any]:
         "resumes": planned.resumes,
         "fingerprint": planned.fingerprint,
         "throttle_bytes_per_s": planned.throttle_bytes_per_s,
+        "log_dirs_throttle_bytes_per_s": planned.rates.log_dirs_bytes_per_s,
         "notes": planned.notes(),
         "batches": [_batch_json(number, c, planned) for number, c in enumerate(planned.changes, start=1)],
     }
@@ -78,6 +89,11 @@ def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict
             }
             for name, rate in sorted(changes.rates.items())
         ],
+        "log_dirs": [
+            {**_name(replica.name), "broker": replica.broker, "before": place.before, "after": place.after}
+            for replica, place in sorted(changes.places.items())
+        ],
+        "directory_moves": [directory_json(found) for found in planned.directories[number - 1]],
         "required_bytes_per_s": planned.required_bytes_per_s(changes),
         "missing": [_name(name) for name in changes.missing],
     }
@@ -116,7 +132,10 @@ def left_behind_json(record: RecordedRun) -> dict[str, Any]:
 def print_outcome(outcome: RunOutcome) -> None:
     """Print the result of a run."""
     finished = sum(name not in outcome.refused for name in outcome.record.finished)
-    echo(f"Run {outcome.record.run_id}: {finished} partitions have their target replicas.")
+    record = outcome.record
+    placed = sum(place.after is not None for r, place in record.placed.items() if r not in record.placing)
+    directories = f", and {placed} replicas the log directories of the plan" if placed else ""
+    echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.")
     print_refused(outcome.refused.items())
     if outcome.record.leaves_behind:
         echo("Some of its throttle is still set, because brokers were down: headroom reassign clean --execute")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
@@ -141,6 +142,8 @@ def _extend_lists(settings: Settings, plan: ApplyPlan) -> tuple[Sequence[str], H
     if plan.lists is None or not plan.lists.entries:
         return (), None
     try:
-        return tuple(append_lists(settings, plan.lists.entries, on_step=print_step)), None
+        entries, steps = plan.lists.entries, plan.lists.steps()
+        append = partial(append_lists, settings, entries, on_step=print_step)
+        return tuple(journalled(settings, "throttle apply", steps, append)), None
     except HeadroomError as error:
         return (), error

@@ -11,8 +11,17 @@ from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.config.load import load_settings
 from cli.reassign.journalled import journalled
-from cli.throttle.clear_plan import ClearPlan, ClearResult, clear_notes, clear_plan, clear_steps, require_idle
+from cli.throttle.clear_plan import (
+    ClearPlan,
+    ClearResult,
+    clear_notes,
+    clear_plan,
+    clear_steps,
+    owner_notes,
+    require_idle,
+)
 from cli.throttle.clear_view import clear_json, print_plan, print_result
+from cli.throttle.show.owners import owners_or_none
 from cli.throttle.view import ThrottleView, read_view
 from cluster.throttles.rates import clear_lists, clear_rates
 from schemas.config import Settings
@@ -47,7 +56,7 @@ def clear(
     plan = clear_plan(view, only, cluster_default)
     if output_format == "text":
         print_plan(view, plan)
-    print_notes(clear_notes(view, plan))
+    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings))])
     if execute and not plan.empty():
         require_idle(view, force)
     result = ClearResult(plan, execute, _execute(settings, view, plan) if execute else None)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from alerts.text.formatting import join_names
 from cli.throttle.apply_plan import DOWN, SILENT
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.errors import HeadroomError
 
 
@@ -142,6 +144,30 @@ def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:
     if any(LOG_DIRS_RATE in keys for keys in (plan.default_keys, *plan.broker_keys.values())):
         notes.append("A move between log directories that is still running then copies as fast as it can.")
     return notes
+
+
+def owner_notes(steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner]) -> list[str]:
+    """Return by whom the journal has it that the rates and lists to remove were set, in sentences.
+
+    Args:
+        steps: rates and lists to remove.
+        owners: owner of each rate and list, by its subject in the journal.
+    """
+    subjects: dict[ThrottleOwner, list[str]] = {}
+    for step in steps:
+        if step.subject in owners:
+            subjects.setdefault(owners[step.subject], []).append(step.subject)
+    return [_owner_note(owner, found) for owner, found in subjects.items()]
+
+
+def _owner_note(owner: ThrottleOwner, subjects: Sequence[str]) -> str:
+    what = f"{owner} has set {join_names(subjects)}"
+    if not owner.runs_plan:
+        return f"{what[0].upper()}{what[1:]}."
+    state = " and has not ended" if owner.unfinished else ""
+    return (
+        f"{what[0].upper()}{what[1:]}{state}; only that is removed by: headroom reassign clean {owner.run_id} --execute"
+    )
 
 
 def _passed_over_note(broker: int, reason: str) -> str:

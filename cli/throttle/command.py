@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import click
 
 from cli.common.options import config_option, format_option
@@ -13,9 +11,9 @@ from cli.throttle.apply import apply
 from cli.throttle.clear import clear
 from cli.throttle.expected_finish import finish_json, finish_note
 from cli.throttle.show.directory_needs import read_limited_log_dirs
-from cli.throttle.show.journal_runs import runs_by_subject
 from cli.throttle.show.left_behind import left_behind
 from cli.throttle.show.needs import read_needs
+from cli.throttle.show.owners import owners_or_none
 from cli.throttle.show.text_view import print_left_behind, print_needs
 from cli.throttle.view import ThrottleView, notes, read_view, view_header, view_json, view_rows
 from cluster.log_dirs.describe import LogDirsReading
@@ -59,7 +57,7 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
     view = read_view(settings)
     reading = _read_log_dirs(settings, view)
     needs = read_needs(settings, view, reading, measure)
-    left = left_behind(view, reading, _runs(settings))
+    left = left_behind(view, reading, owners_or_none(settings))
     if output_format == "json":
         for problem in needs.problems:
             echo(problem, err=True)
@@ -83,15 +81,6 @@ def _read_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
         return read_limited_log_dirs(settings, view)
     except HeadroomError as error:
         return LogDirsReading({}, dict.fromkeys(view.log_dirs(), error))
-
-
-def _runs(settings: Settings) -> Mapping[str, str]:
-    """Return the runs that set throttles; none, with a message, if the journal cannot be read."""
-    try:
-        return runs_by_subject(settings)
-    except HeadroomError as error:
-        echo(f"The runs that set the throttles are unknown: {error}", err=True)
-        return {}
 
 
 throttle.add_command(apply)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cli.throttle.view import ThrottleView
 from cluster.model import Partition, TopicConfig
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from planning.throttles.replica_lists import (
     Move,
     TopicLists,
@@ -15,6 +16,7 @@ from planning.throttles.replica_lists import (
     lists_of_plan,
     parse_replica_list,
 )
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
 
 _UNREAD_NAMED = 5
@@ -28,11 +30,27 @@ class ListsPlan:
         entries: entries to add by topic; a list of None is complete already.
         every: roles by topic whose list is ``*``, which stays.
         partitions: number of partitions that gain a replica.
+        before: lists by topic that gets entries, as they are now.
     """
 
     entries: Mapping[str, TopicLists]
     every: Mapping[str, tuple[str, ...]]
     partitions: int
+    before: Mapping[str, TopicLists] = field(default_factory=dict)
+
+    def steps(self) -> list[JournalStep]:
+        """Return the entries to add as steps of the journal, with the list from before."""
+        none = TopicLists(None, None)
+        return [
+            JournalStep(StepKind.LIST, StepState.INTENDED, str(ThrottledList(topic, role)), before, added)
+            for topic, lists in sorted(self.entries.items())
+            for now in [self.before.get(topic, none)]
+            for role, before, added in (
+                (Role.LEADER, now.leader, lists.leader),
+                (Role.FOLLOWER, now.follower, lists.follower),
+            )
+            if added is not None
+        ]
 
 
 def lists_plan(view: ThrottleView) -> ListsPlan:
@@ -63,6 +81,7 @@ def lists_plan(view: ThrottleView) -> ListsPlan:
         {topic: lists for topic, lists in missing.items() if lists != TopicLists(None, None)},
         {topic: roles for topic, config in configs.items() if (roles := _every(config))},
         len(gaining),
+        {topic: TopicLists(config.leader_list, config.follower_list) for topic, config in configs.items()},
     )
 
 

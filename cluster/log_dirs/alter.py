@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import kafka.errors as kafka_errors
 from kafka.errors import (
@@ -22,25 +22,12 @@ from kafka.protocol.admin import AlterReplicaLogDirsRequest
 
 from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from schemas.keys import ReplicaKey
 
 _MAX_PARALLEL = 64
 _NAMED = 3
 _AGAIN = "See that it is up, then run the same command again."
 _OTHER = "Name another log directory of that broker."
-
-
-class ReplicaKey(NamedTuple):
-    """A replica: a partition on one broker."""
-
-    topic: str
-    partition: int
-    broker: int
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 class DirectoryChange(str, Enum):
@@ -139,7 +126,7 @@ def _dirs(directories: Mapping[ReplicaKey, str]) -> list[Any]:
 
 
 def _answer_of(replica: ReplicaKey, path: str, code: int | None) -> DirectoryChange | HeadroomError:
-    subject = f"{replica.name} on broker {replica.broker}"
+    subject = str(replica)
     if code is None:
         return HeadroomError(subject, "is missing in the broker's answer", _AGAIN)
     if code == 0:

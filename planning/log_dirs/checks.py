@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from planning.log_dirs.directory_moves import DirectoryMove
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
@@ -14,10 +14,14 @@ from schemas.keys import TopicPartition
 
 _NAMED = 3
 _NAME_OTHERS = "Name another log directory of that broker, or any"
+_MAKE_ROOM = (
+    "Free space there, choose another destination, or move in batches, each after the one before. Until a move ends, "
+    "both copies exist."
+)
 
 
-@dataclass(frozen=True)
-class _Copy:
+# A plan may make hundreds of thousands of them.
+class _Copy(NamedTuple):
     """A copy that a broker has to find room for; ``path`` is None if the broker chooses the directory."""
 
     name: TopicPartition
@@ -47,26 +51,24 @@ def directory_errors(moves: Iterable[DirectoryMove], state: ClusterState) -> tup
     return tuple(error for error in errors if error is not None)
 
 
-def room_errors(
-    plan: ReassignmentPlan, moves: Iterable[DirectoryMove], state: ClusterState
-) -> tuple[HeadroomError, ...]:
+def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
     """Return one error per directory, or broker, without room for the copies that a plan sends there.
 
-    Until the end of a move both copies exist, so nothing is deducted. Partitions of unknown size and directories of
-    unknown free space are left out. Where the broker chooses the directory, it is an error only if none has room for
-    the partition, or all together have none for all. Directories that report the same size and the same free space, to
-    the byte, are on one volume and count once.
+    Until the end of a move both copies exist, so nothing that leaves is deducted. Of a running copy only what is left
+    counts. Partitions of unknown size and directories of unknown free space are left out. Where the broker chooses the
+    directory, it is an error only if none has room for the partition, or all together have none for all. Directories
+    that report the same size and the same free space, to the byte, are on one volume and count once.
 
     Args:
         plan: the plan.
-        moves: its directory moves.
         state: the cluster, with sizes and free space as far as known.
     """
     errors: list[HeadroomError] = []
-    for broker, copies in sorted(_copies(plan, moves, state).items()):
+    for broker, copies in sorted(_copies(plan, state).items()):
         found = state.brokers.get(broker)
-        free = _free_bytes(found.log_dirs) if found is not None else {}
-        errors += _room_errors(broker, copies, free)
+        if found is not None:
+            usable = [d for d in found.log_dirs if not d.offline and not d.cordoned]
+            errors += _room_errors(broker, copies, usable)
     return tuple(errors)
 
 
@@ -87,55 +89,53 @@ def _error(broker: int, path: str, moves: list[DirectoryMove], found: BrokerStat
     return HeadroomError(subject, f"{rule}, and the plan puts {_some(move.name for move in moves)} there", remedy)
 
 
-def _copies(plan: ReassignmentPlan, moves: Iterable[DirectoryMove], state: ClusterState) -> dict[int, list[_Copy]]:
+def _copies(plan: ReassignmentPlan, state: ClusterState) -> dict[int, list[_Copy]]:
     """Return the copies by broker that the plan makes: new replicas, and moves between directories."""
     copies: dict[int, list[_Copy]] = defaultdict(list)
-    for move in moves:
-        if move.size_bytes is not None:
-            copies[move.broker].append(_Copy(move.name, move.destination, move.size_bytes))
-    for assignment in plan:
-        now = state.partitions.get(assignment.name)
+    for name, assignment in plan.by_name.items():
+        now = state.partitions.get(name)
         if now is None or now.size_bytes is None:
             continue
         log_dirs = assignment.log_dirs or (ANY_LOG_DIR,) * len(assignment.replicas)
         for broker, path in zip(assignment.replicas, log_dirs, strict=True):
-            if path == ANY_LOG_DIR and broker not in now.replicas:
-                copies[broker].append(_Copy(assignment.name, None, now.size_bytes))
+            named = None if path == ANY_LOG_DIR else path
+            if broker not in now.replicas or broker in now.adding:
+                left = max(0, now.size_bytes - now.copied_bytes.get(broker, 0))
+                copies[broker].append(_Copy(name, named, left))
+            elif named is not None and named != now.log_dirs.get(broker):
+                copies[broker].append(_Copy(name, named, now.size_bytes))
     return copies
 
 
-def _free_bytes(directories: Iterable[LogDirectory]) -> dict[str, tuple[int | None, int]]:
-    """Return the size and the free bytes of each directory that can be used and reports them, by path."""
-    return {
-        d.path: (d.total_bytes, d.usable_bytes)
-        for d in directories
-        if d.usable_bytes is not None and not d.offline and not d.cordoned
-    }
-
-
-def _room_errors(
-    broker: int, copies: list[_Copy], free: Mapping[str, tuple[int | None, int]]
-) -> Iterator[HeadroomError]:
-    known = [copy for copy in copies if copy.path is None or copy.path in free] if free else []
-    remedy = "Free space there, or choose another destination. Until the move ends, both copies exist."
+def _room_errors(broker: int, copies: Sequence[_Copy], usable: Sequence[LogDirectory]) -> Iterator[HeadroomError]:
+    free = {d.path: d.usable_bytes for d in usable if d.usable_bytes is not None}
     is_full = False
-    for path in sorted({copy.path for copy in known if copy.path is not None}):
-        here = [copy for copy in known if copy.path == path]
-        needed, usable = sum(copy.size_bytes for copy in here), free[path][1]
-        if needed > usable:
+    for path in sorted({copy.path for copy in copies if copy.path is not None} & free.keys()):
+        here = [copy for copy in copies if copy.path == path]
+        if _bytes_of(here) > free[path]:
             is_full = True
-            rule = f"has {usable} bytes free, and the plan copies {needed} there ({_some(c.name for c in here)})"
-            yield HeadroomError(f"log directory {path} of broker {broker}", rule, remedy)
-    largest = max((copy for copy in known if copy.path is None), key=lambda copy: copy.size_bytes, default=None)
-    if largest is not None and largest.size_bytes > (most := max(usable for _, usable in free.values())):
-        is_full = True
-        rule = f"has {most} bytes free in one log directory, and {largest.name} has {largest.size_bytes}"
-        yield HeadroomError(f"broker {broker}", rule, remedy)
+            yield _no_room(f"log directory {path} of broker {broker}", here, free[path])
+    if is_full or not free or len(free) < len(usable):
+        return
+    largest = max((copy for copy in copies if copy.path is None), key=lambda copy: copy.size_bytes, default=None)
+    if largest is not None and largest.size_bytes > (most := max(free.values())):
+        rule = f"has {most:,} bytes free in one log directory, and {largest.name} has {largest.size_bytes:,}"
+        yield HeadroomError(f"broker {broker}", rule, _MAKE_ROOM)
+        return
     # Directories of one volume report the same numbers.
-    in_all, needed = sum(usable for _, usable in set(free.values())), sum(copy.size_bytes for copy in known)
-    if needed > in_all and not is_full:
-        rule = f"has {in_all} bytes free, and the plan copies {needed} there ({_some(c.name for c in known)})"
-        yield HeadroomError(f"broker {broker}", rule, remedy)
+    in_all = sum(usable_bytes for _, usable_bytes in {(d.total_bytes, free[d.path]) for d in usable})
+    if _bytes_of(copies) > in_all:
+        yield _no_room(f"broker {broker}", copies, in_all)
+
+
+def _no_room(subject: str, copies: Sequence[_Copy], free_bytes: int) -> HeadroomError:
+    names = _some(copy.name for copy in copies)
+    rule = f"has {free_bytes:,} bytes free, and the plan copies {_bytes_of(copies):,} there ({names})"
+    return HeadroomError(subject, rule, _MAKE_ROOM)
+
+
+def _bytes_of(copies: Sequence[_Copy]) -> int:
+    return sum(copy.size_bytes for copy in copies)
 
 
 def _some(names: Iterable[TopicPartition]) -> str:

@@ -1,13 +1,13 @@
-"""Time that a broker takes to move replicas between its log directories."""
+"""Time that brokers take to move replicas between their log directories."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.finish.long_run import copy_rate
-from planning.log_dirs.directory_moves import DirectoryMove
+from planning.log_dirs.directory_moves import DirectoryMove, bytes_by_broker, within_brokers
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,45 @@ def directory_moves_time(
     known = [(float(size or 0), float(written or 0.0)) for size, written in sizes]
     rate = copy_rate(rate_bytes_per_s, 0.0, fetch.partition_bytes, window)
     return DirectoryMovesTime(*(_in_turn_s(known, at) for at in (rate.high, rate.middle, rate.low)))
+
+
+@dataclass(frozen=True)
+class DirectoryEstimate:
+    """Moves between the log directories of one broker.
+
+    Attributes:
+        broker: broker id.
+        replicas: number of replicas that move.
+        size_bytes: bytes to copy; None if unknown.
+        rate_bytes_per_s: throttle rate of the moves; None: no throttle.
+        time: time of all of them; None if unknown.
+    """
+
+    broker: int
+    replicas: int
+    size_bytes: int | None
+    rate_bytes_per_s: float | None
+    time: DirectoryMovesTime | None
+
+
+def directory_estimates(
+    moves: Iterable[DirectoryMove], rates: Mapping[int, float | None], least_bytes_per_s: float | None = None
+) -> tuple[DirectoryEstimate, ...]:
+    """Return the estimate of every broker that moves replicas between its directories, by broker.
+
+    Args:
+        moves: directory moves of a plan; new replicas are left out.
+        rates: rate in force by broker; None, or missing, where there is none.
+        least_bytes_per_s: rate that every broker gets which has none or a lower one; None: rates stay.
+    """
+    within = within_brokers(moves)
+    estimates = []
+    for broker, size_bytes in sorted(bytes_by_broker(within).items()):
+        known = [rate for rate in (rates.get(broker), least_bytes_per_s) if rate is not None]
+        rate = max(known, default=None)
+        own = [move for move in within if move.broker == broker]
+        estimates.append(DirectoryEstimate(broker, len(own), size_bytes, rate, directory_moves_time(own, rate)))
+    return tuple(estimates)
 
 
 def _in_turn_s(sizes: Iterable[tuple[float, float]], copied_bytes_per_s: float) -> float | None:

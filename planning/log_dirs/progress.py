@@ -58,7 +58,7 @@ def directory_progress(plan: ReassignmentPlan, read: Mapping[int, BrokerLogs]) -
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.findLogDirMoveStates``.
     """
     return tuple(
-        _progress(assignment.name, broker, path, read.get(broker))
+        replica_progress(assignment.name, broker, path, read.get(broker))
         for assignment in plan
         for broker, path in _named(assignment)
     )
@@ -70,7 +70,15 @@ def _named(assignment: TargetAssignment) -> Iterator[tuple[int, str]]:
             yield broker, path
 
 
-def _progress(name: TopicPartition, broker: int, path: str, logs: BrokerLogs | None) -> DirectoryProgress:
+def replica_progress(name: TopicPartition, broker: int, path: str, logs: BrokerLogs | None) -> DirectoryProgress:
+    """Return the progress of one replica on its way to a directory.
+
+    Args:
+        name: partition.
+        broker: broker of the replica.
+        path: directory that it is to be in.
+        logs: logs of the broker; None if it did not report them.
+    """
     if logs is None:
         return DirectoryProgress(name, broker, path, DirectoryState.UNKNOWN)
     current, future = logs.logs.get(name), logs.futures.get(name)

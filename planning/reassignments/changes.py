@@ -33,7 +33,8 @@ class PlanChanges:
         added: number of replicas that each broker gains, by broker.
         removed: number of replicas that each broker loses, by broker.
         lists: throttled replica lists of the partitions that gain a replica, by topic.
-        rollback: the present replicas of every partition of the plan.
+        rollback: the present replicas of every partition of the plan, with their log directories, as far as known,
+            where the plan names any.
         factor_changes: number of partitions whose replication factor changes.
     """
 
@@ -75,7 +76,9 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     for name, target in plan.by_name.items():
         placement = state.partitions[name]
         before = replicas_before(placement)
-        before_all.append(TargetAssignment(target.topic, target.partition, before))
+        before_all.append(
+            TargetAssignment(target.topic, target.partition, before, _directories(target, placement, before))
+        )
         factor_changes += len(before) != len(target.replicas)
         new = [broker for broker in target.replicas if broker not in before]
         # Not Counter.update, which is slow for few elements.
@@ -100,6 +103,15 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         ReassignmentPlan(tuple(before_all)),
         factor_changes,
     )
+
+
+def _directories(
+    target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]
+) -> tuple[str, ...] | None:
+    """Return the present directories of some replicas; None if the plan names none for the partition."""
+    if all(path == ANY_LOG_DIR for path in target.log_dirs or ()):
+        return None
+    return tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
 
 
 def _exemption(target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]) -> Exemption:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from planning.log_dirs.checks import directory_errors
+from planning.log_dirs.checks import directory_errors, room_errors
 from planning.log_dirs.directory_moves import directory_moves
 from planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
@@ -44,15 +44,39 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
     Raises:
         HeadroomError: the plan cannot be carried out; with the first problems and the number of the others.
     """
-    if not plan.assignments:
-        raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
-    _require_none([*partition_problems(plan, state), *_directory_problems(plan, state)], subject)
+    require_feasible(plan, [plan], state, subject)
     changes = plan_changes(plan, state)
-    _require_none(list(room_problems(changes, state)), subject)
     if not changes.gaining and set(changes.exempt) == {Exemption.UNCHANGED}:
         rule = f"changes nothing: all {len(plan)} partitions have these replicas already"
         raise HeadroomError(subject, rule, "Correct the file, or move nothing.")
     return changes
+
+
+def require_feasible(
+    plan: ReassignmentPlan,
+    batches: Sequence[ReassignmentPlan],
+    state: ClusterState,
+    subject: str,
+    may_move: Collection[TopicPartition] = (),
+) -> None:
+    """Check that a plan can be carried out, whether or not it changes anything.
+
+    Args:
+        plan: the plan.
+        batches: the plan, in parts that move one after the other. Each has to find room on its own, because an earlier
+            one may make room.
+        state: the cluster.
+        subject: name of the plan, for errors.
+        may_move: partitions that may be moving already.
+
+    Raises:
+        HeadroomError: the plan cannot be carried out; with the first problems and the number of the others.
+    """
+    if not plan.assignments:
+        raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
+    _require_none([*partition_problems(plan, state, may_move), *_directory_problems(plan, state)], subject)
+    no_room = [error for batch in batches for error in room_errors(batch, state)]
+    _require_none([_problem(error) for error in no_room], subject)
 
 
 def _require_none(problems: list[Problem], subject: str) -> None:
@@ -66,8 +90,16 @@ def _require_none(problems: list[Problem], subject: str) -> None:
     raise HeadroomError(subject, rule, " ".join(remedies[:_MOST_NAMES]))
 
 
-def partition_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
-    """Yield what makes the assignments of a plan impossible, in the order of the plan."""
+def partition_problems(
+    plan: ReassignmentPlan, state: ClusterState, may_move: Collection[TopicPartition] = ()
+) -> Iterator[Problem]:
+    """Yield what makes the assignments of a plan impossible, in the order of the plan.
+
+    Args:
+        plan: the plan.
+        state: the cluster.
+        may_move: partitions that may be moving already.
+    """
     topics = {name.topic for name in state.partitions}
     for name, target in plan.by_name.items():
         placement = state.partitions.get(name)
@@ -75,7 +107,7 @@ def partition_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[
             what = "is no partition of its topic" if target.topic in topics else f"has no topic {target.topic}"
             yield Problem(str(name), what, "Check the spelling, or remove it from the plan.")
             continue
-        if placement.moving:
+        if placement.moving and name not in may_move:
             remedy = "Wait until it has ended (headroom plan --in-flight), or cancel it first."
             yield Problem(str(name), "is being reassigned already", remedy)
             continue
@@ -104,57 +136,11 @@ def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, st
 
 def _directory_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
     for error in directory_errors(directory_moves(plan, state), state):
-        yield Problem(error.subject, error.rule, error.remedy)
+        yield _problem(error)
 
 
-def room_problems(changes: PlanChanges, state: ClusterState) -> Iterator[Problem]:
-    """Yield the brokers and directories without room for the copies that they get.
-
-    Nothing that the plan removes makes room before the end: until then both copies exist.
-    """
-    anywhere, named = _arriving_bytes(changes)
-    for broker in sorted({*anywhere, *(broker for broker, _ in named)}):
-        directories = [d for d in state.brokers[broker].log_dirs if not (d.offline or d.cordoned)]
-        if any(directory.usable_bytes is None for directory in directories) or not directories:
-            continue
-        for directory in directories:
-            arriving = named.get((broker, directory.path), 0)
-            if arriving > (directory.usable_bytes or 0):
-                yield _no_room(f"broker {broker}, directory {directory.path}", arriving, directory.usable_bytes or 0)
-        total = anywhere.get(broker, 0) + sum(named.get((broker, d.path), 0) for d in directories)
-        usable = sum(_volumes(directories))
-        if total > usable:
-            yield _no_room(f"broker {broker}", total, usable)
-
-
-def _no_room(subject: str, arriving: int, usable: int) -> Problem:
-    rule = f"gets {arriving:,} bytes and has {usable:,} left; what leaves it makes room only at the end"
-    return Problem(subject, rule, "Move less to it, make room first, or move in batches, each after the one before.")
-
-
-def _volumes(directories: Iterable[LogDirectory]) -> list[int]:
-    """Return the free bytes of each volume; directories that report the same sizes are on the same volume."""
-    return [usable or 0 for _, usable in {(d.total_bytes, d.usable_bytes) for d in directories}]
-
-
-def _arriving_bytes(changes: PlanChanges) -> tuple[Mapping[int, int], Mapping[tuple[int, str], int]]:
-    """Return the bytes that brokers get: where the broker chooses the directory, and by directory."""
-    anywhere: dict[int, int] = defaultdict(int)
-    named: dict[tuple[int, str], int] = defaultdict(int)
-    for target, placement in zip(changes.gaining, changes.placements, strict=True):
-        if placement.size_bytes is None:
-            continue
-        before = replicas_before(placement)
-        for at, broker in enumerate(target.replicas):
-            if broker in before:
-                continue
-            left = max(0, placement.size_bytes - placement.copied_bytes.get(broker, 0))
-            path = target.log_dirs[at] if target.log_dirs else ANY_LOG_DIR
-            if path == ANY_LOG_DIR:
-                anywhere[broker] += left
-            else:
-                named[broker, path] += left
-    return anywhere, named
+def _problem(error: HeadroomError) -> Problem:
+    return Problem(error.subject, error.rule, error.remedy)
 
 
 def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> list[str]:
@@ -165,7 +151,7 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
     ]
     if changes.factor_changes:
         notes.append(f"The replication factor of {_count(changes.factor_changes, 'partition')} changes.")
-    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *_room_notes(changes, state)]
+    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *room_notes(changes, state)]
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
@@ -213,7 +199,8 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
         yield f"Brokers that did not report their throttle rates: {', '.join(map(str, unknown))}."
 
 
-def _room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the brokers on which room for the copies was not checked."""
     unseen = [broker for broker in changes.added if not _room_known(state.brokers[broker])]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

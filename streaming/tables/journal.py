@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from planning.reassignments.run.journal import JournalRow
+from planning.reassignments.run.journal import JournalRow, StepKind
 from schemas.errors import HeadroomError
 from schemas.tables import ACTION_JOURNAL
 from streaming.delta.query import table_url
@@ -30,15 +30,21 @@ class ActionJournal:
         self._store_path = store_path
         self._location = table_url(store_path, ACTION_JOURNAL.path)
 
-    def rows(self, cluster: str) -> list[JournalRow]:
-        """Return all rows of a cluster, ordered by time, run and number.
+    def rows(self, cluster: str, steps: Collection[StepKind] = tuple(StepKind)) -> list[JournalRow]:
+        """Return the rows of a cluster, ordered by time, run and number.
+
+        Args:
+            cluster: name of the cluster.
+            steps: steps whose rows are read; a run of many partitions has a row and more for each of them.
 
         Raises:
             HeadroomError: the table cannot be read.
         """
         # The name is a text of the settings, so its quotes are doubled.
         quoted = cluster.replace("'", "''")
-        sql = f"SELECT * FROM data WHERE cluster = '{quoted}' ORDER BY at_ms, run_id, seq"
+        # Steps of a newer version are read too, unless some are chosen.
+        known = "" if len(steps) == len(StepKind) else f" AND step IN ({', '.join(repr(s.value) for s in steps)})"
+        sql = f"SELECT * FROM data WHERE cluster = '{quoted}'{known} ORDER BY at_ms, run_id, seq"
         return [journal_row(row) for row in query(self._store_path, ACTION_JOURNAL.path, sql) or []]
 
     def append(self, rows: Sequence[JournalRow]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +24,7 @@ from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import LEADER_LIST, TOPIC
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.log_dirs.alter import DirectoryChange, ReplicaKey, alter_log_dirs
+from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.throttles.rates import clear_lists, clear_rates, read_throttles
 from planning.log_dirs.broker_logs import with_log_dirs
@@ -31,10 +34,16 @@ from planning.log_dirs.progress import DirectoryProgress, DirectoryState, direct
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from schemas.config import Settings
-from schemas.keys import TopicPartition
+from schemas.keys import ReplicaKey, TopicPartition
 from tests.integration.support import create_topic, wait_until
 
 MB, SLOW = 1_000_000, 100_000
+# A broker that hangs is to cost little, and pauses are for clusters in use.
+ENVIRON = {
+    "HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500",
+    "HEADROOM_REASSIGN__PAUSE_S": "0",
+    "HEADROOM_ELECTIONS__PAUSE_S": "0",
+}
 ORDERS = TopicPartition("orders", 0)
 RECORDS, RECORD_BYTES = 1600, 10_000
 BROKERS = (1, 2, 3, 4)
@@ -80,9 +89,7 @@ def nothing_left(settings: Settings) -> Iterator[None]:
 
 
 def run(config_file: Path, *arguments: str) -> Result:
-    # A broker that hangs is to cost little.
-    env = {"HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500"}
-    return CliRunner(env=env).invoke(headroom, [*arguments, "--config", str(config_file), "--format", "json"])
+    return CliRunner(env=ENVIRON).invoke(headroom, [*arguments, "--config", str(config_file), "--format", "json"])
 
 
 def of(result: Result) -> Any:
@@ -214,6 +221,78 @@ def test_a_new_replica_gets_the_directory_that_was_kept_for_it(link: AdminConnec
         reassign(link, name, [2, 1])
         await_end(link)
         wait_until(lambda: name not in read(link).brokers[3].logs, 60, "the replica is gone")
+
+
+def test_a_run_killed_while_a_log_is_copied_goes_on_and_is_rolled_back(
+    link: AdminConnection, config_file: Path, settings: Settings, tmp_path: Path
+) -> None:
+    now, other = directories(link, 1)
+    name = TopicPartition("orders", 1)
+    # The broker would choose one of them itself.
+    path = read(link).brokers[3].directories[1].path
+    rows = [
+        {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": [other, "any"]},
+        {"topic": "orders", "partition": 1, "replicas": [2, 3], "log_dirs": ["any", path]},
+    ]
+    file = tmp_path / "move.json"
+    file.write_text(json.dumps({"version": 1, "partitions": rows}))
+    # A rate of others, lower than that of the run.
+    of(run(config_file, "throttle", "apply", "--log-dirs", "500kB", "--brokers", "1", "--execute"))
+    before = {1: 500_000}
+    assert log_dirs_rates(settings) == before
+    absent = {**rows[0], "log_dirs": ["/nowhere", "any"]}
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({"version": 1, "partitions": [absent]}))
+    refused = run(config_file, "reassign", "run", str(wrong), "--execute", "--yes")
+    assert "log directory /nowhere of broker 1 does not exist" in str(refused.exception)
+
+    # 16 MB at 1 MB/s.
+    command = ("reassign", "run", str(file), "--throttle", "20MB", "--execute", "--yes", "--log-dirs-throttle")
+    process = start(config_file, *command, "1MB")
+    try:
+        wait_until(lambda: moving(link, other), 120, "the copy", lambda: progress(link, other))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert log_dirs_rates(settings) == {1: 1 * MB}
+    # Its throttle is not lifted while it copies.
+    assert run(config_file, "reassign", "clean", "--execute").exit_code == 1
+    assert log_dirs_rates(settings) == {1: 1 * MB}
+    (killed,) = of(run(config_file, "reassign", "runs"))["runs"]
+    assert killed["state"] == "unfinished"
+    assert of_any(run(config_file, "reassign", "verify", str(file)))["counts"]["moving"] >= 1
+
+    resumed = of(run(config_file, *command, "10MB"))
+    assert (resumed["resumes"], resumed["run_id"], resumed["state"]) == (True, killed["run_id"], "done")
+    assert (resumed["refused"], resumed["left_behind"]) == ([], {"entries": [], "rates": []})
+    assert (progress(link, other).state, read(link).brokers[3].logs[name].path) == (DirectoryState.DONE, path)
+    assert log_dirs_rates(settings) == before
+    assert of(run(config_file, "reassign", "verify", str(file)))["counts"]["done"] == 2
+
+    back = ("reassign", "rollback", killed["run_id"], "--throttle", "20MB", "--log-dirs-throttle", "20MB")
+    assert of(run(config_file, *back, "--execute", "--yes"))["state"] == "done"
+    assert progress(link, now).state is DirectoryState.DONE
+    wait_until(lambda: name not in read(link).brokers[3].logs, 60, "the replica is gone")
+    assert name in read(link).brokers[1].logs
+    assert log_dirs_rates(settings) == before
+
+
+def start(config_file: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "cli.main", *arguments, "--config", str(config_file)]
+    root = Path(__file__).resolve().parents[2]
+    return subprocess.Popen(
+        command, cwd=root, env={**os.environ, **ENVIRON}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def of_any(result: Result) -> Any:
+    """Return the JSON that a command printed, whatever its exit code."""
+    return json.loads(result.stdout)
+
+
+def log_dirs_rates(settings: Settings) -> dict[int, int]:
+    found = read_throttles(settings).rates
+    return {b: rates.log_dirs_bytes_per_s for b, rates in found.items() if rates.log_dirs_bytes_per_s is not None}
 
 
 def test_a_running_move_without_a_throttle_gets_lists_and_rates(

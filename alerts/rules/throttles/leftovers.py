@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.rule import RuleInputs
+from planning.reassignments.run.journal import ThrottledList, rate_subject
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import Role
+from schemas.keys import BrokerRate, LogDirsRate
 
 
 def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:
@@ -26,8 +29,28 @@ def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:
         keys[broker].append("replica.alter.log.dirs.io.max.bytes.per.second")
     # If the list of topics is truncated, commands for these topics alone would leave the others behind.
     if any(status.resting_topic_count != len(status.resting_topics) for status in tick.statuses):
-        return tick.recommender.clear_throttle({}, {}, reason)
-    return tick.recommender.clear_throttle(keys, resting_lists(tick.statuses), reason)
+        return tick.recommender.clear_throttle({}, {}, reason, owners_of(tick))
+    return tick.recommender.clear_throttle(keys, resting_lists(tick.statuses), reason, owners_of(tick))
+
+
+def owners_of(tick: RuleInputs) -> list[ThrottleOwner]:
+    """Return the commands that set what is left behind, as far as they are known, each once."""
+    if not tick.owners:
+        return []
+    rates: list[BrokerRate] = [
+        status.load.broker_role
+        for status in tick.statuses
+        if status.load.throttle_bytes_per_s is not None and status.throttle_source != "default"
+    ]
+    rates += [LogDirsRate(broker) for broker in log_dirs_rates(tick.statuses)]
+    lists = [
+        ThrottledList(t, role)
+        for t, roles in sorted(resting_lists(tick.statuses).items())
+        for role in Role
+        if role in roles
+    ]
+    subjects = [*map(rate_subject, rates), *map(str, lists)]
+    return list(dict.fromkeys(tick.owners[subject] for subject in subjects if subject in tick.owners))
 
 
 def resting_lists(statuses: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:

@@ -9,8 +9,9 @@ from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, resting_lists
+from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, owners_of, resting_lists
 from alerts.text.formatting import format_rate, join_names
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertKind, Role, Severity
 
 _SUBJECT = "throttles"
@@ -28,6 +29,7 @@ class LeftoverEvidence(Evidence):
         listed_topics: topics with a list; truncated.
         listed_topic_count: number of these topics.
         log_dirs_throttle_brokers: brokers with a broker-level throttle for moves between log directories.
+        owners: commands that set them, by the journal of changes; empty if unknown.
     """
 
     brokers: Sequence[int]
@@ -37,6 +39,7 @@ class LeftoverEvidence(Evidence):
     listed_topics: Sequence[str]
     listed_topic_count: int
     log_dirs_throttle_brokers: Sequence[int]
+    owners: Sequence[ThrottleOwner] = ()
 
 
 class ThrottleLeftBehind(Rule):
@@ -65,12 +68,12 @@ class ThrottleLeftBehind(Rule):
         statuses = tick.statuses
         brokers = sorted({status.broker for status in rated})
         names = sorted({p.name for status in statuses for p in status.partitions if p.followers and not p.moving})
-        count = _resting_count(statuses, names)
+        count, owners = _resting_count(statuses, names), owners_of(tick)
         return Finding(
             kind=self.kind,
             subject=_SUBJECT,
             severity=Severity.WARNING,
-            summary=_summary(rated, brokers, listed, names, count),
+            summary=_summary(rated, brokers, listed, names, count) + _set_by(owners),
             evidence=LeftoverEvidence(
                 throttle_bytes_per_s=max((s.load.throttle_bytes_per_s or 0.0 for s in rated), default=None),
                 brokers=brokers,
@@ -80,6 +83,7 @@ class ThrottleLeftBehind(Rule):
                 listed_topics=sorted(listed),
                 listed_topic_count=max((status.resting_topic_count for status in statuses), default=0),
                 log_dirs_throttle_brokers=log_dirs_rates(statuses),
+                owners=owners,
             ),
             recommendation=clear_throttle(
                 tick,
@@ -104,6 +108,14 @@ def _summary(
         entries = f"that name {join_names(names, count)}" if names else f"of {join_names(sorted(listed))}"
         found.append(f"throttled replica lists {entries}")
     return f"No reassignment is running, but there is still {' and '.join(found)}"
+
+
+def _set_by(owners: Sequence[ThrottleOwner]) -> str:
+    if not owners:
+        return ""
+    ends = ["" if not owner.unfinished else ", which has not ended" for owner in owners]
+    names = [f"{owner}{end}" for owner, end in zip(owners, ends, strict=True)]
+    return f"; set by {join_names(names, most=2)}"
 
 
 def _resting_count(statuses: Sequence[ThrottleStatus], names: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Rates and throttled replica lists that no running move uses, and the run that left them."""
+"""Rates and throttled replica lists that no running move uses, and the command that left them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, rate_of
 from cluster.throttles.rates import ROLES
+from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.replica_lists import format_replica_list, parse_replica_list
 
 
@@ -24,7 +25,8 @@ class LeftRate:
         role: leader, follower or log_dirs.
         key: configuration key.
         bytes_per_s: rate.
-        run_id: run of ``headroom reassign`` that set it; None if unknown.
+        run_id: id of the run, or of the execution of another command, that set it; None if unknown.
+        command: this command; None if unknown.
     """
 
     broker: int | None
@@ -32,6 +34,7 @@ class LeftRate:
     key: str
     bytes_per_s: int
     run_id: str | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,8 @@ class LeftList:
         role: leader or follower.
         key: configuration key.
         entries: the entries as text, or ``*``.
-        run_id: run of ``headroom reassign`` that set them; None if unknown.
+        run_id: id of the run, or of the execution of another command, that set them; None if unknown.
+        command: this command; None if unknown.
     """
 
     topic: str
@@ -51,6 +55,7 @@ class LeftList:
     key: str
     entries: str
     run_id: str | None = None
+    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class LeftBehind:
         }
 
 
-def left_behind(view: ThrottleView, reading: LogDirsReading, runs: Mapping[str, str]) -> LeftBehind:
+def left_behind(view: ThrottleView, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]) -> LeftBehind:
     """Return the rates and list entries that no running move uses.
 
     A leader or follower rate is used by a broker that takes part in a move, and a list entry by the move of its
@@ -79,22 +84,22 @@ def left_behind(view: ThrottleView, reading: LogDirsReading, runs: Mapping[str, 
     Args:
         view: throttles and moves.
         reading: log directories of the brokers with a rate for moves between them.
-        runs: id of the run that set a rate or list, by its subject in the journal.
+        owners: owner of each rate and list, by its subject in the journal.
     """
-    lists = tuple(_lists(view, runs))
+    lists = tuple(_lists(view, owners))
     in_use = set(view.participants())
-    rates = [rate for broker in sorted(view.rates.keys() - in_use) for rate in _own_rates(view, broker, runs)]
-    rates += _log_dirs_rates(view, reading, runs)
+    rates = [rate for broker in sorted(view.rates.keys() - in_use) for rate in _own_rates(view, broker, owners)]
+    rates += _log_dirs_rates(view, reading, owners)
     if lists and not view.moving():
         rates += _default_rates(view)
     return LeftBehind(tuple(rates), lists)
 
 
-def _own_rates(view: ThrottleView, broker: int, runs: Mapping[str, str]) -> Iterator[LeftRate]:
+def _own_rates(view: ThrottleView, broker: int, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftRate]:
     for role in ROLES:
         rate, source = rate_of(view.of(broker), role)
         if rate is not None and source == "broker":
-            yield LeftRate(broker, role, KEY_OF[role], rate, runs.get(f"broker {broker} as {role}"))
+            yield LeftRate(broker, role, KEY_OF[role], rate, *_owner(owners, f"broker {broker} as {role}"))
 
 
 def _default_rates(view: ThrottleView) -> Iterator[LeftRate]:
@@ -104,14 +109,17 @@ def _default_rates(view: ThrottleView) -> Iterator[LeftRate]:
             yield LeftRate(None, role, KEY_OF[role], rate)
 
 
-def _log_dirs_rates(view: ThrottleView, reading: LogDirsReading, runs: Mapping[str, str]) -> Iterator[LeftRate]:
+def _log_dirs_rates(
+    view: ThrottleView, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]
+) -> Iterator[LeftRate]:
     for broker, logs in sorted(reading.brokers.items()):
         rate, source = rate_of(view.of(broker), "log_dirs")
         if rate is not None and source == "broker" and not logs.futures:
-            yield LeftRate(broker, "log_dirs", KEY_OF["log_dirs"], rate, runs.get(f"broker {broker} as log_dirs"))
+            owner = _owner(owners, f"broker {broker} as log_dirs")
+            yield LeftRate(broker, "log_dirs", KEY_OF["log_dirs"], rate, *owner)
 
 
-def _lists(view: ThrottleView, runs: Mapping[str, str]) -> Iterator[LeftList]:
+def _lists(view: ThrottleView, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftList]:
     moving: dict[str, set[int]] = {}
     for partition in view.moving():
         moving.setdefault(partition.topic, set()).add(partition.partition)
@@ -119,7 +127,12 @@ def _lists(view: ThrottleView, runs: Mapping[str, str]) -> Iterator[LeftList]:
         for role, key, text in _lists_of(config):
             entries = _resting(text, moving.get(topic, set()))
             if entries is not None:
-                yield LeftList(topic, role, key, entries, runs.get(f"topic {topic} as {role}"))
+                yield LeftList(topic, role, key, entries, *_owner(owners, f"topic {topic} as {role}"))
+
+
+def _owner(owners: Mapping[str, ThrottleOwner], subject: str) -> tuple[str | None, str | None]:
+    owner = owners.get(subject)
+    return (None, None) if owner is None else (owner.run_id, owner.command)
 
 
 def _lists_of(config: TopicConfig) -> tuple[tuple[str, str, str | None], ...]:

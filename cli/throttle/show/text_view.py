@@ -39,14 +39,19 @@ def print_left_behind(found: LeftBehind) -> None:
     ]
     rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in found.lists]
     # Without any known run the column would only repeat that it is unknown.
-    runs = [*(rate.run_id for rate in found.rates), *(entries.run_id for entries in found.lists)]
+    runs = [_set_by(rate.run_id, rate.command) for rate in found.rates]
+    runs += [_set_by(entries.run_id, entries.command) for entries in found.lists]
     echo()
     header = ("what", "key", "value")
     if not any(runs):
         print_table("Left behind: no running move uses", header, rows)
         return
     with_runs = [(*row, run or "unknown") for row, run in zip(rows, runs, strict=True)]
-    print_table("Left behind: no running move uses", (*header, "set by run"), with_runs)
+    print_table("Left behind: no running move uses", (*header, "set by"), with_runs)
+
+
+def _set_by(run_id: str | None, command: str | None) -> str | None:
+    return None if run_id is None else f"{run_id} ({command})"
 
 
 def _from(found: ThrottleNeeds, at_ms: int) -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.placement import RunPlacement
 from cluster.reassignment.execution.run_journal import RunJournal
 from cluster.reassignment.execution.throttling import RunThrottle
 from planning.reassignments.run.changes import moving_of
+from planning.reassignments.run.directories import copying_of
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.keys import TopicPartition
@@ -24,7 +26,7 @@ class CleanOutcome:
 
     Attributes:
         record: the run afterwards.
-        moving: its partitions that still move, so that its throttle stays.
+        moving: its partitions that still move, between brokers or log directories, so that its throttle stays.
     """
 
     record: RecordedRun
@@ -56,6 +58,8 @@ def clean_run(
         HeadroomError: the cluster refused or did not answer, or the journal cannot be written.
     """
     moves = RunMoves(control, journal, settle_s, clock, sleep)
+    # Nothing is requested here, so a replica that is not copied now will not be.
+    placement = RunPlacement(control, journal, patience_s=0.0, clock=clock)
     throttle = RunThrottle(control, journal, RunPolicy(None), output)
     record = journal.record
     if record.cancelling:
@@ -63,14 +67,16 @@ def clean_run(
     while True:
         snapshot = control.read()
         moves.note_ended(snapshot)
+        placement.note_ended(snapshot)
         throttle.release(snapshot)
         moving = moving_of(journal.record, snapshot)
         # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
         if not moving or any(snapshot.moves(name) for name in moving):
             break
         sleep(_POLL_S)
-    if moving:
-        return CleanOutcome(journal.record, tuple(moving))
+    copying = [replica.name for replica in copying_of(journal.record, snapshot)]
+    if moving or copying:
+        return CleanOutcome(journal.record, tuple(sorted({*moving, *copying})))
     throttle.restore(snapshot)
     if journal.record.state is RunState.UNFINISHED:
         journal.write([JournalStep(StepKind.RUN, StepState.UNDONE, journal.record.fingerprint)])

@@ -9,7 +9,7 @@ from typing import Protocol
 from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
 
 class ClusterControl(Protocol):
@@ -30,7 +30,7 @@ class ClusterControl(Protocol):
         """Remove entries as far as they are listed, and delete lists that are empty then."""
         ...
 
-    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> Mapping[int, str]:
+    def set_rates(self, rates: Mapping[BrokerRate, int | None]) -> Mapping[int, str]:
         """Set or clear brokers' own rates, wait until they are in force, and return by broker why that failed."""
         ...
 
@@ -38,6 +38,13 @@ class ClusterControl(Protocol):
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool
     ) -> Mapping[TopicPartition, str]:
         """Submit reassignments, or cancel those with target None; return by partition why it was refused."""
+        ...
+
+    def place(self, directories: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, str]:
+        """Request the log directories of replicas, those that do not exist yet too; return why one was refused.
+
+        The directory that a replica is in ends its copy to another one.
+        """
         ...
 
     def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
@@ -69,6 +76,9 @@ class RunPolicy:
         settle_s: how long the cluster and the journal may fail before the run gives up, seconds.
         pause_s: pause between two batches, seconds.
         poll_s: interval between two looks while partitions move, seconds.
+        log_dirs_bytes_per_s: rate that each broker has at least which moves replicas between its log directories;
+            None: these moves are not throttled.
+        command: command that continues the run after a crash, for the journal; empty if unknown.
     """
 
     throttle_bytes_per_s: int | None
@@ -81,6 +91,8 @@ class RunPolicy:
     settle_s: float = 60.0
     pause_s: float = 10.0
     poll_s: float = 2.0
+    log_dirs_bytes_per_s: int | None = None
+    command: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.placement import RunPlacement
 from cluster.reassignment.execution.run_journal import RunJournal
 from cluster.reassignment.execution.throttling import RunThrottle
 from planning.reassignments.plan import ReassignmentPlan
@@ -22,14 +23,16 @@ from planning.reassignments.run.conditions import (
     partitions_text,
     require_no_foreign_moves,
 )
+from planning.reassignments.run.directories import copying_of, remaining_bytes
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from schemas.keys import ReplicaKey, TopicPartition
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
+_MB = 1e6
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,6 @@ class ReassignmentExecutor:
         policy: throttle, conditions and waits.
         stop: once it is set, no further batch begins.
         output: where it reports to.
-        place: called with a batch before it is submitted, to choose log directories; None: brokers choose them.
         clock: monotonic seconds.
         sleep: waits for the given seconds.
     """
@@ -77,7 +79,6 @@ class ReassignmentExecutor:
         policy: RunPolicy,
         stop: threading.Event,
         output: RunOutput | None = None,
-        place: Callable[[ReassignmentPlan], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -88,11 +89,11 @@ class ReassignmentExecutor:
         self._policy = policy
         self._stop = stop
         self._output = output or RunOutput()
-        self._place = place
         self._clock = clock
         self._sleep = sleep
         self._throttle = RunThrottle(control, journal, policy, self._output)
         self._moves = RunMoves(control, journal, policy.settle_s, clock, sleep)
+        self._placement = RunPlacement(control, journal, clock=clock)
         self._refused: dict[TopicPartition, str] = {}
         self._done = 0
 
@@ -125,7 +126,7 @@ class ReassignmentExecutor:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
         for number, batch in enumerate(self._batches, start=1):
             snapshot = self._retried(f"batch {number}", self._control.read)
-            changes = batch_changes(batch, snapshot, self._journal.record, self._policy.throttle_bytes_per_s)
+            changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
             self._note_missing(changes)
             if not changes.moves:
                 self._done += 1
@@ -148,7 +149,7 @@ class ReassignmentExecutor:
         if self._stop.is_set():
             return _STOPPED
         record = self._journal.record
-        if any(snapshot.moves(name) for name in record.submitted):
+        if any(snapshot.moves(name) for name in record.submitted) or copying_of(record, snapshot):
             # After a crash: the batch at hand goes on.
             return None
         foreign = [] if self._policy.adopt else foreign_moves(snapshot, record)
@@ -158,22 +159,28 @@ class ReassignmentExecutor:
 
     def _run_batch(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> None:
         """Throttle and submit a batch, and wait for its end."""
-        changes = batch_changes(batch, snapshot, self._journal.record, self._policy.throttle_bytes_per_s)
+        changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
         rate = self._throttle.rate_for(snapshot, changes)
-        changes = batch_changes(batch, snapshot, self._journal.record, rate)
+        changes = self._changes(batch, snapshot, rate)
         self._begin()
         self._throttle.apply(changes, snapshot)
         self._output.note(f"batch {number}: submitting {len(changes.submit)} partitions")
-        if self._place is not None:
-            # Before the replicas exist: brokers keep the directories for them.
-            self._place(batch)
-        refused = self._moves.submit(changes.submit)
+        not_placed = self._placement.request(changes.places)
+        self._report_refused(number, "a broker", not_placed)
+        # A replica that is not to be where the broker would put it is not to be made at all.
+        submitted = {name: move for name, move in changes.submit.items() if name not in not_placed}
+        self._report_refused(number, "the controller", self._moves.submit(submitted))
+        self._watch(f"batch {number} of {len(self._batches)}")
+        self._output.line(f"Batch {number} of {len(self._batches)}: ended, {len(changes.moves)} partitions")
+
+    def _changes(self, batch: ReassignmentPlan, snapshot: RunSnapshot, rate: int | None) -> BatchChanges:
+        return batch_changes(batch, snapshot, self._journal.record, rate, self._policy.log_dirs_bytes_per_s)
+
+    def _report_refused(self, number: int, by: str, refused: Mapping[TopicPartition, str]) -> None:
         self._refused |= refused
         for reason in sorted(set(refused.values())):
             names = [name for name, why in refused.items() if why == reason]
-            self._output.line(f"Batch {number}: refused by the controller: {partitions_text(names)} ({reason})")
-        self._watch(f"batch {number} of {len(self._batches)}")
-        self._output.line(f"Batch {number} of {len(self._batches)}: ended, {len(changes.moves)} partitions")
+            self._output.line(f"Batch {number}: refused by {by}: {partitions_text(names)} ({reason})")
 
     def _begin(self) -> None:
         """Write the beginning of the run, unless it goes on after a crash."""
@@ -184,6 +191,8 @@ class ReassignmentExecutor:
             "throttle_bytes_per_s": self._policy.throttle_bytes_per_s,
             "batches": len(self._batches),
             "partitions": partitions,
+            "log_dirs_bytes_per_s": self._policy.log_dirs_bytes_per_s,
+            "command": self._policy.command,
         }
         self._journal.write(
             [JournalStep(StepKind.RUN, StepState.INTENDED, self._fingerprint, None, json.dumps(options))]
@@ -196,11 +205,21 @@ class ReassignmentExecutor:
             HeadroomError: the cluster or the journal failed for longer than the policy allows.
         """
         while True:
-            snapshot, moving = self._retried(what, self._look)
-            if not moving:
+            snapshot, moving, placing = self._retried(what, self._look)
+            if not moving and not placing:
                 return snapshot
-            self._output.note(f"{what}: {len(moving)} partitions are moving, such as {moving[0]}")
+            self._output.note(f"{what}: {self._progress(moving, placing, snapshot)}")
             self._sleep(self._policy.poll_s)
+
+    def _progress(self, moving: Sequence[TopicPartition], placing: Sequence[ReplicaKey], snapshot: RunSnapshot) -> str:
+        parts = []
+        if moving:
+            parts.append(f"{len(moving)} partitions are moving, such as {moving[0]}")
+        if placing:
+            left = remaining_bytes(self._journal.record, snapshot) / _MB
+            parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")
+            parts += [f"{left:.0f} MB are left between log directories"] * bool(left)
+        return "; ".join(parts)
 
     def _retried(self, what: str, call: Callable[[], _T]) -> _T:
         """Return the result of a call that is repeated while it fails, because a broker or a disk may be back soon.
@@ -219,27 +238,39 @@ class ReassignmentExecutor:
                 self._output.note(f"{what}: {error.subject} {error.rule}; trying again")
                 self._sleep(self._policy.poll_s)
 
-    def _look(self) -> tuple[RunSnapshot, list[TopicPartition]]:
+    def _look(self) -> tuple[RunSnapshot, list[TopicPartition], list[ReplicaKey]]:
         """Write and release what has ended, care for the throttle, and return the cluster and what still moves."""
         snapshot = self._control.read()
         elsewhere = self._moves.note_ended(snapshot)
         for name, replicas in elsewhere.items():
             self._refused[name] = f"cancelled or changed by others, its replicas are {replicas}"
             self._output.line(f"{name} did not get its target replicas: {self._refused[name]}")
+        for replica, reason in self._placement.note_ended(snapshot).items():
+            self._refused[replica.name] = f"broker {replica.broker}: {reason}, and not that of the plan"
+            self._output.line(f"{replica} did not get its log directory: {reason}")
         self._throttle.release(snapshot)
-        moving = moving_of(self._journal.record, snapshot)
-        if moving and self._stop.is_set() and self._policy.cancel_on_stop:
-            self._take_back(moving)
-        elif moving:
-            self._throttle.look(snapshot, moving)
-        return snapshot, moving
+        record = self._journal.record
+        moving, placing = moving_of(record, snapshot), sorted(record.placing)
+        if self._stop.is_set() and self._policy.cancel_on_stop and (moving or placing):
+            self._take_back(moving, placing, snapshot)
+        elif moving or placing:
+            self._throttle.look(snapshot, moving, placing)
+            self._placement.request_forgotten(snapshot)
+        return snapshot, moving, placing
 
-    def _take_back(self, moving: Sequence[TopicPartition]) -> None:
-        self._output.line(f"Cancelling {len(moving)} partitions, and restoring the order of their replicas")
-        submitted = self._journal.record.submitted
-        failed = self._moves.cancel({name: submitted[name].before for name in moving})
-        for name, reason in sorted(failed.items()):
-            self._output.line(f"{name} was not cancelled: {reason}")
+    def _take_back(
+        self, moving: Sequence[TopicPartition], placing: Collection[ReplicaKey], snapshot: RunSnapshot
+    ) -> None:
+        if placing:
+            self._output.line(f"Ending {len(placing)} copies to other log directories")
+        failed = {str(replica): reason for replica, reason in self._placement.cancel(placing, snapshot).items()}
+        if moving:
+            self._output.line(f"Cancelling {len(moving)} partitions, and restoring the order of their replicas")
+            submitted = self._journal.record.submitted
+            cancelled = self._moves.cancel({name: submitted[name].before for name in moving})
+            failed |= {str(name): reason for name, reason in sorted(cancelled.items())}
+        for subject, reason in failed.items():
+            self._output.line(f"{subject} was not cancelled: {reason}")
 
     def _end(self, snapshot: RunSnapshot, state: StepState) -> None:
         """Take back the throttle, elect preferred leaders after the last batch, and write the end of the run."""

@@ -13,6 +13,8 @@ from cluster.admin.config_keys import BROKER
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
 from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, LiveLeadership
+from cluster.log_dirs.alter import alter_log_dirs
+from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.model import BrokerThrottles, Snapshot
 from cluster.reassignment.execution.write_rates import WriteRates
@@ -22,11 +24,12 @@ from cluster.throttles.broker_rates import KEY_OF, await_rates, rate_of, read_ra
 from cluster.throttles.list_entries import ThrottledListEntries
 from planning.elections.limits import limits_of
 from planning.elections.planner import plan_elections
+from planning.log_dirs.broker_logs import BrokerLogs
 from planning.reassignments.run.journal import Entry, ThrottledList
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from schemas.alerts import Role
 from schemas.config import Settings
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
 
 
 class LiveClusterControl:
@@ -36,11 +39,19 @@ class LiveClusterControl:
         settings: the cluster, its metrics source, and how long changes may take (``reassign.settle_s``).
         topics: topics of the plan, whose throttled replica lists are read at every look.
         measured: whether to measure write rates in the background.
+        placed: partitions with a named log directory, whose logs are read at every look.
     """
 
-    def __init__(self, settings: Settings, topics: Iterable[str] = (), measured: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topics: Iterable[str] = (),
+        measured: bool = False,
+        placed: Iterable[TopicPartition] = (),
+    ) -> None:
         self._settings = settings
         self._topics = set(topics)
+        self._placed = frozenset(placed)
         self._timeout_s = timeout_s(settings.cluster)
         self._connection = AdminConnection(settings.cluster)
         wait_s = max(METADATA_S, self._timeout_s)
@@ -82,7 +93,17 @@ class LiveClusterControl:
             snapshot.topic_ids,
             frozenset(name for name, partition in snapshot.partitions.items() if partition.offline),
             cluster_written,
+            self._placed_logs(snapshot, alive),
         )
+
+    def _placed_logs(self, snapshot: Snapshot, alive: Collection[int]) -> Mapping[int, BrokerLogs]:
+        names = [name for name in sorted(self._placed) if name in snapshot.partitions]
+        brokers = {broker for name in names for broker in snapshot.partitions[name].replicas}
+        return self.read_logs(sorted(brokers.intersection(alive)), names).brokers if names else {}
+
+    def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
+        """Return the log directories of brokers with the logs of some partitions, or of all if None."""
+        return describe_log_dirs(self._connection, brokers, self._timeout_s, names)
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
         """Append entries to throttled replica lists, and wait until they read back.
@@ -100,7 +121,7 @@ class LiveClusterControl:
         """
         self._lists.subtract(entries)
 
-    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> dict[int, str]:
+    def set_rates(self, rates: Mapping[BrokerRate, int | None]) -> dict[int, str]:
         """Set or clear brokers' own rates, wait until each broker reads its own back, and return why one failed."""
         wanted: dict[int, dict[str, int | None]] = {}
         for (broker, role), rate in sorted(rates.items()):
@@ -132,6 +153,11 @@ class LiveClusterControl:
         self._metadata.mark_stale({name.topic for name in targets})
         return submit_reassignments(self._connection, targets, self._timeout_s, change_factor)
 
+    def place(self, directories: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, str]:
+        """Request the log directories of replicas, those that do not exist yet too; return why one was refused."""
+        changes = alter_log_dirs(self._connection, directories, self._timeout_s)
+        return {replica: error.rule for replica, error in changes.errors.items()}
+
     def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
         """Elect preferred leaders in the batches of ``headroom elections``, and return how many were elected.
 
@@ -152,15 +178,20 @@ class LiveClusterControl:
             return sum(len(result.answers.elected) for result in executor.run())
 
 
-def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, RateInForce]:
+def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRate, RateInForce]:
     """Return the rates of the brokers that reported them."""
-    found = {}
+    found: dict[BrokerRate, RateInForce] = {}
     for broker, throttles in rates.items():
-        for role in Role if throttles.known else ():
-            rate, source = rate_of(throttles, role.value)
-            own = source == "broker"
-            found[BrokerRole(broker, role)] = RateInForce(rate if own else None, None if own else rate)
+        if throttles.known:
+            found.update({BrokerRole(broker, role): _in_force(throttles, role) for role in Role})
+            found[LogDirsRate(broker)] = _in_force(throttles, DirectoryRole.LOG_DIRS)
     return found
+
+
+def _in_force(throttles: BrokerThrottles, role: Role | DirectoryRole) -> RateInForce:
+    rate, source = rate_of(throttles, role.value)
+    own = source == "broker"
+    return RateInForce(rate if own else None, None if own else rate)
 
 
 def _own_rate(throttles: BrokerThrottles, role: str) -> int | None:

@@ -16,14 +16,16 @@ from planning.reassignments.run.changes import (
     is_changed_by_others,
     rate_restoration,
     rates_to_set,
+    wanted_rates,
 )
+from planning.reassignments.run.directories import copying_brokers
 from planning.reassignments.run.journal import Entry, JournalStep, StepKind, StepState, ThrottledList, rate_subject
 from planning.reassignments.run.loads import loads_now, loads_of_batch, required_bytes_per_s, short_throttles
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
 
 _MB = 1e6
 
@@ -106,7 +108,9 @@ class RunThrottle:
             raise HeadroomError("the throttle rates", f"were not set ({reasons})", remedy)
         self._journal.write([replace(step, state=StepState.DONE) for step in steps])
 
-    def look(self, snapshot: RunSnapshot, moving: Collection[TopicPartition]) -> None:
+    def look(
+        self, snapshot: RunSnapshot, moving: Collection[TopicPartition], placing: Collection[ReplicaKey] = ()
+    ) -> None:
         """Report throttles that have become too low, with the command that raises them, or raise them.
 
         A broker that was down when the batch began gets its rate once it is up.
@@ -114,25 +118,29 @@ class RunThrottle:
         Args:
             snapshot: the cluster now.
             moving: partitions of the run that still move.
+            placing: replicas of the run that are not in their log directory yet.
 
         Raises:
             HeadroomError: the journal cannot be written.
         """
         record = self._journal.record
         moves = {name: record.submitted[name] for name in moving}
-        if self._rate is not None:
-            wanted = rates_to_set(moves, snapshot, record, self._rate)
-            self._change({name: rate for name, rate in wanted.items() if name not in record.rates})
+        copying = copying_brokers(placing, snapshot)
+        wanted = wanted_rates(moves, copying, self._rate, self._policy.log_dirs_bytes_per_s)
+        missing = rates_to_set(wanted, snapshot, record)
+        self._change({name: rate for name, rate in missing.items() if name not in record.rates})
         # Throttles of others, which limit nothing of this run, are theirs.
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
-        raised = {load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None}
+        raised: dict[BrokerRate, PlannedRate] = {
+            load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None
+        }
         for name, rate in self._change(raised).items():
             now = rate_text(snapshot.rates[name].in_force)
             self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {rate_text(rate.after)}.")
         self._report([load for load in short if load.broker_role not in raised])
 
-    def _change(self, rates: Mapping[BrokerRole, PlannedRate]) -> dict[BrokerRole, PlannedRate]:
+    def _change(self, rates: Mapping[BrokerRate, PlannedRate]) -> dict[BrokerRate, PlannedRate]:
         """Set rates while partitions move, and return those that were set; the others must not end the watch."""
         if not rates:
             return {}
@@ -187,7 +195,9 @@ class RunThrottle:
         """
         plan = rate_restoration(self._journal.record.rates, snapshot)
         failures = self._control.set_rates({n: r.after for n, r in plan.restore.items()}) if plan.restore else {}
-        restored = {name: rate for name, rate in plan.restore.items() if name.broker not in failures}
+        restored: dict[BrokerRate, PlannedRate] = {
+            name: rate for name, rate in plan.restore.items() if name.broker not in failures
+        }
         ended = {name: PlannedRate(None, self._journal.record.rates[name].before) for name in plan.ended}
         kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
         self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
@@ -204,13 +214,13 @@ class RunThrottle:
                 "clean --execute"
             )
 
-    def _report_kept(self, name: BrokerRole, now: RateInForce) -> None:
+    def _report_kept(self, name: BrokerRate, now: RateInForce) -> None:
         self._output.line(
             f"The rate of {rate_subject(name)} stays at {rate_text(now.own)}: it was changed since the run set it."
         )
 
 
-def _rate_steps(rates: Mapping[BrokerRole, PlannedRate], state: StepState) -> list[JournalStep]:
+def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> list[JournalStep]:
     return [
         JournalStep(StepKind.RATE, state, rate_subject(name), _text(rate.before), _text(rate.after))
         for name, rate in sorted(rates.items())

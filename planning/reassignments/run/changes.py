@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.run.directories import copying_brokers, placements_of, requested_of
 from planning.reassignments.run.journal import Entry, ThrottledList
-from planning.reassignments.run.record import OwnRate, RecordedRun, Submission
+from planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
 from planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
 from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 
 
 @dataclass(frozen=True)
@@ -28,32 +29,46 @@ class BatchChanges:
     """What one batch changes, as far as it is not in force already.
 
     Attributes:
-        moves: the reassignments of the batch that are running or to be submitted.
+        moves: the reassignments of the batch that are running or to be submitted. If only log directories change, the
+            replicas before and after are the same.
         submit: those that are to be submitted.
         entries: entries to append to throttled replica lists.
         rates: rates to set: where none, or a lower one, is in force.
+        places: log directories of replicas that are not in the one that the plan names.
         missing: partitions that do not exist.
     """
 
     moves: Mapping[TopicPartition, Submission]
     submit: Mapping[TopicPartition, Submission]
     entries: Mapping[ThrottledList, frozenset[Entry]]
-    rates: Mapping[BrokerRole, PlannedRate]
+    rates: Mapping[BrokerRate, PlannedRate]
+    places: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
     missing: tuple[TopicPartition, ...] = ()
 
 
 def batch_changes(
-    batch: ReassignmentPlan, snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int | None
+    batch: ReassignmentPlan,
+    snapshot: RunSnapshot,
+    record: RecordedRun,
+    throttle_bytes_per_s: int | None,
+    log_dirs_bytes_per_s: int | None = None,
 ) -> BatchChanges:
-    """Return what a batch still needs; nothing for partitions that have their target replicas.
+    """Return what a batch still needs; nothing for partitions that have their target replicas and directories.
 
     Args:
         batch: the batch.
         snapshot: the cluster now.
         record: the run so far.
         throttle_bytes_per_s: rate that every broker of the batch is to have at least; None: no throttle.
+        log_dirs_bytes_per_s: rate that brokers are to have at least which move replicas between their log directories;
+            None: no throttle.
     """
     moves, submit, missing = {}, {}, []
+    places = placements_of(batch, snapshot, record)
+    requested = requested_of(places)
+    # Killed before it was submitted, a run may find its copies at their end: what it placed is its own all the same.
+    unsubmitted = {replica.name for replica in record.placed} - record.submitted.keys()
+    placed = unsubmitted | {replica.name for replica in requested}
     for assignment in batch:
         partition = snapshot.partitions.get(assignment.name)
         if partition is None:
@@ -64,11 +79,14 @@ def batch_changes(
             moves[assignment.name] = _submission(assignment, partition, record)
             if not is_under_way:
                 submit[assignment.name] = moves[assignment.name]
-    if throttle_bytes_per_s is None:
-        return BatchChanges(moves, submit, {}, {}, tuple(missing))
-    entries = _missing_entries(entries_of(moves), snapshot)
-    rates = rates_to_set(moves, snapshot, record, throttle_bytes_per_s)
-    return BatchChanges(moves, submit, entries, rates, tuple(missing))
+        elif assignment.name in placed:
+            moves[assignment.name] = _submission(assignment, partition, record)
+            # The controller takes the replicas that a partition has as a target too, and Kafka's tool submits them.
+            if assignment.name not in record.submitted:
+                submit[assignment.name] = moves[assignment.name]
+    wanted = wanted_rates(moves, copying_brokers(requested, snapshot), throttle_bytes_per_s, log_dirs_bytes_per_s)
+    entries = {} if throttle_bytes_per_s is None else _missing_entries(entries_of(moves), snapshot)
+    return BatchChanges(moves, submit, entries, rates_to_set(wanted, snapshot, record), places, tuple(missing))
 
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
@@ -121,26 +139,47 @@ def _missing_entries(
     return missing
 
 
-def rates_to_set(
-    moves: Mapping[TopicPartition, Submission], snapshot: RunSnapshot, record: RecordedRun, throttle_bytes_per_s: int
-) -> dict[BrokerRole, PlannedRate]:
-    """Return the rates that the brokers of some reassignments need: where none, or a lower one, is in force.
+def wanted_rates(
+    moves: Mapping[TopicPartition, Submission],
+    copying: Iterable[int],
+    throttle_bytes_per_s: int | None,
+    log_dirs_bytes_per_s: int | None,
+) -> dict[BrokerRate, int]:
+    """Return the rate that each broker of a batch is to have at least, bytes per second.
 
     Args:
         moves: the reassignments.
+        copying: brokers that move replicas between their log directories.
+        throttle_bytes_per_s: rate of the reassignments; None: no throttle.
+        log_dirs_bytes_per_s: rate of the moves between log directories; None: no throttle.
+    """
+    wanted: dict[BrokerRate, int] = {}
+    if throttle_bytes_per_s is not None:
+        wanted.update(dict.fromkeys(broker_roles_of(moves), throttle_bytes_per_s))
+    if log_dirs_bytes_per_s is not None:
+        wanted.update({LogDirsRate(broker): log_dirs_bytes_per_s for broker in copying})
+    return wanted
+
+
+def rates_to_set(
+    wanted: Mapping[BrokerRate, int], snapshot: RunSnapshot, record: RecordedRun
+) -> dict[BrokerRate, PlannedRate]:
+    """Return the rates to set: where none, or a lower one than wanted, is in force.
+
+    Args:
+        wanted: least rate of each broker and role, bytes per second.
         snapshot: the cluster now.
         record: the run so far; a rate of it that others have changed since stays.
-        throttle_bytes_per_s: rate that each of the brokers is to have at least.
     """
-    rates = {}
-    for broker_role in sorted(broker_roles_of(moves)):
-        now = snapshot.rates.get(broker_role)
+    rates: dict[BrokerRate, PlannedRate] = {}
+    for name, least in sorted(wanted.items()):
+        now = snapshot.rates.get(name)
         # A broker that is down takes no rate, and copies nothing.
-        if now is None or (now.in_force is not None and now.in_force >= throttle_bytes_per_s):
+        if now is None or (now.in_force is not None and now.in_force >= least):
             continue
-        if is_changed_by_others(record.rates.get(broker_role), now):
+        if is_changed_by_others(record.rates.get(name), now):
             continue
-        rates[broker_role] = PlannedRate(now.own, throttle_bytes_per_s)
+        rates[name] = PlannedRate(now.own, least)
     return rates
 
 
@@ -189,26 +228,28 @@ class RateRestoration:
         unreachable: rates of brokers that are down or did not report them.
     """
 
-    restore: Mapping[BrokerRole, PlannedRate]
-    ended: tuple[BrokerRole, ...]
-    kept: Mapping[BrokerRole, RateInForce]
-    unreachable: tuple[BrokerRole, ...]
+    restore: Mapping[BrokerRate, PlannedRate]
+    ended: tuple[BrokerRate, ...]
+    kept: Mapping[BrokerRate, RateInForce]
+    unreachable: tuple[BrokerRate, ...]
 
 
-def rate_restoration(rates: Mapping[BrokerRole, OwnRate], snapshot: RunSnapshot) -> RateRestoration:
+def rate_restoration(rates: Mapping[BrokerRate, OwnRate], snapshot: RunSnapshot) -> RateRestoration:
     """Return what becomes of the rates that a run has set, by what is in force now."""
-    restore, kept = {}, {}
-    ended, unreachable = [], []
-    for broker_role, own in sorted(rates.items()):
-        now = snapshot.rates.get(broker_role)
+    restore: dict[BrokerRate, PlannedRate] = {}
+    kept: dict[BrokerRate, RateInForce] = {}
+    ended: list[BrokerRate] = []
+    unreachable: list[BrokerRate] = []
+    for name, own in sorted(rates.items()):
+        now = snapshot.rates.get(name)
         if now is None:
-            unreachable.append(broker_role)
+            unreachable.append(name)
         elif now.own == own.before:
-            ended.append(broker_role)
+            ended.append(name)
         elif now.own in own.own:
-            restore[broker_role] = PlannedRate(now.own, own.before)
+            restore[name] = PlannedRate(now.own, own.before)
         else:
-            kept[broker_role] = now
+            kept[name] = now
     return RateRestoration(restore, tuple(ended), kept, tuple(unreachable))
 
 

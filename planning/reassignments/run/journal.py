@@ -9,12 +9,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
 
 # Partition and broker of one entry in a throttled replica list.
 Entry = tuple[int, int]
 _LIST = re.compile(r"topic (?P<topic>\S+) as (?P<role>leader|follower)")
-_RATE = re.compile(r"broker (?P<broker>\d+) as (?P<role>leader|follower)")
+_RATE = re.compile(r"broker (?P<broker>\d+) as (?P<role>leader|follower|log_dirs)")
+_REPLICA = re.compile(r"(?P<partition>\S+) on broker (?P<broker>\d+)")
 
 
 class StepKind(str, Enum):
@@ -27,6 +28,8 @@ class StepKind(str, Enum):
         SUBMIT: reassignment of a partition; before and after: its replicas.
         FINISH: end of the reassignment of a partition; before: its target, after: its replicas.
         CANCEL: cancellation of the reassignment of a partition; before and after: its replicas.
+        PLACE: log directory of a replica; before: its path, null for a new replica; after: the path that it gets, null
+            for a replica that the plan removes.
         ELECT: preferred leader elections; after: number of partitions.
     """
 
@@ -36,6 +39,7 @@ class StepKind(str, Enum):
     SUBMIT = "submit"
     FINISH = "finish"
     CANCEL = "cancel"
+    PLACE = "place"
     ELECT = "elect"
 
 
@@ -101,15 +105,18 @@ class JournalRow:
     at_ms: int
 
 
-def rate_subject(broker_role: BrokerRole) -> str:
-    """Return the subject of a rate: ``broker 2 as leader``."""
-    return f"broker {broker_role.broker} as {broker_role.role.value}"
+def rate_subject(rate: BrokerRate) -> str:
+    """Return the subject of a rate: ``broker 2 as leader``, ``broker 2 as log_dirs``."""
+    return f"broker {rate.broker} as {rate.role.value}"
 
 
-def rate_of_subject(subject: str) -> BrokerRole | None:
-    """Return the broker and role of a subject; None if it is no rate."""
+def rate_of_subject(subject: str) -> BrokerRate | None:
+    """Return the rate of a subject; None if it is no rate of a broker."""
     found = _RATE.fullmatch(subject)
-    return None if found is None else BrokerRole(int(found["broker"]), Role(found["role"]))
+    if found is None:
+        return None
+    broker, role = int(found["broker"]), found["role"]
+    return LogDirsRate(broker) if role == DirectoryRole.LOG_DIRS.value else BrokerRole(broker, Role(role))
 
 
 def list_of_subject(subject: str) -> ThrottledList | None:
@@ -122,6 +129,12 @@ def partition_of_subject(subject: str) -> TopicPartition:
     """Return the partition of a subject such as ``orders-0``."""
     topic, _, partition = subject.rpartition("-")
     return TopicPartition(topic, int(partition))
+
+
+def replica_of_subject(subject: str) -> ReplicaKey | None:
+    """Return the replica of a subject such as ``orders-0 on broker 1``; None if it is no replica."""
+    found = _REPLICA.fullmatch(subject)
+    return None if found is None else ReplicaKey(*partition_of_subject(found["partition"]), int(found["broker"]))
 
 
 def replicas_text(replicas: tuple[int, ...]) -> str:

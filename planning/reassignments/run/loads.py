@@ -13,7 +13,7 @@ from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.load import PartitionTraffic, ThrottleLoad, live_followers, throttle_loads
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, TopicPartition
 
 
 def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:
@@ -29,11 +29,11 @@ def required_bytes_per_s(load: ThrottleLoad) -> float:
 
 def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
     """Return the load of every broker and role with throttled or moving partitions."""
-    return _loads(snapshot, {name: rate.in_force for name, rate in snapshot.rates.items()})
+    return _loads(snapshot, _throttles(snapshot))
 
 
 def loads_of_batch(
-    snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], rates: Mapping[BrokerRole, PlannedRate]
+    snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], rates: Mapping[BrokerRate, PlannedRate]
 ) -> list[ThrottleLoad]:
     """Return the loads as they will be once a batch has been submitted.
 
@@ -53,9 +53,13 @@ def loads_of_batch(
         own = ",".join(f"{partition}:{broker}" for partition, broker in sorted(entries))
         text = lists.get(listed, "")
         lists[listed] = text if text.strip() == "*" else f"{text},{own}" if text else own
-    throttles: dict[BrokerRole, float | None] = {name: rate.in_force for name, rate in snapshot.rates.items()}
-    throttles |= {name: rate.after for name, rate in rates.items()}
+    throttles = _throttles(snapshot)
+    throttles |= {name: rate.after for name, rate in rates.items() if isinstance(name, BrokerRole)}
     return _loads(replace(snapshot, partitions=placed, lists=lists), throttles)
+
+
+def _throttles(snapshot: RunSnapshot) -> dict[BrokerRole, float | None]:
+    return {name: rate.in_force for name, rate in snapshot.rates.items() if isinstance(name, BrokerRole)}
 
 
 def _loads(snapshot: RunSnapshot, throttles: Mapping[BrokerRole, float | None]) -> list[ThrottleLoad]:

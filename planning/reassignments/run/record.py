@@ -15,10 +15,11 @@ from planning.reassignments.run.journal import (
     list_of_subject,
     partition_of_subject,
     rate_of_subject,
+    replica_of_subject,
     replicas_of_text,
 )
 from planning.throttles.replica_lists import parse_replica_list
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
 
 class RunState(str, Enum):
@@ -71,6 +72,19 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class DirectoryPlacement:
+    """The log directory of a replica of a run.
+
+    Attributes:
+        before: path before; None if the plan adds the replica, or if it was unknown.
+        after: path that the run has requested, or was about to request; None if the plan removes the replica.
+    """
+
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
 class RecordedRun:
     """A run as its journal has it.
 
@@ -89,6 +103,8 @@ class RecordedRun:
         cancelling: partitions whose cancellation has begun and not ended.
         finished: partitions whose reassignment has ended.
         refused: partitions that the controller refused, or that ended elsewhere, with the reason.
+        placed: log directories of the replicas of partitions for which the plan names any.
+        placing: replicas of these that are not known to be in their directory yet.
         elected: whether the elections at the end are done.
         rows: number of its rows, which is the number of the last one.
     """
@@ -102,11 +118,13 @@ class RecordedRun:
     last_ms: int | None = None
     state: RunState = RunState.ENDED
     entries: Mapping[ThrottledList, frozenset[Entry]] = field(default_factory=dict)
-    rates: Mapping[BrokerRole, OwnRate] = field(default_factory=dict)
+    rates: Mapping[BrokerRate, OwnRate] = field(default_factory=dict)
     submitted: Mapping[TopicPartition, Submission] = field(default_factory=dict)
     cancelling: frozenset[TopicPartition] = frozenset()
     finished: frozenset[TopicPartition] = frozenset()
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    placed: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
+    placing: frozenset[ReplicaKey] = frozenset()
     elected: bool = False
     rows: int = 0
 
@@ -151,6 +169,8 @@ class _Fold:
         self._cancelling = set(start.cancelling)
         self._finished = set(start.finished)
         self._refused = dict(start.refused)
+        self._placed = dict(start.placed)
+        self._placing = set(start.placing)
 
     def record(self) -> RecordedRun:
         return replace(
@@ -161,6 +181,8 @@ class _Fold:
             cancelling=frozenset(self._cancelling),
             finished=frozenset(self._finished),
             refused=self._refused,
+            placed=self._placed,
+            placing=frozenset(self._placing),
         )
 
     def add(self, row: JournalRow) -> None:
@@ -175,6 +197,7 @@ class _Fold:
             StepKind.SUBMIT.value: self._add_submit,
             StepKind.FINISH.value: self._add_finish,
             StepKind.CANCEL.value: self._add_cancel,
+            StepKind.PLACE.value: self._add_place,
             StepKind.ELECT.value: self._add_elections,
         }
         if row.step in known:
@@ -198,15 +221,15 @@ class _Fold:
             own.update(listed.entries)
 
     def _add_rate(self, row: JournalRow, state: StepState) -> None:
-        broker_role = rate_of_subject(row.subject)
-        if broker_role is None:
+        name = rate_of_subject(row.subject)
+        if name is None:
             return
         if state is StepState.UNDONE:
-            self._rates.pop(broker_role, None)
+            self._rates.pop(name, None)
         elif state is StepState.INTENDED and row.after is not None:
             before = None if row.before is None else int(row.before)
-            earlier = self._rates.get(broker_role, OwnRate(before, frozenset()))
-            self._rates[broker_role] = replace(earlier, own=earlier.own | {int(row.after)})
+            earlier = self._rates.get(name, OwnRate(before, frozenset()))
+            self._rates[name] = replace(earlier, own=earlier.own | {int(row.after)})
 
     def _add_submit(self, row: JournalRow, state: StepState) -> None:
         name = partition_of_subject(row.subject)
@@ -235,6 +258,25 @@ class _Fold:
         if state is StepState.DONE:
             self._submitted.pop(name, None)
             self._finished.discard(name)
+
+    def _add_place(self, row: JournalRow, state: StepState) -> None:
+        replica = replica_of_subject(row.subject)
+        if replica is None:
+            return
+        if state is StepState.INTENDED:
+            # Requested again after a crash, it may be on its way: what counts is the directory from before the run.
+            earlier = self._placed.get(replica)
+            before = row.before if earlier is None else earlier.before
+            self._placed[replica] = DirectoryPlacement(before, row.after)
+            self._refused.pop(replica.name, None)
+            if row.after is not None:
+                self._placing.add(replica)
+            return
+        self._placing.discard(replica)
+        if state is not StepState.DONE:
+            self._placed.pop(replica, None)
+        if state is StepState.FAILED:
+            self._refused[replica.name] = row.after or "refused"
 
     def _add_elections(self, row: JournalRow, state: StepState) -> None:
         self._record = replace(self._record, elected=state is StepState.DONE)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planning.reassignments.cluster_state import PartitionPlacement
+from planning.log_dirs.broker_logs import BrokerLogs, with_log_dirs
+from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.reassignments.run.journal import ThrottledList
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, TopicPartition
 
 
 @dataclass(frozen=True)
 class RateInForce:
-    """Throttle rate of a broker in one role, bytes per second.
+    """One throttle rate of a broker, bytes per second.
 
     Attributes:
         own: the broker's own rate; None if none is set.
@@ -35,20 +36,23 @@ class RunSnapshot:
     Attributes:
         partitions: every partition.
         alive: brokers that are registered.
-        rates: rates by broker and role; a broker that did not report them is missing.
+        rates: rates by broker and role, and for moves between log directories; a broker that did not report them is
+            missing.
         lists: throttled replica lists as text; a list that is not set is missing.
         topic_ids: id of each topic.
         offline: partitions with an offline replica: its broker is down, or its disk failed.
         cluster_write_bytes_per_s: write rate of producers to the whole cluster; None if unknown.
+        logs: logs of the partitions with a named log directory, by broker that has a replica of them and reported it.
     """
 
     partitions: Mapping[TopicPartition, PartitionPlacement]
     alive: frozenset[int]
-    rates: Mapping[BrokerRole, RateInForce] = field(default_factory=dict)
+    rates: Mapping[BrokerRate, RateInForce] = field(default_factory=dict)
     lists: Mapping[ThrottledList, str] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     offline: frozenset[TopicPartition] = frozenset()
     cluster_write_bytes_per_s: float | None = None
+    logs: Mapping[int, BrokerLogs] = field(default_factory=dict)
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
@@ -61,6 +65,19 @@ class RunSnapshot:
         """Return whether a reassignment of a partition is running; a missing partition does not move."""
         partition = self.partitions.get(name)
         return partition is not None and partition.moving
+
+
+def cluster_state_of_run(snapshot: RunSnapshot, logs: Mapping[int, BrokerLogs]) -> ClusterState:
+    """Return the state of the cluster that a plan is checked against before it is run.
+
+    Args:
+        snapshot: the cluster now.
+        logs: log directories by broker that reported them, with the logs of the plan's partitions.
+    """
+    known = snapshot.alive | {broker for p in snapshot.partitions.values() for broker in p.replicas}
+    brokers = {broker: BrokerState(broker, alive=broker in snapshot.alive) for broker in sorted(known)}
+    state = ClusterState("", 0, brokers, snapshot.partitions, snapshot.topic_ids)
+    return with_log_dirs(state, logs)
 
 
 def target_of(partition: PartitionPlacement) -> tuple[int, ...]:

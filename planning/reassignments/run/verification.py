@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
-from planning.reassignments.plan import TargetAssignment
+from planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.run.directories import directory_states
 from planning.reassignments.run.snapshot import RunSnapshot, target_of
 from schemas.keys import TopicPartition
 
@@ -15,10 +17,10 @@ class AssignmentStatus(str, Enum):
     """Status of one partition of a plan.
 
     Attributes:
-        DONE: it has its target replicas.
-        MOVING: its reassignment to them is running.
+        DONE: it has its target replicas, and they are in the log directories that the plan names.
+        MOVING: its reassignment to them is running, or a copy to such a directory.
         MOVING_ELSEWHERE: a reassignment to other replicas is running.
-        NOT_STARTED: it has other replicas, and does not move.
+        NOT_STARTED: it has other replicas, or one is in another log directory, and does not move.
         MISSING: it does not exist.
     """
 
@@ -39,6 +41,7 @@ class VerifiedAssignment:
         replicas: its replicas now; empty if it does not exist.
         target: target replicas of the plan.
         missing: target replicas that are not in sync yet.
+        directories: replicas for which the plan names a log directory.
     """
 
     name: TopicPartition
@@ -46,11 +49,27 @@ class VerifiedAssignment:
     replicas: tuple[int, ...]
     target: tuple[int, ...]
     missing: tuple[int, ...]
+    directories: tuple[DirectoryProgress, ...] = ()
 
 
 def verify_plan(assignments: Iterable[TargetAssignment], snapshot: RunSnapshot) -> list[VerifiedAssignment]:
     """Return the status of each partition of a plan, in the order of the plan."""
-    return [_verify(assignment, snapshot) for assignment in assignments]
+    return [_with_directories(_verify(assignment, snapshot), assignment, snapshot) for assignment in assignments]
+
+
+def _with_directories(
+    verified: VerifiedAssignment, assignment: TargetAssignment, snapshot: RunSnapshot
+) -> VerifiedAssignment:
+    """Return the status with that of the log directories, which decides where the replicas are done."""
+    if assignment.log_dirs is None or verified.status is AssignmentStatus.MISSING:
+        return verified
+    found = tuple(directory_states(ReassignmentPlan((assignment,)), snapshot))
+    states = {progress.state for progress in found}
+    status = verified.status
+    if status is AssignmentStatus.DONE and states - {DirectoryState.DONE}:
+        is_moving = DirectoryState.MOVING in states
+        status = AssignmentStatus.MOVING if is_moving else AssignmentStatus.NOT_STARTED
+    return replace(verified, status=status, directories=found)
 
 
 def _verify(assignment: TargetAssignment, snapshot: RunSnapshot) -> VerifiedAssignment:

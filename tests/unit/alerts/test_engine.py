@@ -12,6 +12,7 @@ import pytest
 from alerts.engine import AlertEngine, WatchedCluster
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
@@ -99,6 +100,25 @@ def test_each_cluster_has_its_own_commands_and_an_unknown_one_gets_blanks() -> N
     assert advice["other"]["action"] == "reduce_move"
     assert "--bootstrap-server broker9:9092" in advice["other"]["commands"][0]
     assert "--bootstrap-server '<bootstrap servers of stranger>'" in advice["stranger"]["commands"][1]
+
+
+def test_the_run_that_left_a_throttle_is_in_the_alert_of_its_cluster() -> None:
+    engine = EngineAtTime()
+    left = [status(1, Role.LEADER, 9, 4, limited=0, throttle_source="broker")]
+    owner = ThrottleOwner("3f9a01c2", "reassign run", "anna@host1", runs_plan=True)
+    engine.tick(0, left)
+    # Read while the alert is pending.
+    for second in range(50, 300, 50):
+        engine.tick(second, left)
+    engine.engine.update_throttle_owners("c", {"broker 1 as leader": owner})
+    engine.engine.update_throttle_owners("other", {"broker 1 as leader": replace(owner, run_id="other")})
+    assert engine.tick(300, left) == [("throttle_left_behind", "throttles", "firing")]
+    (event,) = engine.engine.active()
+    assert event.summary.endswith("; set by run 3f9a01c2 (reassign run, anna@host1)")
+    assert (
+        json.loads(event.recommendation)["commands"][0]
+        == "headroom reassign clean 3f9a01c2 --config headroom.toml --execute"
+    )
 
 
 def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:

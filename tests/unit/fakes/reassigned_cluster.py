@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planning.reassignments.cluster_state import PartitionPlacement
+from cluster.log_dirs.describe import LogDirsReading
+from planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
+from planning.reassignments.cluster_state import LogDirectory, PartitionPlacement
 from planning.reassignments.run.changes import listed_entries
 from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from planning.reassignments.run.record import RecordedRun, run_records
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
 from planning.throttles.replica_lists import format_replica_list
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+
+# The log directories of every broker.
+PATHS = ("/a", "/b")
 
 
 class Killed(BaseException):
@@ -53,11 +59,17 @@ class FakeReassignedCluster:
         requests: changes that were requested.
         left: looks until the reassignment of a partition ends.
         elected: partitions whose preferred leader was elected.
+        paths: log directory of each replica that is not in the first one.
+        futures: directory that a replica is copied to, and looks until it is there.
+        kept: directories that brokers keep for replicas that do not exist yet.
+        refusing_paths: directories that every broker refuses.
+        free_bytes: free bytes of every directory.
+        size_bytes: size of every log.
     """
 
     partitions: dict[TopicPartition, PartitionPlacement]
     alive: set[int]
-    rates: dict[BrokerRole, int] = field(default_factory=dict)
+    rates: dict[BrokerRate, int] = field(default_factory=dict)
     defaults: dict[str, int] = field(default_factory=dict)
     lists: dict[ThrottledList, str] = field(default_factory=dict)
     looks: int = 2
@@ -71,6 +83,12 @@ class FakeReassignedCluster:
     left: dict[TopicPartition, int] = field(default_factory=dict)
     elected: list[TopicPartition] = field(default_factory=list)
     stale: int = 0
+    paths: dict[ReplicaKey, str] = field(default_factory=dict)
+    futures: dict[ReplicaKey, tuple[str, int]] = field(default_factory=dict)
+    kept: dict[ReplicaKey, str] = field(default_factory=dict)
+    refusing_paths: set[str] = field(default_factory=set)
+    free_bytes: int = 10**12
+    size_bytes: int = 1_000_000
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
     def read(self) -> RunSnapshot:
@@ -92,16 +110,48 @@ class FakeReassignedCluster:
             dict(self.lists),
             {name.topic: f"id-{name.topic}" for name in self.partitions},
             frozenset(self.offline),
+            logs=self.read_logs(sorted(self.alive), None).brokers,
         )
 
-    def _roles(self) -> list[BrokerRole]:
-        from schemas.alerts import Role
+    def _roles(self) -> list[BrokerRate]:
+        replication: list[BrokerRate] = [BrokerRole(broker, role) for broker in sorted(self.alive) for role in Role]
+        return replication + [LogDirsRate(broker) for broker in sorted(self.alive)]
 
-        return [BrokerRole(broker, role) for broker in sorted(self.alive) for role in Role]
+    def _rate(self, name: BrokerRate) -> RateInForce:
+        own = self.rates.get(name)
+        return RateInForce(own, None if own is not None else self.defaults.get(name.role.value))
 
-    def _rate(self, broker_role: BrokerRole) -> RateInForce:
-        own = self.rates.get(broker_role)
-        return RateInForce(own, None if own is not None else self.defaults.get(broker_role.role.value))
+    def path_of(self, replica: ReplicaKey) -> str:
+        return self.paths.get(replica, PATHS[0])
+
+    def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
+        return LogDirsReading({broker: self._logs(broker) for broker in brokers if broker in self.alive}, {})
+
+    def _logs(self, broker: int) -> BrokerLogs:
+        replicas = [ReplicaKey(*n, broker) for n, p in self.partitions.items() if broker in p.replicas]
+        return BrokerLogs(
+            broker,
+            tuple(LogDirectory(path, 10**12 + number, self.free_bytes) for number, path in enumerate(PATHS)),
+            {r.name: ReplicaLog(self.path_of(r), self.size_bytes, 0) for r in replicas},
+            {r.name: ReplicaLog(self.futures[r][0], self.size_bytes // 2, 1) for r in replicas if r in self.futures},
+        )
+
+    def place(self, directories: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, str]:
+        refused = {}
+        for replica, path in sorted(directories.items()):
+            self.crash.step()
+            partition = self.partitions.get(replica.name)
+            if path in self.refusing_paths:
+                refused[replica] = f"cannot be in {path}"
+            elif partition is None or replica.broker not in partition.replicas:
+                self.kept[replica] = path
+            elif self.path_of(replica) == path:
+                self.futures.pop(replica, None)
+            elif self.futures.get(replica, ("", 0))[0] != path:
+                self.futures[replica] = (path, self.looks)
+            self.requests.append(("place", (replica, path)))
+        self.crash.step()
+        return refused
 
     def advance(self) -> None:
         """Let a look's time pass: new replicas of live brokers come closer, and reassignments end."""
@@ -112,12 +162,25 @@ class FakeReassignedCluster:
             self.left[name] -= 1
             if self.left[name] <= 0:
                 self._finish(name)
+        for replica, (path, looks) in list(self.futures.items()):
+            if replica.broker in self.alive:
+                self.futures[replica] = (path, looks - 1)
+                if looks <= 1:
+                    self.paths[replica] = path
+                    del self.futures[replica]
 
     def _finish(self, name: TopicPartition) -> None:
         partition, target = self.partitions[name], target_of(self.partitions[name])
         leader = partition.leader if partition.leader in target else target[0]
+        self._remove_logs(name, target)
         self.partitions[name] = _placed(name, target, leader)
         del self.left[name]
+
+    def _remove_logs(self, name: TopicPartition, kept: tuple[int, ...]) -> None:
+        for broker in self.partitions[name].replicas:
+            if broker not in kept:
+                self.paths.pop(ReplicaKey(*name, broker), None)
+                self.futures.pop(ReplicaKey(*name, broker), None)
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
         for name, added in sorted(entries.items()):
@@ -142,7 +205,7 @@ class FakeReassignedCluster:
                 del self.lists[name]
         self.crash.step()
 
-    def set_rates(self, rates: Mapping[BrokerRole, int | None]) -> Mapping[int, str]:
+    def set_rates(self, rates: Mapping[BrokerRate, int | None]) -> Mapping[int, str]:
         for broker_role, rate in sorted(rates.items()):
             self.crash.step()
             assert broker_role.broker in self.alive, "only the broker itself takes its rate"
@@ -194,11 +257,15 @@ class FakeReassignedCluster:
         self.partitions[name] = PartitionPlacement(
             placed.topic, placed.partition, leader, placed.replicas, partition.isr, adding, removing
         )
+        for broker in adding:
+            replica = ReplicaKey(*name, broker)
+            self.paths[replica] = self.kept.pop(replica, PATHS[0])
         self.left[name] = self.looks if adding else 1
 
     def _cancel(self, name: TopicPartition) -> None:
         partition = self.partitions[name]
         replicas = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+        self._remove_logs(name, replicas)
         self.partitions[name] = _placed(name, replicas, partition.leader)
         del self.left[name]
 

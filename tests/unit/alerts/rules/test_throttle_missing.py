@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from alerts.finding import Finding
+from alerts.inputs.throttle_status import LeadershipRisk, LogDirsThrottle, ThrottleStatus
+from alerts.recommendations.recommender import Recommender
+from alerts.rules.catalogue import evaluate_rules
+from alerts.rules.rule import RuleInputs
+from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
-from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, kinds, partition, status
+from tests.unit.builders.throttle_status import MB, SETTINGS, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 # Broker 1 leads a partition that the leader list names; its move to broker 3 is throttled to 9 MB/s at both ends.
@@ -306,3 +311,63 @@ def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_b
     assert finding.summary.endswith("; replicas out of sync fall further behind")
     assert finding.recommendation.action == "clear_throttle"
     assert finding.recommendation.commands[0] == "headroom throttle clear --execute"
+
+
+RUN = ThrottleOwner(
+    "3f9a01c2", "reassign run", "anna@host1", True, True, "headroom reassign run move.json --throttle 5000000 --execute"
+)
+
+
+def left_behind_by(*statuses: ThrottleStatus, **owners: ThrottleOwner) -> Finding:
+    """Return the finding; owners by subject, with ``_`` for each space."""
+    by_subject = {subject.replace("_", " "): owner for subject, owner in owners.items()}
+    recommender = Recommender(ThrottlePolicy(), "broker1:9092", "prod.toml")
+    assessment = evaluate_rules(RuleInputs(statuses, SETTINGS, recommender, owners=by_subject))
+    (finding,) = [f for f in assessment.findings if f.kind is AlertKind.THROTTLE_LEFT_BEHIND]
+    return finding
+
+
+def test_the_run_that_left_a_throttle_is_named_with_the_commands_that_continue_and_clean_it() -> None:
+    statuses = [resting(1, LEADER, 3), resting(1, FOLLOWER, 3)]
+    finding = left_behind_by(*statuses, broker_1_as_leader=RUN, broker_1_as_follower=RUN)
+    assert finding.summary.endswith("; set by run 3f9a01c2 (reassign run, anna@host1), which has not ended")
+    assert finding.recommendation.commands[:3] == [
+        "headroom reassign run move.json --throttle 5000000 --execute",
+        "headroom reassign clean 3f9a01c2 --config prod.toml --execute",
+        "headroom throttle clear --config prod.toml --execute",
+    ]
+    reason = "run 3f9a01c2 left this: continue it with its command, or remove exactly what it set with reassign clean"
+    assert (finding.recommendation.reason or "").startswith(reason)
+    (owner,) = finding.evidence_json()["owners"]
+    assert (owner["run_id"], owner["command"], owner["unfinished"]) == ("3f9a01c2", "reassign run", True)
+
+
+def test_a_run_that_has_ended_is_only_cleaned() -> None:
+    ended = replace(RUN, unfinished=False, continue_command=None)
+    finding = left_behind_by(resting(1, LEADER, 3), broker_1_as_leader=ended)
+    assert finding.summary.endswith("; set by run 3f9a01c2 (reassign run, anna@host1)")
+    assert finding.recommendation.commands[0] == "headroom reassign clean 3f9a01c2 --config prod.toml --execute"
+
+
+def test_the_owner_of_a_list_or_of_the_rate_between_directories_is_named_too() -> None:
+    apply = ThrottleOwner("77", "throttle apply", "ben@host2")
+    listed = left_behind_by(resting(1, LEADER, None, 0), topic_t_as_leader=apply)
+    assert listed.summary.endswith("; set by throttle apply by ben@host2")
+    # Only a run has a journal that clean reads.
+    assert listed.recommendation.commands[0] == "headroom throttle clear --config prod.toml --execute"
+    log_dirs = LogDirsThrottle(bytes_per_s=5_000_000, source="broker")
+    between = evaluate_rules(
+        RuleInputs(
+            [replace(resting(1, LEADER, 3), log_dirs=log_dirs)],
+            SETTINGS,
+            Recommender(ThrottlePolicy(), "broker1:9092"),
+            owners={"broker 1 as log_dirs": RUN},
+        )
+    ).findings[0]
+    assert "set by run 3f9a01c2" in between.summary
+
+
+def test_owners_of_throttles_that_are_not_left_behind_are_not_named() -> None:
+    finding = left_behind_by(resting(1, LEADER, 3), broker_2_as_leader=RUN, topic_u_as_leader=RUN)
+    assert "set by" not in finding.summary
+    assert finding.recommendation.commands[0] == "headroom throttle clear --config prod.toml --execute"

@@ -16,7 +16,7 @@ from cli.plan.command import plan_result
 from cli.plan.json_view import result_json
 from cli.plan.state_file import read_state, state_json, state_of_json, write_state
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
-from planning.reassignments.plan import ReassignmentPlan, plan_text
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from planning.throttles.recommendation import ThrottlePolicy
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
@@ -219,3 +219,25 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(HeadroomError, match="cannot be written"):
         write_state(tmp_path, state_of([]))
     assert "cannot be read" in str(run(str(tmp_path / "none.json"), "--state", STATE).exception)
+
+
+def test_moves_between_log_directories_are_estimated_and_their_rollback_names_the_directories(tmp_path: Path) -> None:
+    directories = (LogDirectory("/a", 10**12, 10**11), LogDirectory("/b", 10**12 + 1, 10**11))
+    # 100 MB at 10 MB/s; nothing is written meanwhile.
+    resting = placed(0, (1, 2), log_dirs={1: "/a", 2: "/a"}, write_bytes_per_s=0.0)
+    state = state_of([resting], {1: BrokerState(1, log_dirs=directories)})
+    write_state(tmp_path / "state.json", state)
+    named = ReassignmentPlan((TargetAssignment("t", 0, (1, 2), ("/b", "any")),))
+    (tmp_path / "move.json").write_text(plan_text(named))
+    arguments = ("move.json", "--state", "state.json", "--batches-dir", "batches")
+    lines = output(*arguments, "--log-dirs-throttle", "10MB").splitlines()
+    assert lines[0] == "Nothing is copied between brokers: no partition gains a replica, so no throttle is needed."
+    assert "Moves between log directories" in lines
+    (moved,) = found(*arguments, "--log-dirs-throttle", "10MB")["directory_moves"]
+    assert (moved["broker"], moved["replicas"], moved["copied_bytes"]) == (1, 1, 100 * MB)
+    assert moved["finish_low_s"] <= 10 <= moved["finish_high_s"]
+    back = json.loads((tmp_path / "batches" / "rollback.json").read_text())
+    assert back["partitions"][0]["log_dirs"] == ["/a", "/a"]
+    free = found(*arguments)
+    assert free["directory_moves"][0]["finish_s"] is None
+    assert any("No throttle limits moves between log directories on brokers 1" in text for text in free["warnings"])

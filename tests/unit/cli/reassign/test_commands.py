@@ -13,13 +13,18 @@ from click.testing import CliRunner, Result
 from cli.config.load import load_settings
 from cli.main import headroom
 from cli.reassign import session as sessions
+from cli.reassign.plan_files import read_batches
 from cli.reassign.session import RunSession
+from cluster.log_dirs.describe import LogDirsReading
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from planning.reassignments.run.record import RecordedRun, RunState
+from planning.reassignments.run.snapshot import cluster_state_of_run
+from planning.reassignments.validation import require_possible
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRole, ReplicaKey, TopicPartition
+from streaming.tables.journal import ActionJournal
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
 
 BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 2, 1)}
@@ -32,7 +37,7 @@ class Opened:
     def __init__(self, cluster: FakeReassignedCluster) -> None:
         self._cluster = cluster
 
-    def __call__(self, settings: object, topics: object = (), measured: bool = False) -> Opened:
+    def __call__(self, settings: object, topics: object = (), measured: bool = False, placed: object = ()) -> Opened:
         return self
 
     def __enter__(self) -> FakeReassignedCluster:
@@ -210,18 +215,124 @@ def test_partitions_that_are_refused_are_named_and_end_with_code_1(cluster: Fake
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"topic": "other"}, "other-2: is not in the cluster"),
-        ({"replicas": [9, 2]}, "broker 9: is not in the cluster"),
-        ({"log_dirs": ["/data", "any", "any"]}, "orders-2: names log directories"),
+        ({"topic": "other"}, "other-2 has no topic other"),
+        ({"replicas": [9, 2]}, "orders-2 is to have a replica on broker 9, which is not in the cluster"),
+        ({"replicas": [5, 2]}, "orders-2 is to have a replica on broker 5, which is not in the cluster"),
+        ({"log_dirs": ["/data", "any", "any"]}, "log directory /data of broker 4 does not exist"),
     ],
 )
-def test_a_plan_that_does_not_fit_the_cluster_is_refused(
+def test_run_and_plan_refuse_the_same_with_the_same_words(
     cluster: FakeReassignedCluster, plan: str, change: dict[str, object], text: str
 ) -> None:
     written = json.loads(Path(plan).read_text())
     written["partitions"][2] |= change
     Path(plan).write_text(json.dumps(written))
-    assert text in str(run("run", plan, code=1).exception)
+    refused = str(run("run", plan, code=1).exception)
+    assert text in refused
+    snapshot = cluster.read()
+    state = cluster_state_of_run(snapshot, cluster.read_logs(sorted(snapshot.alive), None).brokers)
+    with pytest.raises(HeadroomError) as planned:
+        require_possible(read_batches([Path(plan)], None)[0], state, "the plan")
+    assert str(planned.value) == refused
+    assert cluster.requests == []
+
+
+def test_a_destination_without_room_is_refused_by_a_run_too(cluster: FakeReassignedCluster, plan: str) -> None:
+    # 1 MB for each of the copies on brokers 3 and 4.
+    cluster.free_bytes = 900_000
+    refused = str(run("run", plan, "--execute", "--yes", code=1).exception)
+    assert "broker 3 has 900,000 bytes free in one log directory, and orders-0 has 1,000,000" in refused
+    assert cluster.requests == []
+
+
+def test_a_moving_partition_of_the_plan_is_refused_unless_it_is_adopted(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    cluster._start(TopicPartition("orders", 0), (3, 2))
+    cluster.left[TopicPartition("orders", 0)] = 3
+    assert "orders-0 is being reassigned already" in str(run("run", plan, code=1).exception)
+    run("run", plan, "--adopt", "--execute", "--yes")
+    assert replicas(cluster) == AFTER
+
+
+@pytest.fixture
+def directories(plan: str) -> str:
+    """A plan that puts orders-1 into another directory of broker 2, and a new replica of orders-0 into one of 3."""
+    written = json.loads(Path(plan).read_text())
+    written["partitions"][0]["log_dirs"] = ["/b", "any"]
+    written["partitions"][1]["log_dirs"] = ["/b", "any"]
+    Path(plan).write_text(json.dumps(written))
+    return plan
+
+
+def test_a_plan_with_directories_is_shown_run_verified_and_rolled_back(
+    cluster: FakeReassignedCluster, directories: str
+) -> None:
+    command = ("run", directories, "--throttle", "10MB", "--log-dirs-throttle", "2MB")
+    shown = run(*command).stdout
+    assert "Moves between log directories" in shown
+    assert f"headroom reassign run {directories} --throttle 10000000 --log-dirs-throttle 2000000 --execute" in shown
+    assert "as fast as the disks allow" in run("run", directories, "--throttle", "10MB").stderr
+    assert cluster.requests == []
+    waiting = of(run("verify", directories, "--format", "json", code=1))["partitions"][1]
+    assert waiting["status"] == "not_started"
+    assert waiting["log_dirs"] == [
+        {"broker": 2, "state": "elsewhere", "current": "/a", "target": "/b", "remaining_bytes": None}
+    ]
+    done = of(run(*command, "--execute", "--yes", "--format", "json"))
+    (batch,) = done["batches"]
+    assert [(p["topic"], p["partition"], p["broker"], p["before"], p["after"]) for p in batch["log_dirs"]] == [
+        ("orders", 0, 1, "/a", None),
+        ("orders", 0, 3, None, "/b"),
+        ("orders", 1, 2, "/a", "/b"),
+    ]
+    (moved,) = batch["directory_moves"]
+    assert (moved["broker"], moved["replicas"], moved["throttle_bytes_per_s"]) == (2, 1, 2_000_000)
+    assert (2, "log_dirs") in {(rate["broker"], rate["role"]) for rate in batch["rates"]}
+    assert cluster.paths[ReplicaKey("orders", 1, 2)] == cluster.paths[ReplicaKey("orders", 0, 3)] == "/b"
+    assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}
+    assert "3 partitions: 3 done." in run("verify", directories).stdout
+    run("rollback", done["run_id"], "--throttle", "10MB", "--log-dirs-throttle", "2MB", "--execute", "--yes")
+    assert replicas(cluster) == {n: list(r) for n, r in BEFORE.items()}
+    assert cluster.path_of(ReplicaKey("orders", 1, 2)) == "/a"
+
+
+def test_cancel_ends_copies_between_directories(cluster: FakeReassignedCluster, directories: str) -> None:
+    cluster.futures = {ReplicaKey("orders", 1, 2): ("/b", 100), ReplicaKey("orders", 2, 3): ("/b", 100)}
+    assert "Nothing was changed" in run("cancel", directories).stdout
+    cancelled = of(run("cancel", directories, "--execute", "--yes", "--format", "json"))
+    assert cancelled["log_dirs"] == [
+        {"topic": "orders", "partition": 1, "broker": 2, "stays": "/a"},
+        {"topic": "orders", "partition": 2, "broker": 3, "stays": "/a"},
+    ]
+    assert (cluster.futures, cluster.left) == ({}, {})
+    assert "No such reassignment is running" in run("cancel", "--all").stdout
+
+
+def test_brokers_that_do_not_report_their_directories_are_named(
+    cluster: FakeReassignedCluster, plan: str, directories: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = {b: HeadroomError(f"broker {b}", "did not report its log directories", "Look.") for b in (2, 3)}
+    monkeypatch.setattr(cluster, "read_logs", lambda brokers, names: LogDirsReading({}, silent))
+    assert "unknown on brokers 2, 3, which did not report them" in run("cancel", "--all").stderr
+    refused = str(run("run", directories, code=1).exception)
+    assert "broker 2 did not report its log directories, and the plan puts orders-1 there" in refused
+    rows = [{"topic": "orders", "partition": n, "replicas": r} for n, r in AFTER.items()]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    assert "room for the copies was not checked: brokers 3, 4" in run("run", plan).stderr
+
+
+def test_another_run_is_the_reason_and_not_its_moves(cluster: FakeReassignedCluster, plan: str) -> None:
+    unfinished()
+    cluster._start(TopicPartition("orders", 0), (4, 2))
+    cluster.left[TopicPartition("orders", 0)] = 100
+    assert "run dead: is unfinished" in str(run("run", plan, "--execute", "--yes", code=1).exception)
+
+
+def test_the_command_that_goes_on_is_in_the_journal(cluster: FakeReassignedCluster, plan: str) -> None:
+    run("run", plan, "--throttle", "10MB", "--execute", "--yes")
+    begun = next(r for r in ActionJournal("store").rows("kafka") if r.step == "run" and r.state == "intended")
+    assert json.loads(begun.after or "")["command"] == f"headroom reassign run {plan} --throttle 10000000 --execute"
 
 
 def test_files_are_batches_and_no_partition_is_in_two(

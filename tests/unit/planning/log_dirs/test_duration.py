@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planning.finish.limits import FetchLimits
-from planning.log_dirs.directory_moves import DirectoryMove
-from planning.log_dirs.duration import DirectoryMovesTime, directory_moves_time
-from tests.unit.builders.log_dirs import GB, MB, A, B
+from planning.log_dirs.directory_moves import DirectoryMove, directory_moves
+from planning.log_dirs.duration import DirectoryMovesTime, directory_estimates, directory_moves_time
+from tests.unit.builders.log_dirs import GB, MB, A, B, cluster, placed, plan
 
 # A fetch of one byte: the rate is not rounded to whole fetches.
 STEADY = FetchLimits(partition_bytes=1)
@@ -70,3 +70,15 @@ def test_a_higher_rate_is_never_slower_and_the_range_is_in_order(sizes: list[tup
     assert slow.low_s <= slow.middle_s <= slow.high_s
     assert fast.low_s is not None
     assert fast.low_s <= slow.low_s
+
+
+def test_brokers_are_estimated_one_by_one_at_the_rate_that_they_will_have() -> None:
+    # orders-0 moves on brokers 1 and 2, orders-1 on broker 1; the replica on broker 3 is new.
+    targets = plan(("orders", 0, (1, 2), (B, B)), ("orders", 1, (1, 3), (B, B)))
+    moves = directory_moves(targets, cluster(placed(), placed(partition=1)))
+    first, second = directory_estimates(moves, {1: 2 * MB, 2: 80 * MB}, 50 * MB)
+    assert (first.broker, first.replicas, first.size_bytes, first.rate_bytes_per_s) == (1, 2, 2 * GB, 50 * MB)
+    assert first.time == directory_moves_time([move for move in moves if move.broker == 1], 50 * MB)
+    # A higher rate in force stays.
+    assert (second.broker, second.replicas, second.rate_bytes_per_s) == (2, 1, 80 * MB)
+    assert [found.time for found in directory_estimates(moves, {})] == [None, None]

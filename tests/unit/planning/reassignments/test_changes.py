@@ -47,3 +47,13 @@ def test_the_rollback_is_the_present_assignment(drawn: tuple[ClusterState, Reass
     state, plan = drawn
     rollback = plan_changes(plan, state).rollback
     assert {t.name: t.replicas for t in rollback} == {t.name: state.partitions[t.name].replicas for t in plan}
+
+
+def test_the_rollback_of_a_partition_with_named_directories_names_the_present_ones() -> None:
+    state = state_of([placed(0, (1, 2), log_dirs={1: "/a", 2: "/b"}), placed(1, (1, 2), log_dirs={1: "/a", 2: "/b"})])
+    # The directory on broker 2 is lost with its replica, unless the rollback names it.
+    named = TargetAssignment("t", 0, (1, 3), ("/b", "any"))
+    rollback = plan_changes(ReassignmentPlan((named, TargetAssignment("t", 1, (1, 3), ("any", "any")))), state).rollback
+    assert [(a.replicas, a.log_dirs) for a in rollback] == [((1, 2), ("/a", "/b")), ((1, 2), None)]
+    unread = plan_changes(ReassignmentPlan((named,)), state_of([placed(0, (1, 2), log_dirs={1: "/a"})])).rollback
+    assert unread.assignments[0].log_dirs == ("/a", "any")

@@ -64,7 +64,9 @@ def test_a_destination_without_room_is_refused() -> None:
     placements = [placed(0, (1, 2)), placed(1, (1, 2)), placed(2, (3, 2))]
     plan = plan_of({0: (1, 3), 1: (1, 3), 2: (1, 2)})
     state = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB),))})
-    assert "broker 3 gets 200,000,000 bytes and has 150,000,000 left" in refusal(plan, state)
+    assert "broker 3 has 150,000,000 bytes free, and the plan copies 200,000,000 there (t-0, t-1)" in refusal(
+        plan, state
+    )
     roomy = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB), disk(60 * MB, "/b")))})
     assert require_possible(plan, roomy, "move.json")
 
@@ -72,7 +74,7 @@ def test_a_destination_without_room_is_refused() -> None:
 def test_directories_on_one_volume_count_once() -> None:
     one_volume = (disk(150 * MB, "/a"), disk(150 * MB, "/b"))
     state = state_of([placed(0, (1, 2)), placed(1, (1, 2))], {3: BrokerState(3, log_dirs=one_volume)})
-    assert "has 150,000,000 left" in refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+    assert "has 150,000,000 bytes free" in refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
 
 
 def test_named_directories_have_to_be_there_and_have_room() -> None:
@@ -84,7 +86,9 @@ def test_named_directories_have_to_be_there_and_have_room() -> None:
 
     assert "log directory /d of broker 3 does not exist" in refusal(plan("/d"), state)
     assert "log directory /c of broker 3 is offline" in refusal(plan("/c"), state)
-    assert "directory /a gets 100,000,000 bytes" in refusal(plan("/a"), state)
+    assert "log directory /a of broker 3 has 50,000,000 bytes free, and the plan copies 100,000,000" in refusal(
+        plan("/a"), state
+    )
     assert require_possible(plan("/b"), state, "move.json")
 
 

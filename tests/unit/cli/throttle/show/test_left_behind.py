@@ -7,16 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import QueryBuilder, write_deltalake
 
 from cli.throttle import command as throttle_commands
-from cli.throttle.show.journal_runs import runs_by_subject
 from cli.throttle.show.left_behind import LeftBehind, LeftList, LeftRate, left_behind
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import TopicConfig
-from schemas.config import ClusterSettings, Settings, StoreSettings
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.errors import HeadroomError
 from tests.unit.builders import log_dirs
 from tests.unit.builders.throttle_views import (
@@ -101,59 +99,30 @@ def test_show_names_what_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None
         "key": LEADER_RATE,
         "bytes_per_s": 5 * MB,
         "run_id": None,
+        "command": None,
     }
-    assert found["lists"] == [{"topic": "t", "role": "leader", "key": LEADER_LIST, "entries": "9:2", "run_id": None}]
+    assert found["lists"] == [
+        {"topic": "t", "role": "leader", "key": LEADER_LIST, "entries": "9:2", "run_id": None, "command": None}
+    ]
 
 
-def journal(store: Path, *steps: tuple[str, str, str, str]) -> Settings:
-    """Write steps of (run, subject, step, state), one a second, and return settings that name the store."""
-    rows = ", ".join(
-        f"('{run_id}', {seq}, 'orders', '{step}', '{state}', '{subject}', {seq * 1000})"
-        for seq, (run_id, subject, step, state) in enumerate(steps)
-    )
-    names = 'run_id, seq, "cluster", step, state, subject, at_ms'
-    made = QueryBuilder().execute(f"SELECT * FROM (VALUES {rows}) AS t({names})").read_all()
-    write_deltalake(str(store / "actions/journal"), made)
-    return Settings(cluster=ClusterSettings(name="orders"), store=StoreSettings(path=str(store)))
-
-
-def test_the_journal_names_the_newest_run_that_has_not_taken_its_change_back(tmp_path: Path) -> None:
-    settings = journal(
-        tmp_path,
-        ("old", "broker 1 as leader", "rate", "done"),
-        ("old", "broker 2 as leader", "rate", "done"),
-        ("old", "topic t as leader", "list", "intended"),
-        ("new", "broker 2 as leader", "rate", "intended"),
-        ("new", "broker 2 as leader", "rate", "done"),
-        # What the newer run has added to the list it has removed; the entries of the older one are still there.
-        ("new", "topic t as leader", "list", "done"),
-        ("new", "topic t as leader", "list", "undone"),
-        ("old", "broker 1 as leader", "rate", "undone"),
-        ("new", "t-0", "submit", "done"),
-        ("new", "broker 3 as leader", "rate", "failed"),
-    )
-    assert runs_by_subject(settings) == {"broker 2 as leader": "new", "topic t as leader": "old"}
-    assert runs_by_subject(Settings(store=settings.store)) == {}
-    assert runs_by_subject(Settings(store=StoreSettings(path=str(tmp_path / "none")))) == {}
-
-
-def test_show_names_the_run_that_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_names_the_command_that_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
     FakeCluster(view_of({4: OWN}, partitions=(STILL,))).install(monkeypatch)
-    runs = {"broker 4 as leader": "r-1", "topic t as follower": "r-2"}
-    monkeypatch.setattr(throttle_commands, "runs_by_subject", lambda settings: runs)
+    owners = {
+        "broker 4 as leader": ThrottleOwner("r-1", "reassign run", "anna@host", runs_plan=True),
+        "topic t as follower": ThrottleOwner("r-2", "throttle apply", "anna@host"),
+    }
+    monkeypatch.setattr(throttle_commands, "owners_or_none", lambda settings: owners)
     rows = [" ".join(line.split()) for line in run("show").stdout.splitlines()]
-    assert "what key value set by run" in rows
-    assert f"broker 4 {LEADER_RATE} 5.00 MB/s r-1" in rows
+    assert "what key value set by" in rows
+    assert f"broker 4 {LEADER_RATE} 5.00 MB/s r-1 (reassign run)" in rows
     assert f"broker 4 {FOLLOWER_RATE} 5.00 MB/s unknown" in rows
-    assert f"topic t {FOLLOWER_LIST} 0:3 r-2" in rows
+    assert f"topic t {FOLLOWER_LIST} 0:3 r-2 (throttle apply)" in rows
 
 
-def test_a_journal_that_cannot_be_read_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(settings: Settings) -> dict[str, str]:
-        raise HeadroomError("the journal", "cannot be read", "Look.")
-
+def test_a_journal_that_cannot_be_read_hides_nothing(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    store.write_text("a file")
     FakeCluster(view_of({4: OWN}, partitions=(STILL,))).install(monkeypatch)
-    monkeypatch.setattr(throttle_commands, "runs_by_subject", broken)
     result = run("show")
     assert (result.exit_code, "The runs that set the throttles are unknown" in result.stderr) == (0, True)
     assert "Left behind" in result.stdout

@@ -6,9 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planning.reassignments.run.journal import JournalRow, ThrottledList
-from planning.reassignments.run.record import OwnRate, RecordedRun, RunState, Submission, run_records
+from planning.reassignments.run.record import (
+    DirectoryPlacement,
+    OwnRate,
+    RecordedRun,
+    RunState,
+    Submission,
+    run_records,
+)
 from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 
 NAME = TopicPartition("my-topic", 3)
 LIST = ThrottledList("my-topic", Role.LEADER)
@@ -53,6 +60,31 @@ def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> N
     assert (done.submitted, done.leaves_behind) == ({}, False)
 
 
+def test_a_replica_is_placed_from_the_intention_and_keeps_the_directory_from_before_the_run() -> None:
+    replica, subject = ReplicaKey("my-topic", 3, 1), "my-topic-3 on broker 1"
+    intended = row("place", "intended", subject, "/a", "/b")
+    assert record(intended).placed == {replica: DirectoryPlacement("/a", "/b")}
+    assert record(intended).placing == {replica}
+    # Requested again after a crash, when its broker had put the new replica elsewhere.
+    new = [row("place", "intended", subject, before, "/b") for before in (None, "/c")]
+    assert record(*new).placed == {replica: DirectoryPlacement(None, "/b")}
+    done = record(intended, row("place", "done", subject, "/a", "/b"))
+    assert (done.placed, done.placing, done.leaves_behind) == (record(intended).placed, frozenset(), False)
+    refused = record(intended, row("place", "failed", subject, "/a", "broker 1: cannot be in /b"))
+    assert (refused.placed, refused.placing, refused.refused) == ({}, frozenset(), {NAME: "broker 1: cannot be in /b"})
+    assert record(intended, row("place", "undone", subject, "/b", "/a")).placed == {}
+    # A replica that the plan removes is on its way nowhere.
+    assert record(row("place", "intended", subject, "/a", None)).placing == frozenset()
+
+
+def test_the_rate_between_directories_is_a_rate_of_the_run() -> None:
+    rows = [row("rate", "intended", "broker 2 as log_dirs", None, "5")]
+    assert record(*rows).rates == {LogDirsRate(2): OwnRate(None, frozenset({5}))}
+    assert record(*rows, row("rate", "undone", "broker 2 as log_dirs", "5", None)).rates == {}
+    # Only a broker has a rate of its own: this is a row of throttle clear.
+    assert record(row("rate", "intended", "the cluster-wide default as leader", None, "5")).rates == {}
+
+
 def test_the_last_row_of_a_run_decides_its_state() -> None:
     began, done, ended = (row("run", state, "abc") for state in ("intended", "done", "undone"))
     states = [record(*rows).state for rows in ((began,), (began, done), (began, ended), (began, ended, began))]
@@ -75,6 +107,9 @@ STEPS = st.sampled_from(
         ("rate", "undone", "broker 2 as follower", "7", None),
         ("submit", "intended", str(NAME), "[1,2]", "[3,2]"),
         ("finish", "done", str(NAME), "[3,2]", "[3,2]"),
+        ("place", "intended", "my-topic-3 on broker 1", "/a", "/b"),
+        ("place", "failed", "my-topic-3 on broker 1", "/a", "refused"),
+        ("rate", "intended", "broker 2 as log_dirs", None, "7"),
         ("cancel", "intended", str(NAME), "[3,2]", "[1,2]"),
         ("cancel", "done", str(NAME), None, "[1,2]"),
         ("run", "done", "abc", None, None),

@@ -1,0 +1,113 @@
+"""Owners of throttles: by the journal, the command that set each rate and list, and has not taken it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from planning.reassignments.run.journal import JournalRow, StepKind, StepState
+
+# Steps of the journal that say whose a throttle is.
+OWNER_STEPS = (StepKind.RUN, StepKind.RATE, StepKind.LIST)
+
+
+@dataclass(frozen=True)
+class ThrottleOwner:
+    """A command that set a rate or list entries, and has not taken them back.
+
+    Attributes:
+        run_id: id of the run, or of the execution of another command.
+        command: command as the journal names it: reassign run, throttle apply.
+        by: user and host.
+        runs_plan: whether it ran a plan, so that ``headroom reassign clean`` takes back what it set.
+        unfinished: whether it ran a plan and has not ended: it is running, or was killed.
+        continue_command: command that continues the run; None if it has ended, or if the journal does not have it.
+    """
+
+    run_id: str
+    command: str
+    by: str
+    runs_plan: bool = False
+    unfinished: bool = False
+    continue_command: str | None = None
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} ({self.command}, {self.by})" if self.runs_plan else f"{self.command} by {self.by}"
+
+
+def owners_by_subject(rows: Iterable[JournalRow]) -> dict[str, ThrottleOwner]:
+    """Return the newest owner of each rate and list that is in force by the journal.
+
+    The keys are subjects as in the journal: ``broker 2 as leader`` and ``topic orders as follower``. A step that was
+    intended may have been taken before a crash, so it counts.
+
+    Args:
+        rows: rows of one cluster with the steps ``OWNER_STEPS``, in the order of time.
+    """
+    runs: dict[str, _Run] = {}
+    # By subject: the commands that have set it, the newest last.
+    in_force: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        run = runs.setdefault(row.run_id, _Run(row.run_id))
+        run.add(row)
+        if row.step in (StepKind.RATE.value, StepKind.LIST.value):
+            _add(in_force.setdefault(row.subject, {}), row)
+    return {subject: runs[list(owners)[-1]].owner() for subject, owners in in_force.items() if owners}
+
+
+def _add(owners: dict[str, set[str]], row: JournalRow) -> None:
+    """Apply a step of one rate or list to those who own it."""
+    state = StepState(row.state)
+    if state is StepState.DONE and row.after is None:
+        # Removed by a command that removes all, whoever set it.
+        owners.clear()
+        return
+    # Entries of a list, or the one value of a rate.
+    values = {part.strip() for part in (row.after or "").split(",")}
+    own = owners.pop(row.run_id, set())
+    if state in (StepState.INTENDED, StepState.DONE):
+        # A step without a value is about to remove it, and whose it was is still to be seen.
+        left = own | values if row.after is not None else own
+    elif state is StepState.UNDONE and row.step == StepKind.RATE.value:
+        left = set()
+    else:
+        left = own - values
+    if left:
+        owners[row.run_id] = left
+
+
+@dataclass
+class _Run:
+    """What the rows of one run, or of another command, say about it."""
+
+    run_id: str
+    command: str = ""
+    by: str = ""
+    states: list[StepState] = field(default_factory=list)
+    continue_command: str | None = None
+
+    def add(self, row: JournalRow) -> None:
+        if row.step != StepKind.RUN.value:
+            # A run keeps the command that began it: clean writes to its journal too.
+            self.command, self.by = self.command or row.command, self.by or row.by
+            return
+        self.states.append(StepState(row.state))
+        if row.state == StepState.INTENDED.value:
+            self.command, self.by = row.command, row.by
+            self.continue_command = _command_of(row.after)
+
+    def owner(self) -> ThrottleOwner:
+        unfinished = bool(self.states) and self.states[-1] is StepState.INTENDED
+        again = self.continue_command if unfinished else None
+        return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), unfinished, again)
+
+
+def _command_of(options: str | None) -> str | None:
+    """Return the command in the options of a run; None if they have none, as those of older versions."""
+    try:
+        found = json.loads(options or "{}")
+    except ValueError:
+        return None
+    command = found.get("command") if isinstance(found, dict) else None
+    return command if isinstance(command, str) and command else None

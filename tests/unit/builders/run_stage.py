@@ -1,0 +1,67 @@
+"""A cluster, its journal and the runs of plans on them, all in memory."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from cluster.reassignment.execution.control import RunOutput, RunPolicy
+from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from cluster.reassignment.execution.run_journal import RunJournal
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.record import RecordedRun, RunState
+from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, SteppedTime
+
+
+@dataclass
+class RunStage:
+    """A cluster, its journal and the runs of them; a killed run leaves both as they were then."""
+
+    cluster: FakeReassignedCluster
+    batches: list[ReassignmentPlan]
+    policy: RunPolicy
+    journal: FakeJournal = field(default_factory=FakeJournal)
+    time: SteppedTime = field(default_factory=SteppedTime)
+    lines: list[str] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def record(self) -> RecordedRun:
+        unfinished = [record for record in self.journal.records() if record.state is not RunState.DONE]
+        return unfinished[-1] if unfinished else RecordedRun(f"run-{len(self.journal.records())}")
+
+    def run_journal(self, command: str = "reassign run") -> RunJournal:
+        clock_ms = lambda: int(self.time.now_s * 1000)  # noqa: E731
+        return RunJournal(self.journal, self.record(), "orders", command, "anna@host", clock_ms)
+
+    def run(self, crash_at: int = 0, policy: RunPolicy | None = None) -> RunOutcome:
+        self.cluster.crash = self.journal.crash = Crash(crash_at)
+        return ReassignmentExecutor(
+            self.cluster,
+            self.run_journal(),
+            self.batches,
+            "fingerprint",
+            policy or self.policy,
+            self.stop,
+            self.output(),
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+        ).run()
+
+    def clean(self, crash_at: int = 0) -> CleanOutcome:
+        self.cluster.crash = self.journal.crash = Crash(crash_at)
+        return clean_run(
+            self.cluster, self.run_journal("reassign clean"), self.output(), 60, self.time.clock, self.time.sleep
+        )
+
+    def output(self) -> RunOutput:
+        return RunOutput(line=self.lines.append, raise_command=lambda rate, brokers: f"raise {rate} {list(brokers)}")
+
+    def throttles(self) -> tuple[object, object]:
+        return self.cluster.rates, self.cluster.lists
+
+    def replicas(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        return {tuple(name): p.replicas for name, p in self.cluster.partitions.items()}  # type: ignore[misc]
+
+    def left_behind(self) -> list[RecordedRun]:
+        return [record for record in self.journal.records() if record.leaves_behind]

@@ -1,0 +1,262 @@
+"""Log directories of a run on a cluster in memory: followed through a crash at every step, cancelled, restored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from cli.reassign.rollback import plan_back
+from cluster.reassignment.execution.control import RunPolicy
+from planning.reassignments.cluster_state import PartitionPlacement
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.run.journal import StepKind
+from planning.reassignments.run.record import RunState
+from schemas.alerts import Role
+from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from tests.unit.builders.run_stage import RunStage
+from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
+
+MB = 1_000_000
+RATE, LOG_DIRS_RATE = 10 * MB, 2 * MB
+BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 1)}
+# Only its directory changes; a new replica in a named directory, and one that leaves another; both, in another order.
+TARGETS = {0: ((1, 2), ("/b", "any")), 1: ((2, 4), ("/a", "/b")), 2: ((1, 3), ("/b", "/a"))}
+AFTER = {number: replicas for number, (replicas, _) in TARGETS.items()}
+# Replicas that are not in /a.
+PATHS_BEFORE = {ReplicaKey("t", 1, 3): "/b"}
+PATHS_AFTER = {ReplicaKey("t", 0, 1): "/b", ReplicaKey("t", 1, 4): "/b", ReplicaKey("t", 2, 1): "/b"}
+# Of others: lower than the rate of the run, and higher.
+OTHERS: dict[BrokerRate, int] = {LogDirsRate(1): 1 * MB, LogDirsRate(3): 50 * MB, BrokerRole(2, Role.LEADER): 90 * MB}
+
+
+def name(number: int) -> TopicPartition:
+    return TopicPartition("t", number)
+
+
+def fresh() -> FakeReassignedCluster:
+    placed = {name(n): PartitionPlacement("t", n, r[0], r, r) for n, r in BEFORE.items()}
+    return FakeReassignedCluster(placed, {1, 2, 3, 4}, rates=dict(OTHERS), paths=dict(PATHS_BEFORE))
+
+
+def plan(*numbers: int) -> ReassignmentPlan:
+    return ReassignmentPlan(tuple(TargetAssignment("t", n, *TARGETS[n]) for n in numbers))
+
+
+@dataclass
+class Stage(RunStage):
+    """The cluster of this file; the first batch changes a directory only."""
+
+    cluster: FakeReassignedCluster = field(default_factory=fresh)
+    batches: list[ReassignmentPlan] = field(default_factory=lambda: [plan(0), plan(1, 2)])
+    policy: RunPolicy = field(default_factory=lambda: RunPolicy(RATE, pause_s=0, log_dirs_bytes_per_s=LOG_DIRS_RATE))
+
+    def paths(self) -> dict[ReplicaKey, str]:
+        """Return the directories that are not /a."""
+        return {replica: path for replica, path in self.cluster.paths.items() if path != "/a"}
+
+    def numbers(self) -> dict[int, tuple[int, ...]]:
+        return {partition.partition: partition.replicas for partition in self.cluster.partitions.values()}
+
+
+def steps_of_a_run() -> int:
+    stage = Stage()
+    stage.run()
+    return stage.cluster.crash.steps
+
+
+STEPS = steps_of_a_run()
+
+
+def assert_as_planned(stage: Stage) -> None:
+    assert (stage.numbers(), stage.paths(), stage.cluster.futures) == (AFTER, PATHS_AFTER, {})
+    assert stage.throttles() == (OTHERS, {})
+    (record,) = stage.journal.records()
+    assert (record.state, record.leaves_behind, record.placing) == (RunState.DONE, False, frozenset())
+    # What a rollback restores: the replica that the plan removed returns to its directory.
+    assert {a.partition: (a.replicas, a.log_dirs) for a in plan_back(record)} == {
+        0: ((1, 2), ("/a", "any")),
+        1: ((2, 3), ("any", "/b")),
+        2: ((3, 1), ("any", "/a")),
+    }
+
+
+def test_replicas_get_the_directories_of_the_plan_and_the_rates_are_as_before() -> None:
+    stage = Stage()
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused, outcome.batches) == (None, {}, 2)
+    assert_as_planned(stage)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_killed_at_any_step_the_same_command_ends_as_if_it_had_not_been(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
+        stage.run()
+    assert_as_planned(stage)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_killed_at_any_step_clean_removes_the_rate_too(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    while stage.journal.records() and stage.clean().moving:
+        assert stage.cluster.left or stage.cluster.futures
+    assert (stage.throttles(), stage.left_behind()) == ((OTHERS, {}), [])
+    assert RunState.UNFINISHED not in [record.state for record in stage.journal.records()]
+
+
+def test_nothing_is_copied_between_directories_without_the_rate() -> None:
+    def check(cluster: FakeReassignedCluster) -> None:
+        assert all(cluster.rates.get(LogDirsRate(r.broker), 0) >= LOG_DIRS_RATE for r in cluster.futures)
+
+    for step in range(1, STEPS + 1):
+        stage = Stage()
+        stage.cluster.on_look = check
+        with pytest.raises(Killed):
+            stage.run(step)
+        check(stage.cluster)
+        if stage.journal.records():
+            moving = stage.clean().moving
+            check(stage.cluster)
+            assert {replica.name for replica in stage.cluster.futures} <= set(moving)
+
+
+def test_a_new_replica_has_its_directory_before_it_exists_and_needs_no_rate_for_it() -> None:
+    stage = Stage(batches=[plan(1)])
+    stage.run()
+    asked = [request for request in stage.cluster.requests if request[0] in ("place", "reassign")]
+    assert asked[0] == ("place", (ReplicaKey("t", 1, 4), "/b"))
+    assert stage.paths() == {ReplicaKey("t", 1, 4): "/b"}
+    assert not [r for kind, r in stage.cluster.requests if kind == "rate" and isinstance(r[0], LogDirsRate)]  # type: ignore[index]
+
+
+def test_a_plan_that_changes_directories_only_touches_no_list_and_no_leader() -> None:
+    stage = Stage(batches=[plan(0)])
+    assert stage.run().refused == {}
+    assert stage.paths()[ReplicaKey("t", 0, 1)] == "/b"
+    rates = [request for kind, request in stage.cluster.requests if kind == "rate"]
+    assert rates == [(LogDirsRate(1), LOG_DIRS_RATE), (LogDirsRate(1), 1 * MB)]
+    assert not [request for request in stage.cluster.requests if request[0] == "append"]
+
+
+def test_without_a_rate_for_directories_none_is_set() -> None:
+    stage = Stage(policy=RunPolicy(RATE, pause_s=0))
+    stage.run()
+    assert_as_planned(stage)
+    assert not [r for kind, r in stage.cluster.requests if kind == "rate" and isinstance(r[0], LogDirsRate)]  # type: ignore[index]
+
+
+def test_a_rollback_restores_replicas_and_directories() -> None:
+    stage = Stage()
+    stage.run()
+    back = [plan_back(record) for record in stage.journal.records()]
+    again = Stage(cluster=stage.cluster, batches=back)
+    again.run()
+    assert (again.numbers(), again.paths()) == (BEFORE, PATHS_BEFORE)
+    assert again.throttles() == (OTHERS, {})
+
+
+def test_a_partition_whose_directory_is_refused_is_not_submitted_and_the_others_go_on() -> None:
+    stage = Stage(batches=[plan(1, 2)])
+    stage.batches.append(ReassignmentPlan((TargetAssignment("t", 0, (4, 2), ("/c", "any")),)))
+    stage.cluster.refusing_paths = {"/c"}
+    outcome = stage.run()
+    assert outcome.refused == {name(0): "broker 4: cannot be in /c"}
+    assert stage.numbers() == {**AFTER, 0: BEFORE[0]}
+    assert "Batch 2: refused by a broker: t-0 (broker 4: cannot be in /c)" in stage.lines
+    assert (stage.throttles(), stage.left_behind()) == ((OTHERS, {}), [])
+
+
+def stop_while_copying(stage: Stage) -> None:
+    def stop(cluster: FakeReassignedCluster) -> None:
+        if ReplicaKey("t", 2, 1) in cluster.futures:
+            stage.stop.set()
+
+    stage.cluster.looks = 4
+    stage.cluster.on_look = stop
+
+
+def test_ctrl_c_ends_copies_between_directories_and_the_same_command_goes_on() -> None:
+    stage = Stage()
+    stop_while_copying(stage)
+    cancelling = RunPolicy(RATE, pause_s=0, cancel_on_stop=True, log_dirs_bytes_per_s=LOG_DIRS_RATE)
+    assert stage.run(policy=cancelling).stopped == "batch 2 was taken back: stopped by the operator"
+    assert (stage.cluster.futures, stage.throttles()) == ({}, (OTHERS, {}))
+    assert ReplicaKey("t", 2, 1) not in stage.paths()
+    assert stage.numbers()[1] == BEFORE[1]
+    stage.stop.clear()
+    stage.cluster.on_look = lambda cluster: None
+    stage.run()
+    assert_as_planned(stage)
+
+
+def test_a_new_replica_whose_broker_forgot_the_directory_is_moved_there_at_the_rate() -> None:
+    stage = Stage(batches=[plan(1)])
+    rates: list[int | None] = []
+
+    def restart(cluster: FakeReassignedCluster) -> None:
+        replica = ReplicaKey("t", 1, 4)
+        if name(1) in cluster.left and not forgotten:
+            forgotten.append(replica)
+            cluster.paths[replica] = "/a"
+        if replica in cluster.futures:
+            rates.append(cluster.rates.get(LogDirsRate(4)))
+
+    forgotten: list[ReplicaKey] = []
+    stage.cluster.on_look = restart
+    assert stage.run().refused == {}
+    assert stage.paths() == {ReplicaKey("t", 1, 4): "/b"}
+    assert set(rates) == {LOG_DIRS_RATE}
+    assert stage.throttles() == (OTHERS, {})
+
+
+def test_a_copy_that_others_end_is_named_and_not_begun_again() -> None:
+    stage = Stage(batches=[plan(0)])
+
+    def end(cluster: FakeReassignedCluster) -> None:
+        cluster.futures.clear()
+
+    stage.cluster.on_look = end
+    reason = "its log directory is /a"
+    assert stage.run().refused == {name(0): f"broker 1: {reason}, and not that of the plan"}
+    assert f"t-0 on broker 1 did not get its log directory: {reason}" in stage.lines
+    assert [kind for kind, _ in stage.cluster.requests].count("place") == 1
+    assert (stage.throttles(), stage.left_behind()) == ((OTHERS, {}), [])
+
+
+def test_clean_waits_for_a_copy_and_names_its_partition() -> None:
+    stage = next(killed for step in range(1, STEPS) if (killed := killed_at(step)).cluster.futures)
+    stage.cluster.futures = {replica: (path, 10) for replica, (path, _) in stage.cluster.futures.items()}
+    assert stage.clean().moving == (name(0),)
+    assert stage.cluster.rates[LogDirsRate(1)] == LOG_DIRS_RATE
+    for _ in range(10):
+        stage.cluster.advance()
+    assert stage.clean().moving == ()
+    assert stage.throttles() == (OTHERS, {})
+
+
+def killed_at(step: int) -> Stage:
+    stage = Stage(batches=[plan(0)])
+    with pytest.raises(Killed):
+        stage.run(step)
+    return stage
+
+
+def test_every_placement_is_in_the_journal_before_it_is_requested() -> None:
+    stage = Stage()
+    seen: set[str] = set()
+
+    def check(cluster: FakeReassignedCluster) -> None:
+        rows = {row.subject for row in stage.journal.kept if row.step == StepKind.PLACE.value}
+        for kind, request in cluster.requests:
+            if kind == "place":
+                assert str(request[0]) in rows  # type: ignore[index]
+                seen.add(str(request[0]))  # type: ignore[index]
+
+    stage.cluster.on_look = check
+    stage.run()
+    assert seen == {"t-0 on broker 1", "t-1 on broker 4", "t-2 on broker 1"}
