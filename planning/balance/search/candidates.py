@@ -137,6 +137,17 @@ class CandidateFinder:
             targets = np.full(len(partitions), broker)
         return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
+    def every_move(self, source: int, target: int, row: int) -> Candidates:
+        """Return all moves between two brokers that could help with a goal.
+
+        Args:
+            source: broker that gives.
+            target: broker that takes.
+            row: row of the goal in ``GoalSet.resource_goals``.
+        """
+        own = self.replicas_of(source, Resource(self._goals.resources[row]) in OF_LEADERS)
+        return self.between(own, np.full(len(own), source), np.full(len(own), target))
+
     def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
         """Return pairs of replicas that could change places.
 
@@ -164,7 +175,7 @@ class CandidateFinder:
             self._with_cost(taken, at_target, at_source),
         )
 
-    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray) -> IntArray:
+    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray, most: int = _PEERS) -> IntArray:
         """Return the brokers furthest below their mean, if a broker gives, or else above it.
 
         Args:
@@ -172,6 +183,7 @@ class CandidateFinder:
             row: row of the goal.
             gives: whether the broker gives or takes.
             begun: brokers that come first while they are on the right half of their band, (B,).
+            most: maximum number of brokers.
         """
         model, goals = self._loads.model, self._goals
         # A limit has no mean: the broker with the most room comes first.
@@ -180,7 +192,7 @@ class CandidateFinder:
         allowed = (model.may_take if gives else model.may_give).copy()
         allowed[broker] = False
         order = np.lexsort((distance, ~(begun & (distance < (_NEARLY_FULL if gives else -1.0)))))
-        found = order[allowed[order]][:_PEERS]
+        found = order[allowed[order]][:most]
         return found.astype(np.int64)
 
     def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
@@ -250,23 +262,65 @@ class CandidateFinder:
 
     def gains(self, candidates: Candidates) -> FloatArray:
         """Return the fall of load outside of bands by each candidate, to first order, in shares of the mean, (N,)."""
+        return self.gains_by_goal(candidates).sum(axis=0) + self.topic_gains(candidates)
+
+    def gains_by_goal(self, candidates: Candidates) -> FloatArray:
+        """Return the same for each goal in ``GoalSet.resource_goals``, (K, N).
+
+        Args:
+            candidates: candidates that all have the same source, or all the same target.
+        """
+        found = np.zeros((len(self._goals.resource_goals), len(candidates.partitions)))
         if not len(candidates.partitions):
-            return np.zeros(0)
-        load = np.empty((6, len(candidates.partitions)))
+            return found
         broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
-        load[:] = self.contributions(candidates.partitions, int(broker[0]), candidates.leads)
-        if not candidates.copies:
-            load[[0, 3, 5]] = 0.0
-        gain = np.zeros(len(candidates.partitions))
-        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers))).sum(axis=0)
+        load = self.moved(candidates, int(broker[0]))
+        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers)))
         for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             # One column instead of N equal ones.
             brokers = own[:1] if own is broker else own
-            after = self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers).sum(axis=0)
-            gain += now[brokers] - after
-        return gain + self._topic_gains(candidates)
+            found += now[:, brokers] - self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers)
+        return found
 
-    def _topic_gains(self, candidates: Candidates) -> FloatArray:
+    def moved(self, candidates: Candidates, broker: int) -> FloatArray:
+        """Return the load that each candidate moves, to first order, (6, N).
+
+        Args:
+            candidates: the candidates.
+            broker: broker at whose peak hours rates count.
+        """
+        # A partition occurs once per broker that it could go to.
+        own, at = np.unique(candidates.partitions, return_inverse=True)
+        load: FloatArray = self.contributions(own, broker, None)[:, at]
+        load[[1, 2, 4]] *= candidates.leads
+        if not candidates.copies:
+            load[[0, 3, 5]] = 0.0
+        return load
+
+    def room_used(self, candidates: Candidates) -> FloatArray:
+        """Return the largest share of the room in a band that each candidate uses up, to first order, (N,).
+
+        Args:
+            candidates: candidates that all have the same source, or all the same target.
+        """
+        found = np.zeros(len(candidates.partitions))
+        if not len(found):
+            return found
+        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
+        goals = self._goals
+        soft = [n for n, goal in enumerate(goals.resource_goals) if not goal.hard]
+        load = self.moved(candidates, int(broker[0]))[goals.resources[soft]]
+        now = self._loads.loads[goals.resources[soft]]
+        for own, room in (
+            (candidates.sources, now - goals.lower[soft]),
+            (candidates.targets, goals.upper[soft] - now),
+        ):
+            least = np.maximum(room, 1e-9 * np.maximum(goals.mean[soft], 1e-9))
+            np.maximum(found, (load / least[:, own]).max(axis=0, initial=0.0), out=found)
+        return found
+
+    def topic_gains(self, candidates: Candidates) -> FloatArray:
+        """Return the fall of counts of topics outside of their bands, in shares of the mean, (N,)."""
         gain = np.zeros(len(candidates.partitions))
         topics = self._loads.model.topic[candidates.partitions]
         for goal, number in self._goals.topic_goals:
