@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, RateArray, percentile_weights
+from planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
 from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
@@ -88,7 +88,9 @@ class CandidateFinder:
         if gives:
             own = own[loads.leader[own] == broker]
             slots = loads.replicas[own]
-            usable = (slots != NO_BROKER) & (slots != broker) & model.in_sync[own] & model.may_take[slots]
+            # A replica that arrives in the plan is not in sync before its copy ends.
+            usable = (slots != NO_BROKER) & (slots != broker) & (slots == model.replicas[own])
+            usable &= model.in_sync[own] & model.may_take[slots]
             rows, columns = np.nonzero(usable)
             partitions, targets = own[rows], slots[rows, columns].astype(np.int64)
             sources = np.full(len(rows), broker)
@@ -252,9 +254,9 @@ class CandidateFinder:
         model = self._loads.model
         weights = percentile_weights(self._loads.hours[:, broker], model.percentile)
         found = np.empty((6, len(partitions)))
-        for number, rates in enumerate((model.write, model.sent, model.requests)):
+        for number, rates in enumerate(model.rates_by_hour):
             hours = np.flatnonzero(weights[number])
-            found[number] = model_rates(rates, partitions, hours) @ weights[number, hours]
+            found[number] = sum(weights[number, hour] * rates[hour].take(partitions) for hour in hours.tolist())
         found[3], found[4], found[5] = model.size[partitions], 1.0, 1.0
         if leads is not None:
             found[[1, 2, 4]] *= leads
@@ -345,9 +347,3 @@ def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
 def _topic_share(model: ClusterModel) -> float:
     """Return the weight of one topic among all, so that the topics together weigh as one resource."""
     return 1.0 / max(1, len(model.topics))
-
-
-def model_rates(rates: RateArray, partitions: IntArray, hours: IntArray) -> RateArray:
-    """Return the rates of some partitions in some hours, (N, hours)."""
-    found: RateArray = rates[partitions[:, None], hours[None, :]]
-    return found

@@ -55,7 +55,8 @@ class PlanRevision:
             if before[row, broker] <= LEAST_GAIN:
                 break
             saved = self._state.save()
-            self._make_room(broker, row, gives, group, copies)
+            if not self._make_room(broker, row, gives, group, copies):
+                break
             while self._fill(broker, row, group, copies):
                 pass
             if not self._is_better(before, self._state.outside(), row, broker, settled):
@@ -79,18 +80,21 @@ class PlanRevision:
         gains = after[row, broker] < before[row, broker] - LEAST_GAIN and worse.sum() < -LEAST_GAIN
         return bool(gains and (groups[settled] <= LEAST_GAIN).all())
 
-    def _make_room(self, broker: int, row: int, gives: bool, group: int, copies: bool) -> None:
-        """Let a broker give load of the goals for which it has no room, or take it if it has to give load."""
+    def _make_room(self, broker: int, row: int, gives: bool, group: int, copies: bool) -> bool:
+        """Let a broker give load of the goals for which it has no room, or take it if it has to give load.
+
+        Returns:
+            whether anything was changed.
+        """
         blocked = self._at_edge(broker, row, not gives)
         if not len(blocked):
-            return
-        of_leaders = self._state.goals.of_leaders
-        if of_leaders[row] and of_leaders[blocked].any():
+            return False
+        state, elected = self._state, False
+        if state.goals.of_leaders[row] and state.goals.of_leaders[blocked].any():
             found = self._finder.elections(broker, not gives)
-            frozen = self._state.frozen[found.sources] | self._state.frozen[found.targets]
-            self._take(found.chosen(~frozen), broker, row, gives, group)
-        if copies:
-            self._take(self._redirections(broker, gives), broker, row, gives, group)
+            found = found.chosen(~state.frozen[found.sources] & ~state.frozen[found.targets])
+            elected = self._take(found, broker, row, gives, group)
+        return (copies and self._take(self._redirections(broker, gives), broker, row, gives, group)) or elected
 
     def _at_edge(self, broker: int, row: int, upper: bool) -> IntArray:
         """Return the rows of other soft goals for which a broker is at the upper, or the lower, edge of its band."""
@@ -119,8 +123,8 @@ class PlanRevision:
         )
         return found.chosen((found.targets == broker) == gives)
 
-    def _take(self, found: Candidates, broker: int, row: int, gives: bool, group: int) -> None:
-        """Take candidates that make room at a broker, until there is enough.
+    def _take(self, found: Candidates, broker: int, row: int, gives: bool, group: int) -> bool:
+        """Take candidates that make room at a broker, until there is enough; return whether any were taken.
 
         Args:
             found: elections, or moves of the plan with another target.
@@ -130,7 +134,7 @@ class PlanRevision:
             group: index of the group.
         """
         if not len(found.partitions):
-            return
+            return False
         amounts = self._room_made(found, broker, row, gives)
         # Among the targets of a partition the one with the most room comes first.
         order = np.lexsort((self._finder.room_used(found), -amounts))
@@ -144,10 +148,11 @@ class PlanRevision:
             taken.add(partition)
             made += float(amounts[at])
             if made >= _PORTION_RATIO or len(taken) == _MOST_AT_A_TIME:
-                return
+                break
+        return bool(taken)
 
     def _room_made(self, found: Candidates, broker: int, row: int, gives: bool) -> FloatArray:
-        """Return how much more candidates move of what has no room than of what is missing, in shares of means, (N,)."""
+        """Return how much more of full bands than of missing load candidates move, in shares of means, (N,)."""
         goals = self._state.goals
         load = self._finder.moved(found, broker)[goals.resources]
         share = load / np.maximum(goals.mean[:, broker], LEAST_GAIN)[:, None]
@@ -190,9 +195,9 @@ class PlanRevision:
             if outside[missed] <= LEAST_GAIN or not self._soft[missed]:
                 continue
             gives = bool(state.loads.loads[goals.resources[missed], broker] > goals.upper[missed, broker])
-            if goals.of_leaders[missed]:
-                if self._taker.least_room(self._finder.elections(broker, gives), group):
-                    return True
+            elections = goals.of_leaders[missed]
+            if elections and self._taker.least_room(self._finder.elections(broker, gives), group):
+                return True
             if copies and self._fill_by_moves(broker, missed, gives, group):
                 return True
         return False

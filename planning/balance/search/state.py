@@ -108,8 +108,10 @@ class SearchState:
         """
         elected, moved = (np.zeros(self.model.partitions, dtype=np.bool_) for _ in range(2))
         for action in self.actions:
-            if action.kind is ActionKind.ELECT:
-                elected[action.partition] = True
+            # The lead stays where the plan puts it, by an election or with a replica.
+            elected[action.partition] |= action.kind is ActionKind.ELECT or action.leads
+            if action.swapped_leads:
+                elected[action.swapped] = True
             for partition, _, _ in action.moves():
                 moved[partition] = True
         self.electable[:] = self._may_elect & eligible & ~elected
@@ -142,9 +144,7 @@ class SearchState:
         small = change < TRIFLE_RATIO * self.goals.mean[self._soft]
         return np.asarray(small.all(axis=0) & change.any(axis=0))
 
-    def exact_gain(
-        self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
-    ) -> FloatArray:
+    def exact_gain(self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]) -> FloatArray:
         """Return the fall of load outside of bands by N actions, (N,).
 
         Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.goal import BrokerUsage
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.candidates import CandidateFinder, Candidates
 from planning.balance.search.deltas import Usages, effects, load_deltas
