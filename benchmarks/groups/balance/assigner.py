@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.balance.clusters import RETENTIONS_S
-from planning.balance.arrays import FloatArray, IntArray
+from planning.balance.arrays import AnyArray, FloatArray, IntArray
 from planning.balance.goals.bands import LoadBounds, band_bounds
 from planning.balance.goals.goal import BrokerUsage
 from planning.balance.goals.resource_goals import ResourceBand
@@ -132,9 +132,10 @@ def copied_bytes(model: ClusterModel, replicas: IntArray) -> float:
     return float((new * model.size[:, None]).sum())
 
 
-def disk_spread(model: ClusterModel, replicas: IntArray) -> float:
+def disk_spread(model: ClusterModel, replicas: AnyArray) -> float:
     """Return the largest distance of a broker's disk from its share under an assignment, as a ratio of the share."""
-    disk = np.bincount(replicas.ravel(), np.repeat(model.size, replicas.shape[1]), len(model.brokers))
+    sizes = np.repeat(model.size, replicas.shape[1])
+    disk: FloatArray = np.bincount(replicas.ravel(), sizes, len(model.brokers)).astype(np.float64)
     mean = band_bounds(model, Resource.DISK, disk, 0.0).mean
     return float(np.abs(disk / mean - 1).max())
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from planning.balance.goals.catalogue import built_in_goals
 from planning.balance.model import Resource, cluster_model
