@@ -85,5 +85,12 @@ GOALS: dict[str, Goal] = {
     "balance_bytes_over_goal_by_goal_ratio_max": Goal("at most", 1),
     "balance_bytes_over_generate_ratio": Goal("at most", 0.1),
     "balance_bytes_over_generate_ratio_max": Goal("at most", 1),
+    "balance_bytes_over_assigner_rate_ratio": Goal("at most", 0.2),
+    "balance_bytes_over_assigner_rate_ratio_max": Goal("at most", 1),
+    "balance_bytes_over_assigner_size_ratio": Goal("at most", 1),
+    "balance_bytes_over_assigner_size_ratio_max": Goal("at most", 1),
+    "balance_week_bytes_ratio": Goal("at most", 0.2),
+    "balance_week_hours_ratio": Goal("at most", 1),
+    "balance_week_returns": Goal("at most", 0),
     "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
 }

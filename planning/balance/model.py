@@ -158,6 +158,15 @@ class ClusterModel:
         return found
 
     @cached_property
+    def rates_by_hour(self) -> tuple[RateArray, RateArray, RateArray]:
+        """Write rate, bytes sent and requests with the hours first, (H, P) each.
+
+        Some partitions in one hour lie close together here, and far apart in the other order.
+        """
+        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent, self.requests))
+        return write, sent, requests
+
+    @cached_property
     def peak_write(self) -> FloatArray:
         """Bytes appended per second in the busiest hour, (P,); 0 if unknown."""
         return np.nan_to_num(self.write).max(axis=1, initial=0.0).astype(np.float64)

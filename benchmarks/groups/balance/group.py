@@ -16,7 +16,16 @@ actions of a second proposal after the first was carried out. With network in al
 ``balance_bytes_over_bound_ratio`` compares with the bound of ``benchmarks.groups.balance.bound``.
 
 **Other planners** (``benchmarks.groups.balance.rivals``) work on the same clusters with the same bands. Ratios are our
-bytes over theirs, as medians; ``..._max`` is the greatest.
+bytes over theirs, as medians; ``..._max`` is the greatest. ``balance_moves_over_..._ratio`` compares copied replicas.
+LinkedIn's kafka-assigner (``benchmarks.groups.balance.assigner``) runs in an environment of its own, which needs a
+package index the first time. ``balance_bytes_over_assigner_rate_ratio`` compares our network goals with its balance by
+rate; ``..._size_ratio`` compares our disk goal with its balance by size, at the spread of disk that it reached, on
+clusters whose spread it improved.
+
+**A week** (``benchmarks.groups.balance.week``) is 168 hours with daily cycles, with a plan every hour that is carried
+out at once. ``balance_week_bytes_ratio`` is the bytes of plans by percentiles of 24 hours over those of plans by the
+last hour, ``balance_week_hours_ratio`` the same of hours after which the load of the coming day is out of band, and
+``balance_week_returns`` the replicas that returned to a broker which they had left.
 """
 
 from __future__ import annotations
@@ -28,19 +37,28 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.groups.balance.assigner import (
+    SpreadBand,
+    assigner_python,
+    assigner_replicas,
+    copied_bytes,
+    disk_spread,
+)
 from benchmarks.groups.balance.bound import bytes_bound
 from benchmarks.groups.balance.clusters import ClusterShape, KnownCluster, balanced, displaced, published_case
 from benchmarks.groups.balance.rivals import generated, goal_by_goal, load_first
 from benchmarks.groups.balance.scenarios import scenarios
+from benchmarks.groups.balance.week import simulated_week, week_cluster
 from benchmarks.results import Figure
 from planning.balance.goals.bands import MIB
 from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import ClusterModel
+from planning.balance.model import ClusterModel, Resource
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.proposal import Proposal, propose
@@ -48,6 +66,7 @@ from planning.balance.search.trajectory import breaks_limits, load_events
 
 _PARTITIONS_PER_BROKER = 1000
 _NETWORK = ("network_in", "network_out")
+_RIVALS = ("load_first", "goal_by_goal", "generate")
 _HOURS = 6
 
 
@@ -57,7 +76,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     Raises:
         HeadroomError: the process that measures memory failed.
     """
-    return [*_times(on_progress), *_known_answers(on_progress), *_bounds(on_progress)]
+    return [*_times(on_progress), *_known_answers(on_progress), *_bounds(on_progress), *_week(on_progress)]
 
 
 def large_cluster(partitions: int) -> KnownCluster:
@@ -121,23 +140,32 @@ class _Measured:
     load_first: list[float] = field(default_factory=list)
     goal_by_goal: list[float] = field(default_factory=list)
     generate: list[float] = field(default_factory=list)
+    assigner_rate: list[float] = field(default_factory=list)
+    assigner_size: list[float] = field(default_factory=list)
+    moves: dict[str, list[float]] = field(default_factory=dict)
 
 
 def _known_answers(on_progress: OnProgress) -> list[Figure]:
-    found = _Measured()
+    found, python = _Measured(), assigner_python()
     count = int(os.environ.get("BENCH_BALANCE_CLUSTERS", "60"))
     for number, cluster in enumerate(scenarios(count, _HOURS)):
         _measure_cluster(number, cluster, found, on_progress)
+        _measure_assigner(cluster.model, python, found, on_progress)
     figures = [
         Figure("balance_in_band_ratio", min(found.in_band), "ratio", count),
         Figure("balance_bytes_over_known_ratio", max(found.over_known), "ratio", count),
         Figure("balance_hard_goals_broken", found.broken, "goals", count),
         Figure("balance_second_plan_actions", found.again, "actions", count),
     ]
-    for name in ("load_first", "goal_by_goal", "generate"):
+    for name in (*_RIVALS, "assigner_rate", "assigner_size"):
         ratios = getattr(found, name)
-        figures.append(Figure(f"balance_bytes_over_{name}_ratio", median(ratios), "ratio", count))
-        figures.append(Figure(f"balance_bytes_over_{name}_ratio_max", max(ratios), "ratio", count))
+        if ratios:
+            figures.append(Figure(f"balance_bytes_over_{name}_ratio", median(ratios), "ratio", len(ratios)))
+            figures.append(Figure(f"balance_bytes_over_{name}_ratio_max", max(ratios), "ratio", len(ratios)))
+    figures += [
+        Figure(f"balance_moves_over_{name}_ratio", median(ratios), "ratio", count)
+        for name, ratios in found.moves.items()
+    ]
     return figures
 
 
@@ -152,17 +180,38 @@ def _measure_cluster(number: int, cluster: KnownCluster, found: _Measured, on_pr
     again = len(propose(_carried_out(proposal), goals).actions)
     found.again += again
     network = [goal for goal in goals if goal.hard or goal.name in _NETWORK]
-    ours_network = float(propose(cluster.model, network).copied_bytes[-1])
+    by_network = propose(cluster.model, network)
+    ours_network = float(by_network.copied_bytes[-1])
     rivals = load_first(cluster.model, network), goal_by_goal(cluster.model, goals), generated(cluster.model)
     found.load_first.append(ours_network / max(1.0, rivals[0].bytes_copied))
     found.goal_by_goal.append(ours / max(1.0, rivals[1].bytes_copied))
     found.generate.append(ours / rivals[2].bytes_copied)
+    for name, mine, rival in zip(_RIVALS, (by_network, proposal, proposal), rivals, strict=True):
+        found.moves.setdefault(name, []).append(float(mine.copied_replicas[-1]) / max(1, rival.moves))
     on_progress(
         f"{number} {cluster.name}: {found.in_band[-1]:.1%} in band, {ours / 1e12:.2f} TB in "
         f"{int(proposal.copied_replicas[-1])} copies, known {cluster.known_bytes / 1e12:.2f} TB in "
         f"{cluster.known_moves}; second plan {again}; over load first {found.load_first[-1]:.2f}, "
         f"goal by goal {found.goal_by_goal[-1]:.2f} (left {rivals[1].outside:.3f}), generate {found.generate[-1]:.3f}"
     )
+
+
+def _measure_assigner(model: ClusterModel, python: Path, found: _Measured, on_progress: OnProgress) -> None:
+    goals = built_in_goals()
+    hard = [goal for goal in goals if goal.hard]
+    rate, size = (assigner_replicas(model, module, python) for module in ("rate", "size"))
+    network = [goal for goal in goals if goal.name in _NETWORK]
+    ours_rate = float(propose(model, [*hard, *network]).copied_bytes[-1])
+    found.assigner_rate.append(ours_rate / max(1.0, copied_bytes(model, rate)))
+    on_progress(f"  over kafka-assigner: rate {found.assigner_rate[-1]:.3f}")
+    spread = disk_spread(model, size)
+    if spread >= disk_spread(model, model.replicas):
+        # It knows no capacities: where these differ, it takes brokers away from their shares.
+        return
+    by_disk = propose(model, [*hard, SpreadBand("disk", Resource.DISK, "disk", ratio=spread)])
+    reached = disk_spread(model, by_disk.state(len(by_disk.actions)).replicas)
+    found.assigner_size.append(float(by_disk.copied_bytes[-1]) / max(1.0, copied_bytes(model, size)))
+    on_progress(f"  size {found.assigner_size[-1]:.3f} at a spread of {spread:.3%} (ours {reached:.3%})")
 
 
 def _carried_out(proposal: Proposal) -> ClusterModel:
@@ -191,6 +240,18 @@ def _bounds(on_progress: OnProgress) -> list[Figure]:
             ratios.append(float(propose(cluster.model, goals).copied_bytes[-1]) / bound)
     on_progress(f"bytes over bound: {min(ratios):.2f} to {max(ratios):.2f}")
     return [Figure("balance_bytes_over_bound_ratio", median(ratios), "ratio", len(ratios))]
+
+
+def _week(on_progress: OnProgress) -> list[Figure]:
+    model = week_cluster()
+    goals = [goal for goal in built_in_goals() if goal.hard or goal.name in _NETWORK]
+    day, last = (simulated_week(model, goals, hours) for hours in (24, 1))
+    on_progress(f"week by percentiles: {day}; by the last hour: {last}")
+    return [
+        Figure("balance_week_bytes_ratio", day.bytes_copied / max(1.0, last.bytes_copied), "ratio", 1),
+        Figure("balance_week_hours_ratio", day.hours_out_of_band / max(1, last.hours_out_of_band), "ratio", 1),
+        Figure("balance_week_returns", day.returns, "replicas", 1),
+    ]
 
 
 if __name__ == "__main__":

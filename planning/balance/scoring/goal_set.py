@@ -114,8 +114,10 @@ class GoalSet:
         timed = np.isin(self.resources, TIMED)[:, None]
         margin = np.where(soft & timed, _MARGIN_RATIO * self.mean, 0.0)
         upper, lower = self.upper - margin, self.lower + margin
-        self.upper = np.where(high, np.minimum(upper, start - trifle), np.where(start > upper, self.upper, upper))
-        self.lower = np.where(low, np.maximum(lower, start + trifle), np.where(start < lower, self.lower, lower))
+        # Where a band is narrower than that, no broker is brought beyond its mean.
+        far = np.maximum(start - trifle, self.mean), np.minimum(start + trifle, self.mean)
+        self.upper = np.where(high, np.minimum(upper, far[0]), np.where(start > upper, self.upper, upper))
+        self.lower = np.where(low, np.maximum(lower, far[1]), np.where(start < lower, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
         self.lower[:, ~loads.model.counted] = -np.inf
         self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, RateArray, percentile_weights
+from planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
 from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
@@ -88,7 +88,9 @@ class CandidateFinder:
         if gives:
             own = own[loads.leader[own] == broker]
             slots = loads.replicas[own]
-            usable = (slots != NO_BROKER) & (slots != broker) & model.in_sync[own] & model.may_take[slots]
+            # A replica that arrives in the plan is not in sync before its copy ends.
+            usable = (slots != NO_BROKER) & (slots != broker) & (slots == model.replicas[own])
+            usable &= model.in_sync[own] & model.may_take[slots]
             rows, columns = np.nonzero(usable)
             partitions, targets = own[rows], slots[rows, columns].astype(np.int64)
             sources = np.full(len(rows), broker)
@@ -137,6 +139,17 @@ class CandidateFinder:
             targets = np.full(len(partitions), broker)
         return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
+    def every_move(self, source: int, target: int, row: int) -> Candidates:
+        """Return all moves between two brokers that could help with a goal.
+
+        Args:
+            source: broker that gives.
+            target: broker that takes.
+            row: row of the goal in ``GoalSet.resource_goals``.
+        """
+        own = self.replicas_of(source, Resource(self._goals.resources[row]) in OF_LEADERS)
+        return self.between(own, np.full(len(own), source), np.full(len(own), target))
+
     def swaps(self, source: int, target: int, row: int, most: int) -> tuple[Candidates, Candidates]:
         """Return pairs of replicas that could change places.
 
@@ -164,7 +177,7 @@ class CandidateFinder:
             self._with_cost(taken, at_target, at_source),
         )
 
-    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray) -> IntArray:
+    def peers(self, broker: int, row: int, gives: bool, begun: BoolArray, most: int = _PEERS) -> IntArray:
         """Return the brokers furthest below their mean, if a broker gives, or else above it.
 
         Args:
@@ -172,6 +185,7 @@ class CandidateFinder:
             row: row of the goal.
             gives: whether the broker gives or takes.
             begun: brokers that come first while they are on the right half of their band, (B,).
+            most: maximum number of brokers.
         """
         model, goals = self._loads.model, self._goals
         # A limit has no mean: the broker with the most room comes first.
@@ -180,7 +194,7 @@ class CandidateFinder:
         allowed = (model.may_take if gives else model.may_give).copy()
         allowed[broker] = False
         order = np.lexsort((distance, ~(begun & (distance < (_NEARLY_FULL if gives else -1.0)))))
-        found = order[allowed[order]][:_PEERS]
+        found = order[allowed[order]][:most]
         return found.astype(np.int64)
 
     def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
@@ -240,9 +254,9 @@ class CandidateFinder:
         model = self._loads.model
         weights = percentile_weights(self._loads.hours[:, broker], model.percentile)
         found = np.empty((6, len(partitions)))
-        for number, rates in enumerate((model.write, model.sent, model.requests)):
+        for number, rates in enumerate(model.rates_by_hour):
             hours = np.flatnonzero(weights[number])
-            found[number] = model_rates(rates, partitions, hours) @ weights[number, hours]
+            found[number] = sum(weights[number, hour] * rates[hour].take(partitions) for hour in hours.tolist())
         found[3], found[4], found[5] = model.size[partitions], 1.0, 1.0
         if leads is not None:
             found[[1, 2, 4]] *= leads
@@ -250,23 +264,65 @@ class CandidateFinder:
 
     def gains(self, candidates: Candidates) -> FloatArray:
         """Return the fall of load outside of bands by each candidate, to first order, in shares of the mean, (N,)."""
+        return self.gains_by_goal(candidates).sum(axis=0) + self.topic_gains(candidates)
+
+    def gains_by_goal(self, candidates: Candidates) -> FloatArray:
+        """Return the same for each goal in ``GoalSet.resource_goals``, (K, N).
+
+        Args:
+            candidates: candidates that all have the same source, or all the same target.
+        """
+        found = np.zeros((len(self._goals.resource_goals), len(candidates.partitions)))
         if not len(candidates.partitions):
-            return np.zeros(0)
-        load = np.empty((6, len(candidates.partitions)))
+            return found
         broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
-        load[:] = self.contributions(candidates.partitions, int(broker[0]), candidates.leads)
-        if not candidates.copies:
-            load[[0, 3, 5]] = 0.0
-        gain = np.zeros(len(candidates.partitions))
-        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers))).sum(axis=0)
+        load = self.moved(candidates, int(broker[0]))
+        now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers)))
         for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             # One column instead of N equal ones.
             brokers = own[:1] if own is broker else own
-            after = self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers).sum(axis=0)
-            gain += now[brokers] - after
-        return gain + self._topic_gains(candidates)
+            found += now[:, brokers] - self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers)
+        return found
 
-    def _topic_gains(self, candidates: Candidates) -> FloatArray:
+    def moved(self, candidates: Candidates, broker: int) -> FloatArray:
+        """Return the load that each candidate moves, to first order, (6, N).
+
+        Args:
+            candidates: the candidates.
+            broker: broker at whose peak hours rates count.
+        """
+        # A partition occurs once per broker that it could go to.
+        own, at = np.unique(candidates.partitions, return_inverse=True)
+        load: FloatArray = self.contributions(own, broker, None)[:, at]
+        load[[1, 2, 4]] *= candidates.leads
+        if not candidates.copies:
+            load[[0, 3, 5]] = 0.0
+        return load
+
+    def room_used(self, candidates: Candidates) -> FloatArray:
+        """Return the largest share of the room in a band that each candidate uses up, to first order, (N,).
+
+        Args:
+            candidates: candidates that all have the same source, or all the same target.
+        """
+        found = np.zeros(len(candidates.partitions))
+        if not len(found):
+            return found
+        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
+        goals = self._goals
+        soft = [n for n, goal in enumerate(goals.resource_goals) if not goal.hard]
+        load = self.moved(candidates, int(broker[0]))[goals.resources[soft]]
+        now = self._loads.loads[goals.resources[soft]]
+        for own, room in (
+            (candidates.sources, now - goals.lower[soft]),
+            (candidates.targets, goals.upper[soft] - now),
+        ):
+            least = np.maximum(room, 1e-9 * np.maximum(goals.mean[soft], 1e-9))
+            np.maximum(found, (load / least[:, own]).max(axis=0, initial=0.0), out=found)
+        return found
+
+    def topic_gains(self, candidates: Candidates) -> FloatArray:
+        """Return the fall of counts of topics outside of their bands, in shares of the mean, (N,)."""
         gain = np.zeros(len(candidates.partitions))
         topics = self._loads.model.topic[candidates.partitions]
         for goal, number in self._goals.topic_goals:
@@ -291,9 +347,3 @@ def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
 def _topic_share(model: ClusterModel) -> float:
     """Return the weight of one topic among all, so that the topics together weigh as one resource."""
     return 1.0 / max(1, len(model.topics))
-
-
-def model_rates(rates: RateArray, partitions: IntArray, hours: IntArray) -> RateArray:
-    """Return the rates of some partitions in some hours, (N, hours)."""
-    found: RateArray = rates[partitions[:, None], hours[None, :]]
-    return found

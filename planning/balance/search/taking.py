@@ -1,0 +1,180 @@
+"""Choice among candidates: the best ones between two brokers are taken as long as all goals accept them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray
+from planning.balance.search.actions import ActionKind, BalanceAction
+from planning.balance.search.candidates import CandidateFinder, Candidates
+from planning.balance.search.deltas import Usages, effects, load_deltas
+from planning.balance.search.state import SearchState
+
+# A gain below this is rounding.
+LEAST_GAIN = 1e-9
+# Candidates that are tried in turn between two brokers, after which all candidates are compared again.
+_MOST_IN_TURN = 64
+# An action in turn is taken if it gains at least this share of what it promised alone; otherwise others may be better.
+_KEPT_GAIN_RATIO = 0.5
+# Ratio of the best candidate's gain per byte down to which others between the same brokers are tried with it.
+_ALIKE_RATIO = 0.5
+# Pairs of brokers that are tried for one broker and goal.
+_MOST_PAIRS = 4
+# Preference for brokers that the plan changes already, but too little to be worth an action.
+_BEGUN_RATIO = 1.5
+_SWAP_PEERS, _SWAP_REPLICAS = 4, 20
+# Room that an action may use up as if it were free, as a share of all room: below it, the gain decides.
+_FREE_ROOM_RATIO = 0.01
+
+
+class ActionTaker:
+    """Taker of the best candidates in a search.
+
+    Args:
+        state: state of the search; taken actions change it.
+        finder: finder of candidates in this state.
+    """
+
+    def __init__(self, state: SearchState, finder: CandidateFinder) -> None:
+        self._state, self._finder = state, finder
+
+    def best(self, found: Candidates, group: int) -> bool:
+        """Take the candidates between two brokers with the most gain per byte; return whether any was taken.
+
+        Args:
+            found: candidates with the same source, or the same target.
+            group: index of the group that is being settled.
+        """
+        found, gain = self._useful(found, group)
+        begun = self._state.begun()
+        worth = gain / found.cost_bytes * np.where(begun[found.sources] | begun[found.targets], _BEGUN_RATIO, 1.0)
+        return self._in_order(found, gain, worth, group)
+
+    def least_room(self, found: Candidates, group: int) -> bool:
+        """Take the candidates with the most gain for the room that they use up in bands; return whether any was taken.
+
+        Where bands leave little room, this decides how much more can be gained.
+
+        Args:
+            found: candidates with the same source, or the same target.
+            group: index of the group that is being settled.
+        """
+        found, gain = self._useful(found, group)
+        return self._in_order(found, gain, gain / (_FREE_ROOM_RATIO + self._finder.room_used(found)), group)
+
+    def _useful(self, found: Candidates, group: int) -> tuple[Candidates, FloatArray]:
+        """Return the candidates that gain, and make no settled group worse, with their gains, to first order."""
+        state = self._state
+        found = found.chosen(~state.frozen[found.sources] & ~state.frozen[found.targets])
+        by_goal = self._finder.gains_by_goal(found)
+        gain = by_goal.sum(axis=0) + self._finder.topic_gains(found)
+        useful = gain > LEAST_GAIN
+        for other in np.flatnonzero(state.settled(group)):
+            useful &= by_goal[state.goals.group_of == other].sum(axis=0) >= -LEAST_GAIN
+        return found.chosen(useful), gain[useful]
+
+    def _in_order(self, found: Candidates, gain: FloatArray, worth: FloatArray, group: int) -> bool:
+        """Take the candidates that are worth most between one pair of brokers after another, until any are taken."""
+        order = np.argsort(-worth, kind="stable")
+        for _ in range(_MOST_PAIRS):
+            if not len(order):
+                return False
+            first = order[0]
+            between = (found.sources[order] == found.sources[first]) & (found.targets[order] == found.targets[first])
+            alike = order[between & (worth[order] >= _ALIKE_RATIO * worth[first])][:_MOST_IN_TURN]
+            if self._in_turn(found.chosen(alike), gain[alike], group):
+                return True
+            order = order[~between]
+        return False
+
+    def _in_turn(self, found: Candidates, gain: FloatArray, group: int) -> bool:
+        """Take candidates between two brokers one after another as long as they are accepted and gain enough."""
+        state, settled = self._state, self._state.settled(group)
+        copies = np.full(len(found.partitions), found.copies)
+        deltas = load_deltas(state.model, found.partitions, copies, found.leads)
+        alone = state.goals.action_scores(*effects(state.loads, deltas, found.sources, found.targets, False))
+        accepted = np.flatnonzero(alone.accepted(group, settled))
+        if not len(accepted):
+            return False
+        found, gain, deltas = found.chosen(accepted), gain[accepted], deltas.chosen(accepted)
+        before, after = effects(state.loads, deltas, found.sources, found.targets, True)
+        keeps = state.goals.action_scores(before, after).accepted(group, settled)
+        exact = state.exact_gain(before, after)
+        keeps &= exact >= np.maximum(LEAST_GAIN, _KEPT_GAIN_RATIO * gain)
+        taken = int(np.argmin(keeps)) if not keeps.all() else len(keeps)
+        # The promise was to first order: what gains less than promised, but gains, is taken if it is the best.
+        if not taken and exact[0] > LEAST_GAIN:
+            taken = 1
+        if found.copies:
+            taken = min(taken, state.budget.spend(state.model.size[found.partitions[:taken]]))
+        if not taken:
+            return False
+        state.apply(found.chosen(np.arange(taken)))
+        return True
+
+    def swap(self, broker: int, row: int, gives: bool, group: int) -> bool:
+        """Take the best swap of replicas between a broker and one of its peers; return whether there is one.
+
+        Args:
+            broker: index of the broker.
+            row: row of the goal in ``GoalSet.resource_goals``.
+            gives: whether the broker has to give load of that goal, or to take it.
+            group: index of the group.
+        """
+        state = self._state
+        for peer in self._finder.peers(broker, row, gives, state.begun())[:_SWAP_PEERS]:
+            if state.frozen[peer] or state.budget.moves_left < 2:
+                continue
+            source, target = (broker, int(peer)) if gives else (int(peer), broker)
+            if not (state.model.may_take[[source, target]] & state.model.may_give[[source, target]]).all():
+                continue
+            given, taken = self._finder.swaps(source, target, row, _SWAP_REPLICAS)
+            if len(given.partitions) and self._best_swap(given, taken, group):
+                return True
+        return False
+
+    def _best_swap(self, given: Candidates, taken: Candidates, group: int) -> bool:
+        """Take the swap of N with the greatest gain per byte that is accepted; return whether there is one.
+
+        Args:
+            given: replicas that go from source to target, (N,).
+            taken: replicas that go the other way, (N,).
+            group: index of the group.
+        """
+        state = self._state
+        every = np.ones(len(given.partitions), dtype=np.bool_)
+        out = load_deltas(state.model, given.partitions, every, given.leads)
+        back = load_deltas(state.model, taken.partitions, every, taken.leads)
+        before, after = effects(state.loads, out.minus(back), given.sources, given.targets, False)
+        gain = state.exact_gain(before, after)
+        worth = np.where(gain > LEAST_GAIN, gain / (given.cost_bytes + taken.cost_bytes), 0.0)
+        settled = state.settled(group)
+        accepted = state.goals.action_scores(before, after).accepted(group, settled) & (worth > 0)
+        # Both topics count, and until the moves end, both brokers have the old and the new replicas.
+        other = effects(state.loads, back.minus(out), given.targets, given.sources, False)
+        accepted &= state.goals.action_scores(*other).accepted(group, settled)
+        accepted &= self._arrives(effects(state.loads, out, given.sources, given.targets, False))
+        accepted &= self._arrives(effects(state.loads, back, given.targets, given.sources, False))
+        sizes = state.model.size[given.partitions] + state.model.size[taken.partitions]
+        accepted &= sizes <= state.budget.bytes_left
+        if not accepted.any():
+            return False
+        best = int(np.argmax(np.where(accepted, worth, -1.0)))
+        state.swap(
+            BalanceAction(
+                ActionKind.SWAP,
+                int(given.partitions[best]),
+                int(given.sources[best]),
+                int(given.targets[best]),
+                int(taken.partitions[best]),
+                float(sizes[best]),
+                bool(given.leads[best]),
+                bool(taken.leads[best]),
+            )
+        )
+        return True
+
+    def _arrives(self, usages: tuple[Usages, Usages]) -> BoolArray:
+        """Return whether targets stay within their limits when a replica arrives, (N,)."""
+        before, after = usages
+        return self._state.goals.keeps_limits(before[1], after[1])
