@@ -43,17 +43,18 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
     rows = query_columns(
         settings.store.path,
         PARTITION_LOAD.path,
-        f"""SELECT named.number AS number, (data.hour_ms - {since_ms}) / {_HOUR_MS} AS hour,
+        f"""SELECT CAST(named.number AS BIGINT) AS number,
+            CAST((data.hour_ms - {since_ms}) / {_HOUR_MS} AS BIGINT) AS hour,
             data.mean_write_bytes_per_s AS rate
         FROM data JOIN (
-            SELECT topic, "partition", row_number() OVER (ORDER BY topic, "partition") - 1 AS number FROM ({named})
+            SELECT topic, "partition", CAST(row_number() OVER (ORDER BY topic, "partition") AS BIGINT) - 1 AS number FROM ({named})
         ) AS named ON data.topic = named.topic AND data."partition" = named."partition"
         WHERE {own}""",
     )
     if rows is None:
         return no_history(wanted, f"{PARTITION_LOAD.path} was removed while it was read")
     rates = np.full((wanted, len(names)), np.nan)
-    rates[rows["hour"].astype(np.int64), rows["number"].astype(np.int64)] = rows["rate"]
+    rates[rows["hour"], rows["number"]] = rows["rate"]
     hours = np.flatnonzero(np.isfinite(rates).any(axis=1))
     return WriteHistory(
         wanted,

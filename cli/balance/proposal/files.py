@@ -100,6 +100,11 @@ def run_command(
     return f"headroom reassign run {shell_quoted(str(plan))}{throttle}{expected}{_config(config)} --execute"
 
 
+def status_command(files: BatchFiles, config: str | None) -> str:
+    """Return the command that compares the proposal with the cluster."""
+    return f"headroom balance status {shell_quoted(str(files.plan.parent))}{_config(config)}"
+
+
 def elect_commands(files: BatchFiles, result: ProposalResult, config: str | None) -> list[str]:
     """Return the commands that elect the leaders of a batch, Headroom's and Kafka's; none if it elects none."""
     if files.elections is None:

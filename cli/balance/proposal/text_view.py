@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from alerts.text.formatting import size
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.proposal.files import BatchFiles, elect_commands, run_command
+from cli.balance.proposal.files import BatchFiles, elect_commands, run_command, status_command
 from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_text import MAX_ROWS, print_losses, verdict
 from cli.common.output import duration, echo, mb_per_s, percent, print_table
@@ -199,11 +199,11 @@ def _print_commands(result: ProposalResult, files: Sequence[BatchFiles], config:
     echo("Nothing was changed. To carry it out, one batch after the other:")
     for own, batch in zip(files, result.batches, strict=True):
         echo(f"  $ {run_command(own.plan, result.throttle_of(batch), config, batch.fingerprint)}")
-    echo("Before each one: headroom balance status, which compares the proposal with the cluster.")
-    elects = [line for own in files for line in elect_commands(own, result, config)]
-    if elects:
+    echo(f"Before each one, to compare the proposal with the cluster: {status_command(files[0], config)}")
+    electing = [own for own in files if own.elections is not None]
+    if electing:
         echo("Each run elects the leaders of its batch. To elect them again, by Headroom or by Kafka's own tool:")
-        for line in elects[:2]:
+        for line in elect_commands(electing[0], result, config):
             echo(f"  $ {line}")
     echo("To take a batch back, the last one first:")
     echo(f"  $ {run_command(files[-1].rollback, result.throttle_of(result.batches[-1]), config)}")
