@@ -47,7 +47,7 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
             CAST((data.hour_ms - {since_ms}) / {_HOUR_MS} AS BIGINT) AS hour,
             data.mean_write_bytes_per_s AS rate
         FROM data JOIN (
-            SELECT topic, "partition", CAST(row_number() OVER (ORDER BY topic, "partition") AS BIGINT) - 1 AS number FROM ({named})
+            SELECT topic, "partition", row_number() OVER (ORDER BY topic, "partition") - 1 AS number FROM ({named})
         ) AS named ON data.topic = named.topic AND data."partition" = named."partition"
         WHERE {own}""",
     )

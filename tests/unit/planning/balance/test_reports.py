@@ -80,8 +80,8 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
         found_effects = explain(proposal, number)
         before, after = proposal.state(number - 1), proposal.state(number)
         both = [found_effects.action.source, found_effects.action.target]
-        assert found_effects.loads_before.tolist() == before.loads[:, both].tolist()
-        assert found_effects.loads_after.tolist() == pytest.approx(after.loads[:, both].tolist())
+        assert found_effects.loads_before == pytest.approx(before.loads[:, both])
+        assert found_effects.loads_after == pytest.approx(after.loads[:, both])
         for effect in found_effects.effects:
             # A limit that both kept is kept.
             assert not (effect.hard and all(effect.held)) or all(effect.holds)
