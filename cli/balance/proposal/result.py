@@ -168,15 +168,13 @@ def proposal_result(
         HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
     """
     proposal = search(cluster, options)
-    chosen = _chosen(proposal, prefix)
-    capacity = cluster.settings.cluster.replication_capacity
-    request = ThrottleRequest(options.throttle, finish_within_s, capacity)
+    chosen, goals = _chosen(proposal, prefix), proposal.goals.goals
+    request = ThrottleRequest(options.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
     copies = CopyLimits(replication_bytes_per_s=request.most_bytes_per_s)
     batches = first_batches(proposal, chosen, copies)
     throttle = choose_throttle(batches, request, cluster.state)
     rate = throttle.bytes_per_s or 1
     rows = [prefix_price(proposal, n, first_batches(proposal, n, copies), rate) for n in prefixes(proposal)]
-    goals = proposal.goals.goals
     return ProposalResult(
         cluster=cluster,
         proposal=proposal,
