@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from cli.balance.cluster import load_cluster
-from cli.balance.parameters import ClusterChange, WhatIf
+from cli.balance.parameters import ChangeOfCluster, ClusterChange
 from cli.balance.proposal.command import propose
 from cli.balance.proposal.explain import explain
 from cli.balance.proposal.options import goals_option, state_option
@@ -33,7 +33,7 @@ from cli.common.output import print_json
 @click.option(
     "--what-if",
     "changes",
-    type=WhatIf(),
+    type=ChangeOfCluster(),
     metavar="CHANGE",
     multiple=True,
     help="Score the cluster after a change: lose:3, lose-rack:a, add:7@b (broker 7 on rack b), drain:2 or "

@@ -79,7 +79,7 @@ class ClusterChange:
     apply: Callable[[ClusterModel], ClusterModel]
 
 
-class WhatIf(click.ParamType[ClusterChange]):
+class ChangeOfCluster(click.ParamType[ClusterChange]):
     """A change of the cluster: ``lose:3``, ``lose-rack:a``, ``add:7@b``, ``drain:2`` or ``grow:orders=2``."""
 
     name = "change"

@@ -18,7 +18,7 @@ from planning.balance.observation.cluster import excluding
 from planning.balance.pricing.price import BatchPrice, batch_price, simulated_s
 from planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
 from planning.balance.reports.scorecard import Scorecard, scorecard_of
-from planning.balance.reports.throttle_choice import ThrottleChoice, ThrottleRequest, choose_throttle
+from planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
 from planning.balance.search.limits import Exclusion
 from planning.balance.search.proposal import Proposal, excluded_partitions, propose
 from planning.reassignments.plan import ReassignmentPlan
@@ -85,7 +85,7 @@ class ProposalResult:
     after: Scorecard
     chosen: int
     batches: Sequence[PricedBatch]
-    throttle: ThrottleChoice
+    throttle: BalanceThrottle
     rows: Sequence[PrefixPrice]
     left_out: Sequence[LeftOut]
     limited: bool

@@ -31,7 +31,7 @@ class ThrottleSource(str, Enum):
 
 
 @dataclass(frozen=True)
-class ThrottleChoice:
+class BalanceThrottle:
     """Throttle of a proposal.
 
     Attributes:
@@ -66,7 +66,7 @@ class ThrottleRequest:
         return min(known, default=None)
 
 
-def choose_throttle(batches: Sequence[BalanceBatch], request: ThrottleRequest, state: ClusterState) -> ThrottleChoice:
+def choose_throttle(batches: Sequence[BalanceBatch], request: ThrottleRequest, state: ClusterState) -> BalanceThrottle:
     """Return the throttle of batches: given, for a deadline, in force, by the capacity, or recommended, in this order.
 
     Args:
@@ -90,17 +90,17 @@ def choose_throttle(batches: Sequence[BalanceBatch], request: ThrottleRequest, s
     else:
         rate, source = 0.0, ThrottleSource.RECOMMENDED
     if not copying:
-        return ThrottleChoice(None, source)
+        return BalanceThrottle(None, source)
     prices = [batch_price(batch) for batch in copying]
     needed = max(price.throttle_bytes_per_s or 0.0 for price in prices)
     survives = max(price.throttle_after_switch_bytes_per_s or 0.0 for price in prices)
     if source is ThrottleSource.RECOMMENDED:
         rate = survives
     if source is not ThrottleSource.DEADLINE:
-        return ThrottleChoice(math.ceil(rate), source)
+        return BalanceThrottle(math.ceil(rate), source)
     misses = rate > capacity
     wanted = max(needed, rate) if math.isfinite(rate) else survives
-    return ThrottleChoice(math.ceil(min(wanted, capacity)), source, misses)
+    return BalanceThrottle(math.ceil(min(wanted, capacity)), source, misses)
 
 
 def _in_force(batches: Sequence[BalanceBatch], state: ClusterState) -> int | None:
