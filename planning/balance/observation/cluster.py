@@ -24,6 +24,7 @@ from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 EXCLUDED = "excluded"
+_OWN_VOLUME_RATIO = 0.9
 _CHECK = "Make the metrics of all brokers readable (headroom check)."
 
 
@@ -187,7 +188,8 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
 def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     """Return what the log directories that are online can hold of Kafka's logs; None if unknown.
 
-    It is the total, or less if other files lie on the volumes: then its replicas and the free bytes.
+    It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
+    the reserve of the file system, and differs from broker to broker although their disks are alike.
     """
     online = [directory for directory in state.log_dirs if not directory.offline]
     totals = [directory.total_bytes for directory in online]
@@ -198,7 +200,8 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     own = np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum()
     if None in free or np.isnan(own):
         return total
-    return min(total, float(own) + float(sum(f for f in free if f is not None)))
+    room = float(own) + float(sum(f for f in free if f is not None))
+    return total if room >= _OWN_VOLUME_RATIO * total else room
 
 
 def _takes(state: BrokerState) -> str:
