@@ -27,6 +27,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show running reassignments, and write them to a plan file.",
     ),
     "plan": ("cli.plan.command:plan", "Estimate a planned reassignment: throttle, time, and what would make it fail."),
+    "balance": (
+        "cli.balance.command:balance",
+        "Score how evenly brokers carry their load; propose changes and their price.",
+    ),
     "reassign": ("cli.reassign.command:reassign", "Run a reassignment plan, verify it, cancel it, or roll it back."),
     "throttle": ("cli.throttle.command:throttle", "Show, apply or clear replication throttles."),
     "elections": ("cli.elections.command:elections", "Plan preferred leader elections in small batches, and run them."),

@@ -32,6 +32,8 @@ AMOUNTS: dict[Key, Callable[[str], float]] = {
     ("balance", "history"): parse_duration_s,
     ("balance", "detect_below"): parse_bytes_per_s,
     ("balance", "move_overhead"): parse_bytes_per_s,
+    ("balance", "network_in_capacity"): parse_bytes_per_s,
+    ("balance", "network_out_capacity"): parse_bytes_per_s,
 }
 
 _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)

@@ -117,6 +117,9 @@ RANGES: dict[tuple[str, str], Range] = {
     ("balance", "detect_below"): NOT_NEGATIVE,
     ("balance", "move_overhead"): NOT_NEGATIVE,
     ("balance", "propose_every_s"): SECONDS,
+    ("balance", "network_in_capacity"): POSITIVE,
+    ("balance", "network_out_capacity"): POSITIVE,
+    ("balance", "replica_capacity"): COUNT,
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from planning.elections.election_file import request_json
+from planning.elections.election_file import parse_request, request_json
 from planning.elections.planner import Batch
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 
 _FILE = "batch-{:03d}.json"
 
@@ -28,3 +29,17 @@ def write_batches(folder: Path, batches: Sequence[Batch]) -> list[Path]:
     except OSError as error:
         raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
     return files
+
+
+def read_batch(file: Path) -> frozenset[TopicPartition]:
+    """Return the partitions in a file for ``kafka-leader-election --path-to-json-file``.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no such file.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name another file.") from None
+    return frozenset(parse_request(text, str(file)))

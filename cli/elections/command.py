@@ -14,7 +14,7 @@ from cli.common.parameters import BrokerIds, Names
 from cli.common.progress import ProgressView
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
-from cli.elections.batch_files import write_batches
+from cli.elections.batch_files import read_batch, write_batches
 from cli.elections.json_view import result_json
 from cli.elections.plan import ElectionPlanning
 from cli.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
@@ -38,6 +38,12 @@ from planning.reassignments.run.journal import JournalStep, StepKind, StepState
     help="Only partitions whose preferred leader is one of these brokers.",
 )
 @click.option(
+    "--file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Only the partitions in this file, as written for kafka-leader-election --path-to-json-file.",
+)
+@click.option(
     "--batches-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
@@ -51,6 +57,7 @@ def elections(
     output_format: str,
     topics: list[str] | None,
     brokers: list[int] | None,
+    file: Path | None,
     batches_dir: Path | None,
     execute: bool,
     yes: bool,
@@ -73,13 +80,15 @@ def elections(
     \b
     Example:  headroom elections
               headroom elections --topics orders,payments --batches-dir batches
+              headroom elections --file balance/elections-01.json
               headroom elections --execute
               headroom elections --execute --yes --wait    (for cron)
     """  # noqa: D301
     _check_options(execute, yes, wait)
     _silence_client_logs()
     settings = load_settings(config)
-    planning = ElectionPlanning(settings, ElectionScope(topics, brokers))
+    chosen = None if file is None else read_batch(file)
+    planning = ElectionPlanning(settings, ElectionScope(topics, brokers, file, chosen))
     policy = planning.policy(wait)
     progress = ProgressView(console(sys.stderr))
     with LiveLeadership(settings) as cluster:

@@ -40,10 +40,10 @@ class ElectionPlanning:
             config: settings file as given on the command line; the default one if None.
 
         Raises:
-            HeadroomError: a requested topic or broker does not exist.
+            HeadroomError: a requested topic, broker or partition does not exist.
         """
         self._require_existing(leadership)
-        constraints = leadership.cluster_constraints(self._topics, self._brokers)
+        constraints = leadership.cluster_constraints(self._topics, self._brokers, self._scope.partitions)
         plan = plan_elections(leadership.partitions.values(), self._limits, constraints)
         thresholds = {
             balance.broker: self._threshold(leadership.balancing.get(balance.broker)) for balance in plan.before
@@ -68,6 +68,9 @@ class ElectionPlanning:
         missing = sorted((self._topics or frozenset()) - {topic for topic, _ in leadership.partitions})
         if missing:
             raise HeadroomError(f"topic {missing[0]}", "is not in the cluster", "Check its spelling.")
+        gone = sorted((self._scope.partitions or frozenset()) - leadership.partitions.keys())
+        if gone:
+            raise HeadroomError(str(gone[0]), "is not in the cluster", f"Correct {self._scope.file}.")
         known = leadership.alive | {partition.replicas[0] for partition in leadership.partitions.values()}
         unknown = sorted((self._brokers or frozenset()) - known)
         if unknown:

@@ -13,6 +13,8 @@ from planning.elections.planner import Balance, ElectionPlan, out_of_balance
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from schemas.text import shell_quoted
 
 
 @dataclass(frozen=True)
@@ -22,15 +24,20 @@ class ElectionScope:
     Attributes:
         topics: only partitions of these topics; all if None.
         brokers: only partitions whose preferred leader is one of these brokers; all if None.
+        file: only the partitions in this file; all if None.
+        partitions: the partitions in it; None without a file.
     """
 
     topics: Sequence[str] | None = None
     brokers: Sequence[int] | None = None
+    file: Path | None = None
+    partitions: frozenset[TopicPartition] | None = None
 
     def options(self) -> list[str]:
         """Return the options of ``headroom elections`` that restrict a plan in the same way."""
         chosen = [f"--topics {','.join(self.topics)}"] if self.topics else []
-        return chosen + ([f"--brokers {','.join(map(str, self.brokers))}"] if self.brokers else [])
+        chosen += [f"--brokers {','.join(map(str, self.brokers))}"] if self.brokers else []
+        return chosen + ([f"--file {shell_quoted(str(self.file))}"] if self.file else [])
 
 
 @dataclass(frozen=True)

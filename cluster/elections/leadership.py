@@ -39,16 +39,25 @@ class LeadershipSnapshot:
     behind: frozenset[TopicPartition] = frozenset()
 
     def cluster_constraints(
-        self, topics: frozenset[str] | None = None, brokers: frozenset[int] | None = None
+        self,
+        topics: frozenset[str] | None = None,
+        brokers: frozenset[int] | None = None,
+        partitions: frozenset[TopicPartition] | None = None,
     ) -> ClusterConstraints:
         """Return the constraints on elections.
 
         Args:
             topics: restricts elections to these topics; None: all.
             brokers: restricts elections to partitions whose preferred leader is one of these; None: all.
+            partitions: restricts elections to these partitions; None: all.
         """
         return ClusterConstraints(
-            self.alive, self.throttled, self.throttles, chosen_topics=topics, chosen_brokers=brokers
+            self.alive,
+            self.throttled,
+            self.throttles,
+            chosen_topics=topics,
+            chosen_brokers=brokers,
+            chosen_partitions=partitions,
         )
 
 

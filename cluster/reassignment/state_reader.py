@@ -11,7 +11,7 @@ from types import TracebackType
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.leadership import unchanged_partitions
 from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, READ_S, SAMPLE_S
-from cluster.elections.traffic import CounterSample, traffic_between
+from cluster.elections.traffic import CounterSample, Traffic, traffic_between
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
@@ -45,6 +45,7 @@ class ClusterStateReader:
         settings: the cluster and the metrics source.
         sleep: waits for the given seconds.
         clock_ms: time now, epoch milliseconds.
+        consumed: whether the counters of consumers' reads are read too.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ClusterStateReader:
         settings: Settings,
         sleep: Callable[[float], None] = time.sleep,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        consumed: bool = False,
     ) -> None:
         self._name = settings.cluster.name
         self.connection = AdminConnection(settings.cluster)
@@ -59,7 +61,7 @@ class ClusterStateReader:
         wait_s = max(METADATA_S, settings.cluster.request_timeout_ms / 1000)
         self._metadata = SnapshotReader(self.connection, wait_s, CONFIG_MAX_AGE_S, reassignments_share=1.0)
         self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
-        self._plans = ReadPlanner()
+        self._plans = ReadPlanner(consumed=consumed)
         self._sleep = sleep
         self._clock_ms = clock_ms
 
@@ -98,17 +100,28 @@ class ClusterStateReader:
         Raises:
             HeadroomError: the metadata could not be read.
         """
+        if known is None:
+            return self.measure(names)[0]
+        snapshot = read_snapshot_once(self._metadata)
+        return cluster_state_of(self._name, self._clock_ms(), snapshot, self._read(snapshot, names), known)
+
+    def measure(self, names: Collection[TopicPartition] | None) -> tuple[ClusterState, Traffic]:
+        """Return the state of the cluster with write rates of two readings ``SAMPLE_S`` apart, and their traffic.
+
+        Args:
+            names: partitions whose log sizes and rates are read; None: those that are being reassigned.
+
+        Raises:
+            HeadroomError: the metadata could not be read.
+        """
         before = read_snapshot_once(self._metadata)
-        reads = self._read(before, names)
-        if known is not None:
-            return cluster_state_of(self._name, self._clock_ms(), before, reads, known)
-        earlier = CounterSample.of(reads)
+        earlier = CounterSample.of(self._read(before, names))
         self._sleep(SAMPLE_S)
         now = read_snapshot_once(self._metadata)
         reads = self._read(now, names)
         traffic = traffic_between(unchanged_partitions(before, now), earlier, CounterSample.of(reads))
         measured = KnownRates(traffic.written, f"two readings {SAMPLE_S:g} s apart")
-        return cluster_state_of(self._name, self._clock_ms(), now, reads, measured)
+        return cluster_state_of(self._name, self._clock_ms(), now, reads, measured), traffic
 
     def _read(self, snapshot: Snapshot, names: Collection[TopicPartition] | None) -> dict[int, BrokerRead]:
         moving = [name for name, partition in snapshot.partitions.items() if partition.moving]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
+from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
 
@@ -16,6 +18,35 @@ def request_json(partitions: Iterable[TopicPartition]) -> str:
     """
     named = [{"topic": topic, "partition": partition} for topic, partition in partitions]
     return json.dumps({"partitions": named, "version": 1}, separators=(",", ":"))
+
+
+def parse_request(text: str, subject: str) -> tuple[TopicPartition, ...]:
+    """Return the partitions in the text of a file.
+
+    Args:
+        text: contents of the file.
+        subject: name of the file, for errors.
+
+    Raises:
+        HeadroomError: the text is no such file, or names no partition.
+    """
+    remedy = 'The format is that of kafka-leader-election: {"partitions":[{"topic":"foo","partition":1}]}.'
+    try:
+        found = json.loads(text)
+    # RecursionError: the text is nested too deeply for Python's parser.
+    except (ValueError, RecursionError) as error:
+        raise HeadroomError(subject, f"is no JSON ({error})", remedy) from None
+    entries = found.get("partitions") if isinstance(found, dict) else None
+    if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
+        raise HeadroomError(subject, "is no list of partitions to elect", remedy)
+    return tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in entries)
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict):
+        return False
+    topic, partition = entry.get("topic"), entry.get("partition")
+    return isinstance(topic, str) and isinstance(partition, int) and not isinstance(partition, bool)
 
 
 # Without partitions. Every entry counts a comma before it, which the first entry does not have.

@@ -92,7 +92,7 @@ WHY: Mapping[Reason, str] = {
     Reason.AT_MIN_INSYNC: "it lacks in-sync replicas and has no more than min.insync.replicas",
     Reason.OVER_CAPACITY: "its preferred broker would have to carry more than it can",
     Reason.OVER_THROTTLE: "a throttle of the running move would be too low",
-    Reason.NOT_CHOSEN: "it was left out by --topics or --brokers",
+    Reason.NOT_CHOSEN: "it was left out by --topics, --brokers or --file",
 }
 
 

@@ -4,6 +4,7 @@ from schemas.tables.actions import ACTION_JOURNAL
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
+from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -24,6 +25,8 @@ __all__ = [
     "ALERT_EVENTS",
     "ALERT_MARKS",
     "ALL_TABLES",
+    "BALANCE_ACTION",
+    "BALANCE_PROPOSAL",
     "BRONZE_TICKS",
     "BYTES_PER_SEC",
     "ELECTION_PLAN",

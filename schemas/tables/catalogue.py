@@ -5,6 +5,7 @@ from __future__ import annotations
 from schemas.tables.actions import ACTION_JOURNAL
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
+from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
@@ -19,8 +20,8 @@ from schemas.tables.silver import (
 )
 from schemas.tables.table import Table
 
-# Tables that jobs write and maintenance compacts. alerts/marks and actions/journal are missing: commands write them
-# with another library, and on a path or S3 concurrent commits by Spark and that library could lose rows.
+# Tables that jobs write and maintenance compacts. The others are missing: commands write them with another library, and
+# on a path or S3 concurrent commits by Spark and that library could lose rows.
 TABLES: tuple[Table, ...] = (
     BRONZE_TICKS,
     MESSAGES,
@@ -40,6 +41,6 @@ TABLES: tuple[Table, ...] = (
     ALERT_DELIVERIES,
 )
 # All tables: bronze first, those that commands write last.
-ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS, ACTION_JOURNAL)
+ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS, ACTION_JOURNAL, BALANCE_PROPOSAL, BALANCE_ACTION)
 # Tables written without Spark if the store is a local disk; they must then be maintained without Spark too.
 PROMPT_TABLES: tuple[Table, ...] = (LEADER_IMBALANCE, ALERT_EVENTS, ALERT_DELIVERIES)

@@ -43,8 +43,8 @@ FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which the log has statistics too.
 
 **Maintenance** runs in the record job every `store.maintain_every_s` ({every_s:.0f} s by default), or at once with
-`headroom maintain`. It covers every table except `alerts/marks` and `actions/journal`, which the commands that write
-them keep small:
+`headroom maintain`. It covers every table except `alerts/marks`, `actions/journal`, `gold/balance_proposal` and
+`gold/balance_action`, which the commands that write them keep small:
 
 1. It deletes expired days. Retention: {kept} (`store.bronze_keep_days`,
    `store.silver_keep_days`, `store.gold_keep_days`; 0 keeps everything), `gold/partition_load` {load_days} days

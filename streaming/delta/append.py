@@ -25,7 +25,13 @@ _ARROW = {
     "BOOLEAN": DataType.bool(),
 }
 _EPOCH = date(1970, 1, 1).toordinal()
-_DELTA = {"STRING": PrimitiveType("string"), "BIGINT": PrimitiveType("long")}
+_DELTA = {
+    "STRING": PrimitiveType("string"),
+    "BIGINT": PrimitiveType("long"),
+    "INT": PrimitiveType("integer"),
+    "DOUBLE": PrimitiveType("double"),
+    "BOOLEAN": PrimitiveType("boolean"),
+}
 
 
 @contextmanager
@@ -56,7 +62,7 @@ def create(location: str, table: Table, schema: Schema | None = None) -> None:
     Args:
         location: folder or URL.
         table: definition of the table.
-        schema: its columns; None if all of them are text or integers.
+        schema: its columns; None if all of them are text, numbers or truth values.
     """
     if schema is None:
         schema = Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])

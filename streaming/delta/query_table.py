@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from deltalake.exceptions import TableNotFoundError
+from numpy.typing import NDArray
 
 from schemas.errors import HeadroomError
 from streaming.delta import query as delta_query
@@ -14,6 +15,8 @@ from streaming.delta.locations import require_absent
 from streaming.supervision.failure import cause_of
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 def query(store_path: str, table: str, sql: str) -> list[dict[str, Any]] | None:
@@ -41,9 +44,28 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
     Raises:
         HeadroomError: a table exists but cannot be read, or its location is not accessible.
     """
+    return _answer(store_path, tables, lambda urls: delta_query.rows(urls, sql))
+
+
+def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[Any]] | None:
+    """Return the columns of a query over one table as arrays; None if the table does not exist.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+        table: path of the table below it, named ``data`` in the SQL.
+        sql: one SELECT, of columns that are numbers and never null.
+
+    Raises:
+        HeadroomError: the table exists but cannot be read, or its location is not accessible.
+    """
+    return _answer(store_path, {"data": table}, lambda urls: delta_query.columns(urls, sql))
+
+
+def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[str, str]], T]) -> T | None:
+    """Return what a function reads from the locations of tables; None if one of the tables does not exist."""
     urls = {name: delta_query.table_url(store_path, table) for name, table in tables.items()}
     try:
-        return delta_query.rows(urls, sql)
+        return ask(urls)
     except TableNotFoundError as error:
         for url in urls.values():
             require_absent(url, error)

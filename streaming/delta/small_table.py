@@ -26,7 +26,7 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
     Args:
         location: folder or URL of the table.
         records: objects with the table's columns as attributes. They are durable when this returns.
-        table: definition of the table; all its columns are text or integers.
+        table: definition of the table; all its columns are text, numbers or truth values.
 
     Raises:
         HeadroomError: the location is not writable, or the library panicked.

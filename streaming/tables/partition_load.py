@@ -13,7 +13,7 @@ from streaming.delta.query_table import query
 
 _HOUR_MS = 3_600_000
 # An hour of which less was seen may have been busier than its mean.
-_LEAST_OBSERVED_RATIO = 0.5
+LEAST_OBSERVED_RATIO = 0.5
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _rates_sql(own_hours: str, since_ms: int, percentile: float) -> str:
             count(*) AS hours, min(hour_ms) AS first_ms, max(hour_ms) AS last_ms
         FROM data
         WHERE {own_hours} AND hour_ms >= {since_ms}
-            AND observed_ratio >= {_LEAST_OBSERVED_RATIO} AND mean_write_bytes_per_s IS NOT NULL
+            AND observed_ratio >= {LEAST_OBSERVED_RATIO} AND mean_write_bytes_per_s IS NOT NULL
         GROUP BY topic, "partition" """
 
 

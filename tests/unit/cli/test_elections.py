@@ -346,3 +346,15 @@ def test_brokers_with_automatic_rebalance_are_shown() -> None:
 def test_brokers_that_stay_out_of_balance_are_shown() -> None:
     plan = replace(EMPTY, batches=(Batch((("t", 0),), 1.0, {}),), after=(_balance(1), _balance(2, 5)))
     assert list(notes(_view(plan))) == ["Out of balance even then: broker 2."]
+
+
+def test_only_the_partitions_of_a_file(cluster: FakeCluster, tmp_path: Path) -> None:
+    file = tmp_path / "elections.json"
+    file.write_text('{"partitions":[{"topic":"t","partition":1}],"version":1}')
+    message = json.loads(_run("--file", str(file), "--format", "json").stdout)
+    (batch,) = message["batches"]
+    assert [(p["topic"], p["partition"]) for p in batch["partitions"]] == [("t", 1)]
+    assert f"headroom elections --execute --file {file}" in _run("--file", str(file)).stdout
+    file.write_text('{"partitions":[{"topic":"t","partition":9}]}')
+    assert "t-9: is not in the cluster" in str(_run("--file", str(file)).exception)
+    assert "cannot be read" in str(_run("--file", str(tmp_path / "missing.json")).exception)

@@ -1,0 +1,98 @@
+"""``headroom balance``: how evenly brokers carry their load, and what that would be after a change of the cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from cli.balance.cluster import load_cluster
+from cli.balance.parameters import ChangeOfCluster, ClusterChange
+from cli.balance.proposal.command import propose
+from cli.balance.proposal.explain import explain
+from cli.balance.proposal.options import goals_option, state_option
+from cli.balance.proposal.status import status
+from cli.balance.saved_state import write_loads
+from cli.balance.score import score_result
+from cli.balance.score_json import score_json
+from cli.balance.score_text import print_score
+from cli.common.options import config_option, format_option
+from cli.common.output import print_json
+
+
+@click.group(
+    invoke_without_command=True,
+    subcommand_metavar="[COMMAND [ARGS]...]",
+    short_help="Score how evenly brokers carry their load; propose changes and their price.",
+)
+@config_option
+@format_option
+@goals_option
+@state_option
+@click.option(
+    "--what-if",
+    "changes",
+    type=ChangeOfCluster(),
+    metavar="CHANGE",
+    multiple=True,
+    help="Score the cluster after a change: lose:3, lose-rack:a, add:7@b (broker 7 on rack b), drain:2 or "
+    "grow:orders=2. Repeat it for several, one after another.",
+)
+@click.option(
+    "--save-state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the cluster and its loads by hour, for --state.",
+)
+@click.pass_context
+def balance(
+    context: click.Context,
+    config: str | None,
+    output_format: str,
+    goals: list[str] | None,
+    state_file: Path | None,
+    changes: tuple[ClusterChange, ...],
+    save_state: Path | None,
+) -> None:
+    """Score how evenly the brokers carry their load: network in and out, requests, disk, leaders, replicas.
+
+    A broker is in band if its load is within 10 % of the mean. It scores 1 there, and less the further it is away.
+    Limits are 80 % of a capacity. Capacities of disks are read from the brokers; those of the network are settings:
+    balance.network_in_capacity, balance.network_out_capacity, balance.replica_capacity.
+
+    The load of a broker is the 95th percentile of its own sum by hour over the last 24 hours (balance.percentile,
+    balance.history), from the table gold/partition_load, which headroom watch fills. Without that table, two readings
+    5 s apart count. What is not known is listed with the goal that is lost. Nothing is changed.
+
+    \b
+    Example:  headroom balance
+              headroom balance --what-if lose:3 --what-if grow:orders=2
+              headroom balance --what-if lose-rack:a --format json
+              headroom balance --save-state cluster.json
+              headroom balance propose --finish-within 2h --dir balance
+              headroom balance explain 3
+              headroom balance status balance
+    """  # noqa: D301
+    if context.invoked_subcommand is not None:
+        _require_options_after(context, context.invoked_subcommand)
+        return
+    cluster = load_cluster(config, state_file)
+    if save_state is not None:
+        write_loads(save_state, cluster.state, cluster.loads)
+    result = score_result(cluster, goals, changes)
+    if output_format == "json":
+        print_json(score_json(result))
+    else:
+        print_score(result)
+
+
+def _require_options_after(context: click.Context, command: str) -> None:
+    """Raise a usage error for options before a subcommand's name, which would have no effect on it."""
+    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise click.UsageError(f"Options go after the command: headroom balance {command} ...", context)
+
+
+for _command in (propose, explain, status):
+    balance.add_command(_command)

@@ -1,0 +1,98 @@
+"""``headroom balance propose``: the changes that balance the load, what each gains and costs, and their files."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import click
+
+from cli.balance.cluster import load_cluster
+from cli.balance.proposal.files import write_files
+from cli.balance.proposal.json_view import proposal_json
+from cli.balance.proposal.options import ProposalOptions, proposal_options
+from cli.balance.proposal.plot import write_gain_plot
+from cli.balance.proposal.result import proposal_result
+from cli.balance.proposal.store import store_proposal
+from cli.balance.proposal.text_view import print_proposal
+from cli.balance.saved_state import write_loads
+from cli.common.changing import print_notes
+from cli.common.options import MAX_DURATION_S, config_option, format_option
+from cli.common.output import print_json
+from cli.common.parameters import Duration
+
+
+@click.command(short_help="Propose changes that balance the load, with what each gains and costs.")
+@config_option
+@format_option
+@proposal_options
+@click.option(
+    "--finish-within",
+    type=Duration(MAX_DURATION_S),
+    metavar="DURATION",
+    help="Price the batches at the least throttle that ends all of them in this time, such as 2h.",
+)
+@click.option(
+    "--prefix", type=click.IntRange(min=1), metavar="N", help="Make batches of the first N actions; default: all."
+)
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write for each batch its plan, its rollback and its elections, and proposal.json.",
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the gain by bytes copied."
+)
+@click.option(
+    "--save-state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the cluster and its loads by hour that the proposal rests on, for --state.",
+)
+def propose(
+    config: str | None,
+    output_format: str,
+    options: ProposalOptions,
+    finish_within: float | None,
+    prefix: int | None,
+    folder: Path | None,
+    plot: Path | None,
+    save_state: Path | None,
+) -> None:
+    """Propose the changes that bring brokers into their bands, ordered by what they gain for each byte copied.
+
+    Elections come first: they move what a broker sends and serves, and copy nothing. Then replicas move, or change
+    places. Every prefix of the list keeps all limits, so you can stop after any action: --prefix N. The table shows
+    what prefixes gain, copy and take.
+
+    The price of a batch: bytes to copy, the rate that its throttle must exceed, the throttle that survives any single
+    leader switch, the bytes that a destination stores in addition until the batch ends, and the time.
+
+    With --dir each batch is a file for headroom reassign run and kafka-reassign-partitions.sh, with the file that takes
+    it back and, if leaders change, the one for headroom elections. The commands are printed. Nothing is changed.
+
+    The proposal is kept in the tables gold/balance_proposal and gold/balance_action, if the store exists.
+
+    \b
+    Example:  headroom balance propose
+              headroom balance propose --elections-only --dir balance
+              headroom balance propose --max-bytes 500GB --finish-within 6h --dir balance --plot gain.svg
+              headroom balance propose --topics orders,payments --throttle 50MB --prefix 12 --dir balance
+              headroom balance propose --goals disk,leaders --exclude logs,broker:3 --format json
+    """  # noqa: D301
+    cluster = load_cluster(config, options.state_file)
+    if save_state is not None:
+        write_loads(save_state, cluster.state, cluster.loads)
+    # Millions of objects that stay make every collection slow, and the process ends soon.
+    gc.disable()
+    result = proposal_result(cluster, options, finish_within, prefix)
+    files = write_files(folder, result) if folder is not None else []
+    if plot is not None:
+        write_gain_plot(plot, result.proposal)
+    print_notes(store_proposal(result))
+    if output_format == "json":
+        print_json(proposal_json(result))
+    else:
+        print_proposal(result, files, config)

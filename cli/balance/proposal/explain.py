@@ -1,0 +1,128 @@
+"""``headroom balance explain``: one action of a proposal, goal by goal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from alerts.text.formatting import size
+from cli.balance.amounts import RESOURCE_NAMES, load_text
+from cli.balance.cluster import BalanceCluster, load_cluster
+from cli.balance.proposal.json_view import action_json
+from cli.balance.proposal.options import ProposalOptions, proposal_options
+from cli.balance.proposal.result import search
+from cli.balance.proposal.text_view import action_text
+from cli.balance.score_json import cluster_json
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json, print_table
+from planning.balance.model import Resource
+from planning.balance.reports.explanation import Explanation, GoalEffect
+from planning.balance.reports.explanation import explain as explain_action
+from planning.balance.search.proposal import Proposal
+
+
+@click.command(short_help="Explain one action of a proposal, goal by goal.")
+@click.argument("number", type=click.IntRange(min=1))
+@config_option
+@format_option
+@proposal_options
+def explain(number: int, config: str | None, output_format: str, options: ProposalOptions) -> None:
+    """Explain action NUMBER of the proposal: loads of both brokers, and the scores in every goal, before and after.
+
+    The proposal is made again: give the same options as to headroom balance propose. With rates of one reading, another
+    reading may lead to another proposal. Save the state with --save-state there, and give it here with --state.
+
+    An action scores (worst of both brokers after it - worst before it + 1) / 2 in each goal. 0.5 changes nothing. It is
+    taken if its group scores above 0.5, no group that is settled scores below 0.5, and no limit refuses it.
+
+    \b
+    Example:  headroom balance propose --save-state cluster.json
+              headroom balance explain 3 --state cluster.json
+              headroom balance explain 3 --max-bytes 500GB --format json
+    """  # noqa: D301
+    cluster = load_cluster(config, options.state_file)
+    proposal = search(cluster, options)
+    found = explain_action(proposal, number)
+    if output_format == "json":
+        print_json(explanation_json(found, proposal, cluster))
+    else:
+        _print(found, proposal, cluster)
+
+
+def explanation_json(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> dict[str, Any]:
+    """Return an explanation as a JSON object; arrays have the broker that gives, and the one that takes."""
+    return {
+        **cluster_json(cluster),
+        "number": found.number,
+        "of": len(proposal.actions),
+        "action": action_json(found.action, proposal.model),
+        "gain": found.gain,
+        "outside_before": float(proposal.outside[found.number - 1]),
+        "outside_after": float(proposal.outside[found.number]),
+        "loads": {
+            resource.name.lower(): {
+                "before": found.loads_before[resource].tolist(),
+                "after": found.loads_after[resource].tolist(),
+            }
+            for resource in Resource
+            if resource not in cluster.observed.unknown
+        },
+        "goals": [
+            {
+                "goal": effect.goal,
+                "hard": effect.hard,
+                "group": effect.group,
+                "before": list(effect.before),
+                "after": list(effect.after),
+                "held": list(effect.held),
+                "holds": list(effect.holds),
+                "score": effect.score,
+            }
+            for effect in found.effects
+        ],
+    }
+
+
+def _print(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> None:
+    action, model = found.action, proposal.model
+    source, target = (model.brokers[broker].broker for broker in (action.source, action.target))
+    text = action_text(action, model)
+    cost = f"{size(action.bytes_copied)} to copy" if action.copies else "nothing is copied"
+    echo(f"Action {found.number} of {len(proposal.actions)}: {text}; {cost}.")
+    outside = f"{proposal.outside[found.number - 1]:.3f} to {proposal.outside[found.number]:.3f}"
+    echo(f"Gain: {found.gain:.3f}; load outside of bands falls from {outside}, in shares of the means.")
+    echo()
+    known = [resource for resource in Resource if resource not in cluster.observed.unknown]
+    print_table(
+        "Loads",
+        ("resource", f"broker {source}", f"broker {target}"),
+        [_load_row(found, resource) for resource in known],
+    )
+    echo()
+    header = ("goal", "kind", "group", f"broker {source}", f"broker {target}", "score", "effect")
+    print_table("Scores before and after", header, [_effect_row(effect) for effect in found.effects])
+
+
+def _load_row(found: Explanation, resource: Resource) -> tuple[str, ...]:
+    before, after = found.loads_before[resource].tolist(), found.loads_after[resource].tolist()
+    cells = [f"{load_text(resource, b)} to {load_text(resource, a)}" for b, a in zip(before, after, strict=True)]
+    return (RESOURCE_NAMES[resource], *cells)
+
+
+def _effect_row(effect: GoalEffect) -> tuple[str, ...]:
+    scores = [f"{b:.3f} to {a:.3f}" for b, a in zip(effect.before, effect.after, strict=True)]
+    return (
+        effect.goal,
+        "limit" if effect.hard else "band",
+        effect.group,
+        *scores,
+        f"{effect.score:.3f}",
+        _effect(effect),
+    )
+
+
+def _effect(effect: GoalEffect) -> str:
+    if all(effect.holds):
+        return "met" if all(effect.held) else "met now"
+    return "better" if effect.score > 0.5 else "worse" if effect.score < 0.5 else "unchanged"

@@ -1,0 +1,112 @@
+"""JSON output of ``headroom balance propose``: bytes per second, seconds, null if unknown or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cli.balance.proposal.result import PricedBatch, ProposalResult
+from cli.balance.score_json import card_json, cluster_json
+from cli.plan.json_view import plan_json
+from planning.balance.model import ClusterModel
+from planning.balance.reports.prefixes import PrefixPrice
+from planning.balance.search.actions import ActionKind, BalanceAction
+from planning.balance.search.limits import WHY_EXCLUDED
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from schemas.keys import TopicPartition
+
+
+def proposal_json(result: ProposalResult) -> dict[str, Any]:
+    """Return the result as a JSON object."""
+    proposal, throttle = result.proposal, result.throttle
+    return {
+        **cluster_json(result.cluster),
+        "proposal_id": result.proposal_id,
+        "actions": [
+            {
+                "number": number,
+                **action_json(action, proposal.model),
+                "gain": float(proposal.gains[number - 1]),
+                "outside_after": float(proposal.outside[number]),
+                "copied_bytes_after": float(proposal.copied_bytes[number]),
+            }
+            for number, action in enumerate(proposal.actions, start=1)
+        ],
+        "outside_before": float(proposal.outside[0]),
+        "chosen_actions": result.chosen,
+        "prefixes": [_prefix_json(row) for row in result.rows],
+        "throttle_bytes_per_s": throttle.bytes_per_s,
+        "throttle_from": throttle.source.value,
+        "misses_deadline": throttle.misses_deadline,
+        "duration_s": result.duration_s,
+        "batches": [_batch_json(number, batch) for number, batch in enumerate(result.batches, start=1)],
+        "before": card_json(result.before, result.cluster),
+        "after": card_json(result.after, result.cluster),
+        "left_out": [
+            {
+                "reason": left.reason.value,
+                "text": WHY_EXCLUDED[left.reason],
+                "partitions": left.count,
+                "first": {"topic": left.first.topic, "partition": left.first.partition},
+            }
+            for left in result.left_out
+        ],
+        "warnings": result.warnings(),
+    }
+
+
+def action_json(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:
+    """Return an action: what goes from which broker to which, and what is copied."""
+    name = model.name(action.partition)
+    swapped = model.name(action.swapped) if action.kind is ActionKind.SWAP else None
+    return {
+        "kind": action.kind.value,
+        "topic": name.topic,
+        "partition": name.partition,
+        "from_broker": model.brokers[action.source].broker,
+        "to_broker": model.brokers[action.target].broker,
+        "leads": action.leads,
+        "swapped_topic": None if swapped is None else swapped.topic,
+        "swapped_partition": None if swapped is None else swapped.partition,
+        "copied_bytes": float(action.bytes_copied),
+    }
+
+
+def _prefix_json(row: PrefixPrice) -> dict[str, Any]:
+    return {
+        "actions": row.actions,
+        "gain_ratio": row.gain_ratio,
+        "copied_bytes": row.copied_bytes,
+        "copied_replicas": row.copied_replicas,
+        "batches": row.batches,
+        "duration_s": row.duration_s,
+    }
+
+
+def _batch_json(number: int, batch: PricedBatch) -> dict[str, Any]:
+    price = batch.price
+    return {
+        "number": number,
+        "kind": "copies" if batch.batch.moves else "elections",
+        "actions": len(batch.batch.actions),
+        "copied_bytes": price.bytes_copied,
+        "copied_replicas": price.replicas_copied,
+        "required_bytes_per_s": price.required_bytes_per_s,
+        "throttle_bytes_per_s": price.throttle_bytes_per_s,
+        "required_after_switch_bytes_per_s": price.required_after_switch_bytes_per_s,
+        "throttle_after_switch_bytes_per_s": price.throttle_after_switch_bytes_per_s,
+        "peak_disk": [{"broker": broker, "bytes": taken} for broker, taken in sorted(price.taken_bytes.items())],
+        "duration_s": batch.duration_s,
+        "fingerprint": batch.fingerprint,
+        "plan": _plan(batch.batch.assignments),
+        "rollback": _plan(batch.batch.rollback),
+        "elections": _names(batch.batch.elections),
+    }
+
+
+def _plan(assignments: Sequence[TargetAssignment]) -> dict[str, Any]:
+    return plan_json(ReassignmentPlan(tuple(assignments)))
+
+
+def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic": topic, "partition": partition} for topic, partition in names]

@@ -1,0 +1,108 @@
+"""Options of ``headroom balance propose`` and ``explain`` that decide which changes are proposed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.balance.parameters import ByteCount, ExclusionList, Exclusions
+from cli.common.parameters import Names, Rate
+from planning.balance.search.limits import ProposalLimits
+from schemas.config import Settings
+
+goals_option = click.option(
+    "--goals",
+    type=Names(),
+    metavar="NAME,...",
+    help="Only these goals, in the order in which they are settled: built-in names, entry points or module:Class. "
+    "Limits always hold. Default: balance.goals.",
+)
+state_option = click.option(
+    "--state",
+    "state_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Use a saved state (headroom balance --save-state, headroom plan --save-state), without a cluster.",
+)
+_OPTIONS = (
+    goals_option,
+    click.option("--topics", type=Names(), metavar="A,B", help="Change only partitions of these topics."),
+    click.option(
+        "--exclude",
+        type=ExclusionList(),
+        metavar="NAME,...",
+        help="Leave topics and brokers alone: payments,broker:3. An excluded broker gives and takes nothing.",
+    ),
+    click.option("--max-bytes", type=ByteCount(), metavar="BYTES", help="Copy at most this much, such as 500GB."),
+    click.option("--max-moves", type=click.IntRange(min=1), metavar="N", help="Copy at most this many replicas."),
+    click.option("--elections-only", is_flag=True, help="Propose only what copies nothing."),
+    click.option(
+        "--throttle",
+        type=Rate(),
+        metavar="RATE",
+        help="Throttle that every batch has to fit, such as 50MB. Default: for --finish-within, in force, "
+        "cluster.replication_capacity, or the least that survives a leader switch.",
+    ),
+    state_option,
+)
+
+
+@dataclass(frozen=True)
+class ProposalOptions:
+    """Values of the options; None where one was not given.
+
+    Attributes:
+        goals: names of goals.
+        topics: topics that may change.
+        exclude: topics and brokers that are left alone.
+        max_bytes: maximum bytes copied.
+        max_moves: maximum number of copied replicas.
+        elections_only: whether only actions without copies are proposed.
+        throttle: throttle of every batch, bytes per second.
+        state_file: saved state.
+    """
+
+    goals: list[str] | None
+    topics: list[str] | None
+    exclude: Exclusions | None
+    max_bytes: int | None
+    max_moves: int | None
+    elections_only: bool
+    throttle: int | None
+    state_file: Path | None
+
+    def limits(self, settings: Settings) -> ProposalLimits:
+        """Return the limits of a proposal.
+
+        Raises:
+            HeadroomError: they allow nothing.
+        """
+        exclude = self.exclude or Exclusions()
+        known = [rate for rate in (self.throttle, settings.cluster.replication_capacity) if rate is not None]
+        return ProposalLimits(
+            move_overhead_bytes=settings.balance.move_overhead,
+            max_bytes=self.max_bytes,
+            max_moves=self.max_moves,
+            topics=None if self.topics is None else frozenset(self.topics),
+            excluded_topics=exclude.topics,
+            replication_bytes_per_s=min(known, default=None),
+            elections_only=self.elections_only,
+        )
+
+
+def proposal_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options to a command, which gets them as ``options``."""
+
+    @functools.wraps(command)
+    def with_options(**values: Any) -> None:
+        own = {name: values.pop(name) for name in ProposalOptions.__dataclass_fields__}
+        command(options=ProposalOptions(**own), **values)
+
+    for option in reversed(_OPTIONS):
+        with_options = option(with_options)
+    return with_options

@@ -1,0 +1,143 @@
+"""``headroom balance status``: how far the batches of a proposal are, and the command for the next one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.balance.proposal.files import PROPOSAL_FILE, batch_files, run_command
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json
+from cli.config.load import load_settings
+from cluster.elections.live_leadership import LiveLeadership
+from planning.balance.reports.progress import CurrentReplicas, ProposalProgress, ProposedBatch, proposal_progress
+from planning.reassignments.plan import parse_plan
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+_REMEDY = "Name the folder of headroom balance propose --dir."
+
+
+@dataclass(frozen=True)
+class WrittenProposal:
+    """A proposal that was written to a folder.
+
+    Attributes:
+        proposal_id: its id.
+        cluster: name of its cluster.
+        batches: its batches.
+        fingerprints: fingerprint of the plan of each batch.
+        throttle_bytes_per_s: throttle of its batches; None if nothing is copied.
+        copies: whether each batch copies.
+    """
+
+    proposal_id: str
+    cluster: str
+    batches: tuple[ProposedBatch, ...]
+    fingerprints: tuple[str, ...]
+    throttle_bytes_per_s: int | None
+    copies: tuple[bool, ...]
+
+
+@click.command(short_help="Show how far the batches of a proposal are, and the next command.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+@config_option
+@format_option
+def status(folder: Path, config: str | None, output_format: str) -> None:
+    """Compare the proposal in DIR with the cluster: which batches are done, and the command for the next one.
+
+    It is an error if a partition has replicas that no batch has left behind: then the proposal is older than the
+    assignment, and its prices and limits are no longer true. Run this before each batch.
+
+    \b
+    Example:  headroom balance propose --dir balance
+              headroom balance status balance
+    """  # noqa: D301
+    proposal = read_proposal(folder)
+    settings = load_settings(config)
+    if proposal.cluster != settings.cluster.name:
+        rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
+        raise HeadroomError(str(folder), rule, "Name the settings of that cluster with --config.")
+    progress = proposal_progress(proposal.batches, _current(settings), str(folder))
+    command = _command(progress, proposal, folder, config)
+    if output_format == "json":
+        print_json(
+            {
+                "proposal_id": proposal.proposal_id,
+                "batches": len(proposal.batches),
+                "done": list(progress.done),
+                "next_batch": progress.next_batch,
+                "moving": [{"topic": topic, "partition": partition} for topic, partition in progress.moving],
+                "command": command,
+            }
+        )
+        return
+    echo(f"Proposal {proposal.proposal_id}: {len(progress.done)} of {len(proposal.batches)} batches are done.")
+    if progress.moving:
+        echo(f"{len(progress.moving):,} of its partitions are being reassigned, such as {progress.moving[0]}.")
+    elif command is not None:
+        echo(f"Next: $ {command}")
+
+
+def read_proposal(folder: Path) -> WrittenProposal:
+    """Return the proposal in a folder.
+
+    Raises:
+        HeadroomError: the folder has none.
+    """
+    file = folder / PROPOSAL_FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", _REMEDY) from None
+    except (ValueError, RecursionError) as error:
+        raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
+    try:
+        return _written(found, str(file))
+    except (KeyError, TypeError) as error:
+        raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
+
+
+def _written(found: Any, subject: str) -> WrittenProposal:
+    batches = found["batches"]
+    return WrittenProposal(
+        str(found["proposal_id"]),
+        str(found["cluster"]),
+        tuple(_batch(batch, subject) for batch in batches),
+        tuple(str(batch["fingerprint"]) for batch in batches),
+        found["throttle_bytes_per_s"],
+        tuple(bool(batch["copied_replicas"]) for batch in batches),
+    )
+
+
+def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
+    plan, rollback = (parse_plan(json.dumps(found[name]), subject) for name in ("plan", "rollback"))
+    if plan.by_name.keys() != rollback.by_name.keys():
+        raise HeadroomError(subject, "has a batch whose plan and rollback differ in their partitions", _REMEDY)
+    return ProposedBatch(plan, rollback)
+
+
+def _current(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
+    # The error names what could not be read; the clients' logs of every attempt do not help.
+    for name in ("kafka", "py4j", "cluster"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with LiveLeadership(settings) as cluster:
+        partitions = cluster.leadership().partitions
+    return {name: CurrentReplicas(p.replicas, p.moving) for name, p in partitions.items()}
+
+
+def _command(progress: ProposalProgress, proposal: WrittenProposal, folder: Path, config: str | None) -> str | None:
+    """Return the command that runs the next batch; None if all are done."""
+    if progress.next_batch is None:
+        return None
+    at = progress.next_batch - 1
+    throttle = proposal.throttle_bytes_per_s if proposal.copies[at] else None
+    files = batch_files(folder, progress.next_batch, len(proposal.batches))
+    return run_command(files.plan, throttle, config, proposal.fingerprints[at])

@@ -1,0 +1,101 @@
+"""Saved states with the loads of their partitions: what ``headroom plan --save-state`` writes, and rates by hour."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from cli.plan.state_file import state_json, state_of_json
+from planning.balance.arrays import FloatArray
+from planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
+from planning.reassignments.cluster_state import ClusterState
+from schemas.errors import HeadroomError
+
+_KEY = "loads"
+_REMEDY = "Write it again with headroom balance --save-state."
+_HOURS = TypeAdapter(tuple[int, ...])
+_RATES = TypeAdapter(list[float | None])
+_ROWS = TypeAdapter(list[list[float | None]])
+
+
+def write_loads(file: Path, state: ClusterState, loads: ObservedLoads) -> None:
+    """Write a state with its loads; ``headroom plan --state`` reads the file too.
+
+    Raises:
+        HeadroomError: the file cannot be written.
+    """
+    found = {**state_json(state), _KEY: _loads_json(loads)}
+    try:
+        file.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None
+
+
+def read_loads(file: Path) -> tuple[ClusterState, ObservedLoads]:
+    """Return the state in a file, and its loads.
+
+    A state of ``headroom plan --save-state`` has write rates of one reading, or of the busy hour, and no others.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no state.
+    """
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name another file.") from None
+    except (ValueError, RecursionError) as error:
+        raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
+    state = state_of_json(found, str(file))
+    if _KEY not in found:
+        history = no_history(0, "the saved state has none")
+        return state, observed_loads(state, history, {})
+    return state, _loads_of_json(found[_KEY], state, str(file))
+
+
+def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
+    """Return loads as a JSON object: rates in bytes and requests per second, null if unknown."""
+    return {
+        "wanted_hours": loads.wanted_hours,
+        "hours_ms": list(loads.hours_ms),
+        "write_bytes_per_s": [_values(row) for row in loads.write],
+        "read_bytes_per_s": _values(loads.read),
+        "requests_per_s": _values(loads.requests),
+        "source": loads.source,
+    }
+
+
+def _loads_of_json(found: Any, state: ClusterState, subject: str) -> ObservedLoads:
+    if not isinstance(found, dict):
+        raise HeadroomError(subject, f"{_KEY} is no object", _REMEDY)
+    try:
+        loads = ObservedLoads(
+            TypeAdapter(int).validate_python(found.get("wanted_hours")),
+            _HOURS.validate_python(found.get("hours_ms")),
+            _array(_ROWS.validate_python(found.get("write_bytes_per_s"))),
+            _array(_RATES.validate_python(found.get("read_bytes_per_s"))),
+            _array(_RATES.validate_python(found.get("requests_per_s"))),
+            str(found.get("source", "unknown")),
+        )
+    except (ValidationError, ValueError):
+        raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None
+    count = len(state.partitions)
+    hours = max(1, len(loads.hours_ms))
+    if loads.write.shape != (hours, count) or loads.read.shape != (count,) or loads.requests.shape != (count,):
+        rule = f"{_KEY} has rates of shape {loads.write.shape} for {hours} hours and {count} partitions"
+        raise HeadroomError(subject, rule, _REMEDY)
+    return loads
+
+
+def _values(rates: FloatArray) -> list[float | None]:
+    return [None if math.isnan(rate) else rate for rate in rates.tolist()]
+
+
+def _array(values: Any) -> FloatArray:
+    # None becomes NaN.
+    return np.array(values, dtype=np.float64)

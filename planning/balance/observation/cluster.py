@@ -1,0 +1,312 @@
+"""Model of an observed cluster, and the goals that are lost because something is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray
+from planning.balance.goals.goal import BalanceGoal
+from planning.balance.model import (
+    NO_BROKER,
+    BalanceBroker,
+    BrokerCapacity,
+    ClusterModel,
+    PartitionArrays,
+    Resource,
+    cluster_model,
+)
+from planning.balance.observation.loads import ObservedLoads, filled_writes, measured_writes
+from planning.reassignments.cluster_state import BrokerState, ClusterState
+from schemas.config import BalanceSettings
+from schemas.errors import HeadroomError
+
+EXCLUDED = "excluded"
+_OWN_VOLUME_RATIO = 0.9
+_CHECK = "Make the metrics of all brokers readable (headroom check)."
+
+
+@dataclass(frozen=True)
+class LostGoal:
+    """A goal that is not scored, because what it compares is unknown.
+
+    Attributes:
+        name: name of the goal.
+        reason: what is unknown, and why.
+        remedy: what makes it known.
+    """
+
+    name: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """Return the goal, the reason and the remedy as text."""
+        return f"{self.name}: {self.reason}. {self.remedy}"
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedCluster:
+    """A cluster as it was observed. B brokers.
+
+    Attributes:
+        model: its model; loads that are unknown of all partitions are 0 there.
+        loads: rates as observed.
+        unknown: resources whose loads are unknown of all partitions.
+        lost_goals: built-in goals that are not scored.
+        seen_ratio: share of the wanted hours that was seen of the replicas of each broker, 0 to 1, (B,); NaN without a
+            history or a replica.
+        notes: what the operator should know, in sentences.
+    """
+
+    model: ClusterModel
+    loads: ObservedLoads
+    unknown: frozenset[Resource]
+    lost_goals: tuple[LostGoal, ...]
+    seen_ratio: FloatArray
+    notes: tuple[str, ...]
+
+    def known_goals(self, goals: Sequence[BalanceGoal], demanded: Collection[str] = ()) -> tuple[BalanceGoal, ...]:
+        """Return the goals that can be scored.
+
+        Args:
+            goals: goals in their order.
+            demanded: names of goals that must not be lost.
+
+        Raises:
+            HeadroomError: a demanded goal is lost, or no soft goal is left.
+        """
+        lost = {goal.name: goal for goal in self.lost_goals}
+        for name in demanded:
+            if name in lost:
+                raise HeadroomError(f"goal {name}", lost[name].reason, lost[name].remedy)
+        found = tuple(goal for goal in goals if goal.name not in lost)
+        if all(goal.hard for goal in found):
+            raise HeadroomError("goals", "none is left that can be scored", _CHECK)
+        return found
+
+
+def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: BalanceSettings) -> ObservedCluster:
+    """Return the model of a cluster, and what is not known of it.
+
+    Args:
+        state: brokers and partitions.
+        loads: rates of its partitions.
+        settings: percentile and capacities.
+
+    Raises:
+        HeadroomError: the state has no partition, or a load is negative or infinite.
+    """
+    if not state.partitions:
+        raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
+    arrays = _arrays(state, loads)
+    unknown = frozenset(_unknown(arrays))
+    # A load that is unknown everywhere takes its goals with it, and must not exclude every partition from the others.
+    hours = arrays.write.shape
+    rates = replace(
+        arrays,
+        read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
+        requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
+    )
+    brokers = [_broker(broker, arrays, settings) for broker in state.brokers.values()]
+    model = cluster_model(brokers, rates, settings.percentile)
+    return ObservedCluster(
+        model,
+        loads,
+        unknown,
+        tuple(_lost_goals(model, unknown)),
+        _seen_ratio(state, loads, model),
+        tuple(_notes(model, state, loads)),
+    )
+
+
+def excluding(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:
+    """Return the model with brokers that give and take nothing; they still count in means.
+
+    Raises:
+        HeadroomError: a broker is unknown.
+    """
+    known = [b.broker for b in model.brokers]
+    for broker in brokers:
+        if broker not in known:
+            raise HeadroomError(f"broker {broker}", "is unknown", f"Known brokers: {', '.join(map(str, known))}.")
+    states = tuple(replace(b, takes=EXCLUDED, gives=EXCLUDED) if b.broker in brokers else b for b in model.brokers)
+    return replace(model, brokers=states)
+
+
+def _arrays(state: ClusterState, loads: ObservedLoads) -> PartitionArrays:
+    partitions = list(state.partitions.values())
+    slots = max(len(p.replicas) for p in partitions)
+    replicas = np.full((len(partitions), slots), NO_BROKER)
+    in_sync = np.zeros(replicas.shape, dtype=np.bool_)
+    for row, p in enumerate(partitions):
+        replicas[row, : len(p.replicas)] = p.replicas
+        in_sync[row, : len(p.replicas)] = [broker in p.isr for broker in p.replicas]
+    write = filled_writes(loads, measured_writes(state))
+    return PartitionArrays(
+        topics=[p.topic for p in partitions],
+        partitions=np.array([p.partition for p in partitions]),
+        replicas=replicas,
+        leaders=np.array([NO_BROKER if p.leader is None else p.leader for p in partitions]),
+        write=write,
+        read=np.broadcast_to(loads.read, write.shape),
+        requests=np.broadcast_to(loads.requests, write.shape),
+        sizes=np.array([np.nan if p.size_bytes is None else p.size_bytes for p in partitions], dtype=np.float64),
+        in_sync=in_sync,
+        moving=np.array([p.moving for p in partitions]),
+    )
+
+
+def _unknown(arrays: PartitionArrays) -> Iterator[Resource]:
+    """Yield the resources whose loads are unknown of all partitions."""
+    write = np.isfinite(arrays.write).any()
+    if not write:
+        yield Resource.NETWORK_IN
+    if not write or not np.isfinite(arrays.read).any():
+        yield Resource.NETWORK_OUT
+    if not np.isfinite(arrays.requests).any():
+        yield Resource.REQUESTS
+    if not np.isfinite(arrays.sizes).any():
+        yield Resource.DISK
+
+
+def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings) -> BalanceBroker:
+    capacity = BrokerCapacity(
+        settings.network_in_capacity,
+        settings.network_out_capacity,
+        _disk_bytes(state, arrays),
+        settings.replica_capacity,
+    )
+    led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
+    # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
+    known = bool(not led.any() or rated[led].any() or not rated.any())
+    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state))
+
+
+def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
+    """Return what the log directories that are online can hold of Kafka's logs; None if unknown.
+
+    It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
+    the reserve of the file system, and differs from broker to broker although their disks are alike.
+    """
+    online = [directory for directory in state.log_dirs if not directory.offline]
+    totals = [directory.total_bytes for directory in online]
+    free = [directory.usable_bytes for directory in online]
+    if not online or None in totals:
+        return None
+    total = float(sum(t for t in totals if t is not None))
+    own = np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum()
+    if None in free or np.isnan(own):
+        return total
+    room = float(own) + float(sum(f for f in free if f is not None))
+    return total if room >= _OWN_VOLUME_RATIO * total else room
+
+
+def _takes(state: BrokerState) -> str:
+    """Return why a broker takes no replicas; empty if it may."""
+    if any(directory.offline for directory in state.log_dirs):
+        return "a log directory is offline"
+    if state.log_dirs and all(directory.cordoned for directory in state.log_dirs):
+        return "cordoned"
+    return ""
+
+
+def _lost_goals(model: ClusterModel, unknown: Collection[Resource]) -> Iterator[LostGoal]:
+    for resource, reason, remedy in (
+        (Resource.NETWORK_IN, "write rates are unknown", _CHECK),
+        (Resource.NETWORK_OUT, "read rates of consumers, or write rates, are unknown", _CHECK),
+        (Resource.REQUESTS, "requests by topic are not read from any source", "Use the goal leaders."),
+        (Resource.DISK, "sizes are unknown", "Let this user describe log directories (DESCRIBE on the cluster)."),
+    ):
+        if resource in unknown:
+            yield LostGoal(resource.name.lower(), reason, remedy)
+    for resource, name, remedy in (
+        (Resource.DISK, "disk_capacity", "Let this user describe log directories (Kafka 3.3 or newer)."),
+        (Resource.NETWORK_IN, "network_in_capacity", "Set balance.network_in_capacity."),
+        (Resource.NETWORK_OUT, "network_out_capacity", "Set balance.network_out_capacity."),
+        (Resource.REPLICAS, "replica_capacity", "Set balance.replica_capacity."),
+    ):
+        if np.isnan(model.capacities(resource)).all():
+            yield LostGoal(name, "no broker's capacity is known, so it limits nothing", remedy)
+        elif resource in unknown:
+            yield LostGoal(name, "the loads are unknown", _CHECK)
+
+
+def _seen_ratio(state: ClusterState, loads: ObservedLoads, model: ClusterModel) -> FloatArray:
+    """Return the share of the wanted hours that was seen of each broker's replicas, (B,)."""
+    ids = [b.broker for b in model.brokers]
+    if not loads.hours_ms:
+        return np.full(len(ids), np.nan)
+    own = np.isfinite(loads.write).sum(axis=0) / max(loads.wanted_hours, len(loads.hours_ms))
+    total, count = dict.fromkeys(ids, 0.0), dict.fromkeys(ids, 0)
+    for ratio, p in zip(own.tolist(), state.partitions.values(), strict=True):
+        for broker in p.replicas:
+            total[broker] += ratio
+            count[broker] += 1
+    return np.array([total[b] / count[b] if count[b] else np.nan for b in ids])
+
+
+def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> Iterator[str]:
+    if loads.hours_ms and len(loads.hours_ms) < loads.wanted_hours:
+        hours = f"{len(loads.hours_ms)} hour{'s' * (len(loads.hours_ms) > 1)}"
+        yield f"The history has {hours} of the {loads.wanted_hours} of balance.history: later peaks may be missing."
+    if not loads.hours_ms:
+        yield "Loads are those of one reading, and not the peaks of a day."
+    yield from _rack_notes(model)
+    for broker in model.brokers:
+        if not broker.alive:
+            yield f"Broker {broker.broker} is down: it gives and takes nothing, and counts in no mean."
+        elif not broker.known:
+            yield f"The loads of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
+        elif broker.takes:
+            yield f"Broker {broker.broker} takes nothing: {broker.takes}."
+    partly = _named(model, model.counted & model.has_unknown_replicas)
+    if partly:
+        first = model.name(int(np.flatnonzero(~model.load_known)[0]))
+        count = int((~model.load_known).sum())
+        yield (
+            f"The rates or the size of {count:,} partition{'s' * (count > 1)} are unknown, such as {first}. Brokers "
+            f"with a replica of them take nothing: {partly}."
+        )
+    yield from _capacity_notes(model)
+    yield from _size_notes(model, state)
+    if not np.nan_to_num(model.write).any() and not np.nan_to_num(model.size).any():
+        yield "All loads are 0: only leaders and replicas can be balanced."
+
+
+def _rack_notes(model: ClusterModel) -> Iterator[str]:
+    if not model.racks:
+        yield "No broker has a rack, so replicas are not kept apart by racks."
+        return
+    without = _named(model, model.counted & (model.rack < 0))
+    if without:
+        yield f"Some brokers have no rack and take no replicas, because their replicas may share any rack: {without}."
+    most = int(model.followers.max(initial=0)) + 1
+    if model.racks < most:
+        yield f"There are {model.racks} racks for up to {most} replicas: replicas are as even over racks as possible."
+
+
+def _capacity_notes(model: ClusterModel) -> Iterator[str]:
+    for resource, name in ((Resource.DISK, "disk"), (Resource.NETWORK_IN, "network in")):
+        unknown = model.counted & np.isnan(model.capacities(resource))
+        if unknown.any() and not unknown[model.counted].all():
+            brokers = _named(model, unknown)
+            yield f"The {name} capacity of some brokers is missing or 0 and limits nothing there: {brokers}."
+
+
+def _size_notes(model: ClusterModel, state: ClusterState) -> Iterator[str]:
+    """Yield the partitions that fit in no log directory of any broker."""
+    free = [d.usable_bytes for b in state.brokers.values() for d in b.log_dirs if not (d.offline or d.cordoned)]
+    if not free or None in free:
+        return
+    largest = max(f for f in free if f is not None)
+    too_large = np.flatnonzero(np.nan_to_num(model.size) > largest)
+    if len(too_large):
+        more = f" and {len(too_large) - 1:,} more" if len(too_large) > 1 else ""
+        yield f"{model.name(int(too_large[0]))}{more}: larger than the free bytes of any log directory, so not moved."
+
+
+def _named(model: ClusterModel, which: BoolArray) -> str:
+    return ", ".join(str(b.broker) for b, named in zip(model.brokers, which, strict=True) if named)

@@ -1,0 +1,122 @@
+"""Rates of a cluster's partitions as observed: by hour where there is a history, and otherwise of one reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.arrays import BoolArray, FloatArray
+from planning.reassignments.cluster_state import ClusterState
+from schemas.keys import TopicPartition
+
+# An hour in which fewer of the partitions were seen is no picture of the cluster.
+LEAST_SEEN_RATIO = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class WriteHistory:
+    """Write rates of partitions by hour, H hours and N partitions.
+
+    Attributes:
+        wanted_hours: number of hours that were asked for.
+        names: partitions.
+        hours_ms: start of each hour, epoch milliseconds, ascending.
+        write_bytes_per_s: mean of each hour, (H, N); NaN if it was not seen.
+        missing: why there is none; None if there is.
+    """
+
+    wanted_hours: int
+    names: Sequence[TopicPartition]
+    hours_ms: tuple[int, ...]
+    write_bytes_per_s: FloatArray
+    missing: str | None = None
+
+
+def no_history(wanted_hours: int, missing: str) -> WriteHistory:
+    """Return a history without an hour.
+
+    Args:
+        wanted_hours: number of hours that were asked for.
+        missing: why there is none.
+    """
+    return WriteHistory(wanted_hours, (), (), np.zeros((0, 0)), missing)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedLoads:
+    """Rates of the P partitions of a cluster state, in the order of its partitions; NaN if unknown.
+
+    Attributes:
+        wanted_hours: number of hours that were asked for; 0 if none were.
+        hours_ms: start of each hour of the history, epoch milliseconds; empty without a history.
+        write: bytes appended per second by hour, (H, P); without a history those of one reading, (1, P).
+        read: bytes that consumers fetch per second, of one reading, (P,).
+        requests: produce and fetch requests per second, of one reading, (P,).
+        source: where the rates come from, as text for people.
+    """
+
+    wanted_hours: int
+    hours_ms: tuple[int, ...]
+    write: FloatArray
+    read: FloatArray
+    requests: FloatArray
+    source: str
+
+
+def observed_loads(
+    state: ClusterState, history: WriteHistory, read_bytes_per_s: Mapping[TopicPartition, float]
+) -> ObservedLoads:
+    """Return the rates of a state's partitions.
+
+    Args:
+        state: the cluster, with write rates of one reading.
+        history: write rates by hour.
+        read_bytes_per_s: bytes that consumers fetch per second, of one reading; a missing partition is unknown.
+    """
+    order = {name: number for number, name in enumerate(state.partitions)}
+    read = np.array([read_bytes_per_s.get(name, np.nan) for name in order], dtype=np.float64)
+    requests = np.full(len(order), np.nan)
+    found = [(n, order[name]) for n, name in enumerate(history.names) if name in order]
+    hours = _usable_hours(history, [n for n, _ in found])
+    if not hours.any():
+        missing = history.missing or "no hour of which at least half of the partitions was seen"
+        source = f"{state.rates_from} (no history: {missing})"
+        return ObservedLoads(history.wanted_hours, (), measured_writes(state)[None, :], read, requests, source)
+    write = np.full((int(hours.sum()), len(order)), np.nan)
+    write[:, [at for _, at in found]] = history.write_bytes_per_s[hours][:, [n for n, _ in found]]
+    hours_ms = tuple(ms for ms, usable in zip(history.hours_ms, hours, strict=True) if usable)
+    source = f"hourly means of {len(hours_ms)} of the last {history.wanted_hours} hours"
+    return ObservedLoads(history.wanted_hours, hours_ms, write, read, requests, source)
+
+
+def measured_writes(state: ClusterState) -> FloatArray:
+    """Return the write rates in a state, bytes per second, (P,); NaN if unknown."""
+    found = [p.write_bytes_per_s for p in state.partitions.values()]
+    return np.array([np.nan if rate is None else rate for rate in found], dtype=np.float64)
+
+
+def filled_writes(loads: ObservedLoads, measured: FloatArray) -> FloatArray:
+    """Return the write rates by hour without gaps where a partition is known at all, (H, P).
+
+    An hour in which a partition was not seen counts with the mean of its other hours. A partition without any hour, for
+    example a new one, counts with its measured rate in every hour.
+
+    Args:
+        loads: rates as observed.
+        measured: rates of one reading, bytes per second, (P,); NaN if unknown.
+    """
+    seen = np.isfinite(loads.write)
+    count = seen.sum(axis=0)
+    mean = np.where(count > 0, np.where(seen, loads.write, 0.0).sum(axis=0) / np.maximum(count, 1), measured)
+    return np.where(seen, loads.write, mean[None, :])
+
+
+def _usable_hours(history: WriteHistory, known: Sequence[int]) -> BoolArray:
+    """Return which hours count: those of which at least half of the cluster's partitions with a history was seen."""
+    if not known or not history.hours_ms:
+        return np.zeros(len(history.hours_ms), dtype=np.bool_)
+    seen = np.isfinite(history.write_bytes_per_s[:, list(known)]).mean(axis=1)
+    found: BoolArray = seen >= LEAST_SEEN_RATIO
+    return found

@@ -1,0 +1,93 @@
+"""Prefixes of a proposal to choose from: what each gains, copies and takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from planning.balance.pricing.price import total_duration_s
+from planning.balance.scoring.loads import ClusterLoads
+from planning.balance.search.actions import ActionKind
+from planning.balance.search.proposal import Proposal
+
+# Shares of the whole gain that rows of the table reach.
+_GAINS = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class PrefixPrice:
+    """What the first actions of a proposal gain and cost.
+
+    Attributes:
+        actions: number of actions.
+        gain_ratio: share of the load outside of bands that they remove, 0 to 1.
+        copied_bytes: bytes that they copy.
+        copied_replicas: replicas that they copy.
+        batches: number of their batches.
+        duration_s: time of their batches one after another, seconds; None if they never end.
+    """
+
+    actions: int
+    gain_ratio: float
+    copied_bytes: float
+    copied_replicas: int
+    batches: int
+    duration_s: float | None
+
+
+def prefixes(proposal: Proposal) -> list[int]:
+    """Return the numbers of actions worth a row: those without copies, those that reach shares of the gain, and all."""
+    count = len(proposal.actions)
+    if not count:
+        return []
+    found = {count, free_actions(proposal)} - {0}
+    start, end = float(proposal.outside[0]), float(proposal.outside.min())
+    for share in _GAINS:
+        found.add(max(1, proposal.cheapest_prefix(start - share * (start - end) + _ROUNDING)))
+    return sorted(found)
+
+
+def free_actions(proposal: Proposal) -> int:
+    """Return the number of actions before the first copy."""
+    copies = [n for n, action in enumerate(proposal.actions) if action.kind is not ActionKind.ELECT]
+    return copies[0] if copies else len(proposal.actions)
+
+
+def first_batches(proposal: Proposal, actions: int, limits: CopyLimits) -> list[BalanceBatch]:
+    """Return the batches of the first actions.
+
+    Raises:
+        HeadroomError: an action does not fit into a batch of its own.
+    """
+    return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], limits)
+
+
+def prefix_price(
+    proposal: Proposal, actions: int, batches: Sequence[BalanceBatch], throttle_bytes_per_s: float
+) -> PrefixPrice:
+    """Return the price of a prefix.
+
+    Args:
+        proposal: the proposal.
+        actions: number of actions.
+        batches: their batches.
+        throttle_bytes_per_s: throttle on all brokers, both roles.
+    """
+    return PrefixPrice(
+        actions,
+        gain_ratio(proposal, actions),
+        float(proposal.copied_bytes[actions]),
+        int(proposal.copied_replicas[actions]),
+        len(batches),
+        total_duration_s(batches, throttle_bytes_per_s),
+    )
+
+
+def gain_ratio(proposal: Proposal, actions: int) -> float:
+    """Return the share of the load outside of bands that the first actions remove, 0 to 1."""
+    start = float(proposal.outside[0])
+    return 0.0 if start <= 0 else float(np.clip(1 - float(proposal.outside[actions]) / start, 0.0, 1.0))

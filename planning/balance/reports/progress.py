@@ -1,0 +1,106 @@
+"""How far the batches of a proposal are, and whether the cluster has changed in another way since."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from planning.reassignments.plan import ReassignmentPlan
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+
+@dataclass(frozen=True)
+class ProposedBatch:
+    """One batch of a proposal.
+
+    Attributes:
+        plan: target replicas.
+        rollback: replicas before the batch.
+    """
+
+    plan: ReassignmentPlan
+    rollback: ReassignmentPlan
+
+
+@dataclass(frozen=True)
+class CurrentReplicas:
+    """Replicas of a partition now.
+
+    Attributes:
+        replicas: replicas, the preferred leader first.
+        moving: whether a reassignment of it is running.
+    """
+
+    replicas: tuple[int, ...]
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class ProposalProgress:
+    """How far a proposal is.
+
+    Attributes:
+        done: numbers of the batches whose partitions all have their target replicas, from 1.
+        next_batch: number of the first other batch; None if all are done.
+        moving: partitions of the proposal that are being reassigned.
+    """
+
+    done: tuple[int, ...]
+    next_batch: int | None
+    moving: tuple[TopicPartition, ...]
+
+
+def proposal_progress(
+    batches: Sequence[ProposedBatch], current: Mapping[TopicPartition, CurrentReplicas], subject: str
+) -> ProposalProgress:
+    """Return how far the batches of a proposal are.
+
+    Args:
+        batches: batches in their order.
+        current: replicas of the cluster's partitions.
+        subject: name of the proposal, for errors.
+
+    Raises:
+        HeadroomError: the proposal is older than the assignment: a partition has replicas that it had at no time of the
+            proposal, or does not exist.
+    """
+    steps = _steps(batches)
+    missing = sorted(name for name in steps if name not in current)
+    moving = sorted(name for name in steps if name in current and current[name].moving)
+    changed = sorted(n for n in steps if n in current and n not in moving and current[n].replicas not in steps[n])
+    if missing or changed:
+        raise _older(subject, (missing or changed)[0], len(missing) + len(changed), current)
+    done, taken = [], dict.fromkeys(steps, 0)
+    for number, batch in enumerate(batches, start=1):
+        for target in batch.plan:
+            taken[target.name] += 1
+        if all(_reached(steps[a.name], current[a.name]) >= taken[a.name] for a in batch.plan):
+            done.append(number)
+    left = [number for number in range(1, len(batches) + 1) if number not in done]
+    return ProposalProgress(tuple(done), left[0] if left else None, tuple(moving))
+
+
+def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[int, ...]]]:
+    """Return the replicas of each partition before the proposal, and after each batch that changes them."""
+    steps: dict[TopicPartition, list[tuple[int, ...]]] = {}
+    for batch in batches:
+        for target in batch.plan:
+            before = batch.rollback.by_name[target.name].replicas
+            steps.setdefault(target.name, [before]).append(target.replicas)
+    return steps
+
+
+def _reached(steps: Sequence[tuple[int, ...]], now: CurrentReplicas) -> int:
+    """Return the number of the last step whose replicas a partition has; 0 while it moves."""
+    return 0 if now.moving else max(n for n, replicas in enumerate(steps) if replicas == now.replicas)
+
+
+def _older(
+    subject: str, name: TopicPartition, count: int, current: Mapping[TopicPartition, CurrentReplicas]
+) -> HeadroomError:
+    now = current.get(name)
+    has = "does not exist" if now is None else f"has replicas {','.join(map(str, now.replicas))}"
+    more = f", and {count - 1:,} more changed" if count > 1 else ""
+    rule = f"is older than the assignment: {name} {has}, which no batch left behind{more}"
+    return HeadroomError(subject, rule, "Propose again: headroom balance propose.")

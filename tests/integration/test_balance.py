@@ -1,0 +1,130 @@
+"""A skewed cluster of real brokers is scored, balanced by the files and commands of a proposal, and scored again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from kafka import KafkaProducer
+
+from cli.main import headroom
+from cluster.embedded import EmbeddedCluster
+from tests.integration.support import admin_of, create_topic, leaders, wait_until
+
+MB = 1_000_000
+STORED, LED = "stored", "led"
+# Broker 1 stores 8 replicas and broker 2 stores 8; brokers 3 and 4 have none.
+BEFORE = {number: [1, 2] for number in range(8)}
+# Broker 1 leads all, and the others follow: elections alone spread the leads.
+FOLLOWED = {number: [1, 2 + number % 3] for number in range(8)}
+RECORD = 10_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def topics(cluster: EmbeddedCluster) -> None:
+    create_topic(cluster, STORED, BEFORE)
+    create_topic(cluster, LED, FOLLOWED)
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
+    for number in range(1600):
+        producer.send(STORED, os.urandom(RECORD), partition=number % len(BEFORE))
+    producer.close()
+
+
+@pytest.fixture(scope="module")
+def configured(config_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADROOM_STORE__PATH", str(tmp_path_factory.mktemp("balance-store")))
+        # The default of 256 MB would make a copy of 2 MB look as dear as one of 250.
+        patch.setenv("HEADROOM_BALANCE__MOVE_OVERHEAD", "1MB")
+        patch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
+        patch.setenv("HEADROOM_ELECTIONS__PAUSE_S", "0")
+        yield config_file
+
+
+def invoke(*words: str) -> str:
+    ran = CliRunner().invoke(headroom, list(words))
+    assert ran.exit_code == 0, (words, ran.output, ran.exception)
+    return ran.stdout
+
+
+def balance(config: Path, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(invoke("balance", *words, "--config", str(config), "--format", "json"))
+    return found
+
+
+def replicas(cluster: EmbeddedCluster, topic: str) -> dict[int, list[int]]:
+    with admin_of(cluster) as admin:
+        found = admin.describe_topics([topic])[0]["partitions"]
+    return {int(p["partition_index"]): [int(b) for b in p["replica_nodes"]] for p in found}
+
+
+def unmet(found: dict[str, Any], goal: str) -> set[int]:
+    return {broker["broker"] for broker in found["brokers"] if not broker["goals"][goal]["met"]}
+
+
+def commands(text: str) -> list[str]:
+    """The commands that the proposal prints to carry it out, one for each batch."""
+    return re.findall(r"\$ headroom (reassign run \S*batch-\d+\.json .*--execute)$", text, re.MULTILINE)
+
+
+def test_leads_are_spread_by_elections_that_copy_nothing(
+    cluster: EmbeddedCluster, configured: Path, tmp_path: Path
+) -> None:
+    options = ["--goals", "leaders", "--topics", LED, "--elections-only", "--dir", str(tmp_path / "elect")]
+    assert 1 in unmet(balance(configured, "--goals", "leaders"), "leaders")
+    text = invoke("balance", "propose", *options, "--config", str(configured))
+    proposal = json.loads((tmp_path / "elect" / "proposal.json").read_text())
+    assert {batch["copied_bytes"] for batch in proposal["batches"]} == {0}
+    before = replicas(cluster, LED)
+    for command in commands(text):
+        assert "--throttle" not in command
+        invoke(*shlex.split(command), "--yes")
+    after = replicas(cluster, LED)
+    assert {number: sorted(r) for number, r in after.items()} == {number: sorted(r) for number, r in before.items()}
+    elected = {(a["topic"], a["partition"]): a["to_broker"] for a in proposal["actions"]}
+    assert elected
+    expected = {number: elected.get((LED, number), before[number][0]) for number in before}
+    wait_until(lambda: leaders(cluster, LED) == expected, 30, "elected leaders", lambda: leaders(cluster, LED))
+    found = balance(configured, "--goals", "leaders")
+    led = {broker["broker"]: broker["loads"]["leaders"]["load"] for broker in found["brokers"]}
+    assert led[1] < 16
+
+
+def test_the_first_batches_bring_disks_into_their_bands(
+    cluster: EmbeddedCluster, configured: Path, tmp_path: Path
+) -> None:
+    options = ["--goals", "disk", "--topics", STORED, "--throttle", "20MB", "--dir", str(tmp_path / "move")]
+    assert unmet(balance(configured, "--goals", "disk"), "disk") == {1, 2, 3, 4}
+    text = invoke("balance", "propose", *options, "--config", str(configured))
+    proposal = json.loads((tmp_path / "move" / "proposal.json").read_text())
+    assert proposal["after"]["brokers_in_band"] == 4
+    assert 0 < proposal["batches"][-1]["copied_bytes"] < 32 * MB
+    status = ("balance", "status", str(tmp_path / "move"), "--config", str(configured))
+    lines = commands(text)
+    for number, command in enumerate(lines, start=1):
+        assert command.split()[2:3] == [str(tmp_path / "move" / f"batch-{number:02d}.json")]
+        assert f"Next: $ headroom {command}" in invoke(*status)
+        invoke(*shlex.split(command), "--yes")
+    assert f"{len(lines)} of {len(lines)} batches are done." in invoke(*status)
+    after = balance(configured, "--goals", "disk")
+    assert unmet(after, "disk") == set()
+    # The proposal promised these loads; records that Kafka itself writes meanwhile are few.
+    for promised, found in zip(proposal["after"]["brokers"], after["brokers"], strict=True):
+        assert found["loads"]["disk"]["load"] == pytest.approx(promised["loads"]["disk"]["load"], rel=0.05)
+    again = balance(configured, "propose", *options[:4])
+    assert again["actions"] == []
+    # Another hand moves a partition of the proposal: it is older than the assignment then.
+    moved = proposal["batches"][0]["plan"]["partitions"][0]
+    file = tmp_path / "other.json"
+    other = [broker for broker in (1, 2, 3, 4) if broker not in moved["replicas"]]
+    file.write_text(json.dumps({"version": 1, "partitions": [{**moved, "replicas": other}]}))
+    invoke("reassign", "run", str(file), "--throttle", "20MB", "--config", str(configured), "--execute", "--yes")
+    ran = CliRunner().invoke(headroom, list(status))
+    assert "is older than the assignment" in str(ran.exception)

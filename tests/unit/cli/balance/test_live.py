@@ -1,0 +1,207 @@
+"""``headroom balance`` on a running cluster: history, two readings, what brokers did not report, and the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.balance import cluster as cluster_module
+from cli.balance.proposal import status as status_module
+from cli.main import headroom
+from cluster.elections.traffic import Traffic
+from cluster.log_dirs.describe import LogDirsReading
+from planning.balance.observation.loads import WriteHistory, no_history
+from planning.elections.planner import PartitionState
+from planning.reassignments.cluster_state import ClusterState
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
+from streaming.delta.query_table import query
+from tests.unit.builders.balance_states import MB, skewed
+from tests.unit.builders.leadership import FakeCluster
+
+HOUR_MS = 3_600_000
+
+
+class FakeReader:
+    """A running cluster that answers with a state and measured reads."""
+
+    state: ClusterState = skewed()
+    read: Mapping[TopicPartition, float] = MappingProxyType({})
+    unmeasured: Mapping[int, str] = MappingProxyType({})
+
+    def __init__(self, settings: Settings, consumed: bool) -> None:
+        assert consumed
+        self.connection = None
+
+    def __enter__(self) -> FakeReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def partitions(self) -> Collection[TopicPartition]:
+        return self.state.partitions.keys()
+
+    def measure(self, names: Collection[TopicPartition]) -> tuple[ClusterState, Traffic]:
+        assert set(names) == set(self.state.partitions)
+        rated = {name: replace(p, write_bytes_per_s=7.0 * MB) for name, p in self.state.partitions.items()}
+        return replace(self.state, partitions=rated, rates_from="two readings"), Traffic(
+            read=self.read, unmeasured=self.unmeasured
+        )
+
+
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
+    monkeypatch.setenv("HEADROOM_CLUSTER__NAME", "c")
+    monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
+    monkeypatch.setattr(cluster_module, "ClusterStateReader", FakeReader)
+    monkeypatch.setattr(cluster_module, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {}))
+    monkeypatch.setattr(FakeReader, "read", dict.fromkeys(FakeReader.state.partitions, 2.0 * MB))
+    return tmp_path / "store"
+
+
+def run(*arguments: str) -> Result:
+    done = CliRunner().invoke(headroom, ["balance", *arguments])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done
+
+
+def found(*arguments: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(run(*arguments, "--format", "json").stdout)
+    return values
+
+
+def history(monkeypatch: pytest.MonkeyPatch, rates: list[list[float]]) -> None:
+    names = list(FakeReader.state.partitions)
+    hours = tuple(n * HOUR_MS for n in range(len(rates)))
+    known = WriteHistory(24, names, hours, np.array(rates))
+    monkeypatch.setattr(cluster_module, "read_load_history", lambda settings, now: known)
+
+
+def test_without_a_table_two_readings_count_and_the_reason_is_shown() -> None:
+    values = found()
+    assert values["loads_from"] == (
+        "two readings (no history: gold/partition_load does not exist yet; `headroom watch` writes it every hour)"
+    )
+    assert values["hours"] == {"wanted": 24, "seen": 0}
+    # 6 partitions of 7 MB/s; 2 MB/s are read of each, and one follower fetches 7.
+    assert values["brokers"][0]["loads"]["network_in"]["load"] == 42 * MB
+    assert values["brokers"][0]["loads"]["network_out"]["load"] == 54 * MB
+
+
+def test_the_history_counts_where_it_has_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two hours; the second one lacks partition 0, which has 4 MB/s in the first, and counts with that.
+    history(monkeypatch, [[4.0 * MB] * 6, [np.nan, *[10.0 * MB] * 5]])
+    values = found()
+    assert values["hours"] == {"wanted": 24, "seen": 2}
+    # Sums 24 and 54 MB/s; 95 % of the way from the first to the second.
+    assert values["brokers"][0]["loads"]["network_in"]["load"] == pytest.approx((24 + 0.95 * 30) * MB)
+    # 11 of 12 hours of 24 x 6.
+    assert values["brokers"][0]["seen_ratio"] == pytest.approx(11 / (24 * 6))
+    assert any("2 hours of the 24" in note for note in values["notes"])
+
+
+def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(settings: Settings, now: int) -> WriteHistory:
+        raise HeadroomError("gold/partition_load", "cannot be read", "Look at it.")
+
+    monkeypatch.setattr(cluster_module, "read_load_history", broken)
+    assert "no history: gold/partition_load: cannot be read" in found()["loads_from"]
+
+
+def test_what_brokers_did_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = HeadroomError("broker 2", "did not report its log directories (KafkaTimeoutError)", "Try again.")
+    monkeypatch.setattr(cluster_module, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {2: error}))
+    monkeypatch.setattr(FakeReader, "read", {})
+    monkeypatch.setattr(FakeReader, "unmeasured", {3: "did not answer"})
+    values = found()
+    assert "Broker 3 was not measured: did not answer." in values["notes"]
+    assert "broker 2 did not report its log directories (KafkaTimeoutError)." in values["notes"]
+    assert "network_out" in {goal["goal"] for goal in values["lost_goals"]}
+
+
+def test_a_proposal_is_stored_with_its_actions_if_there_is_a_store(store: Path) -> None:
+    done = run("propose")
+    assert f"was not stored: {store} does not exist (store.path)" in done.stderr
+    assert not store.exists()
+    store.mkdir()
+    values = found("propose")
+    (proposal,) = query(str(store), BALANCE_PROPOSAL.path, "SELECT * FROM data") or []
+    actions = query(str(store), BALANCE_ACTION.path, "SELECT * FROM data ORDER BY number") or []
+    assert list(proposal) == BALANCE_PROPOSAL.names()
+    assert list(actions[0]) == BALANCE_ACTION.names()
+    assert proposal["proposal_id"] == values["proposal_id"]
+    assert proposal["copied_bytes"] == values["actions"][-1]["copied_bytes_after"]
+    assert (proposal["hours"], proposal["in_band_after"]) == (0, values["after"]["brokers_in_band"])
+    assert [row["number"] for row in actions] == [action["number"] for action in values["actions"]]
+    for row, action in zip(actions, values["actions"], strict=True):
+        assert {key: row[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")} == {
+            key: action[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")
+        }
+        assert row["proposal_id"] == proposal["proposal_id"]
+
+
+def test_a_store_that_cannot_be_written_stops_no_proposal(store: Path) -> None:
+    store.mkdir()
+    (store / "gold").write_text("")
+    done = run("propose")
+    assert "The proposal was not stored:" in done.stderr
+    assert "All actions" in done.stdout
+
+
+def test_the_progress_of_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = found("propose", "--dir", "out")
+    current = {name: p.replicas for name, p in FakeReader.state.partitions.items()}
+
+    def status() -> Result:
+        states = [PartitionState(*name, r[0], r, r) for name, r in current.items()]
+        monkeypatch.setattr(status_module, "LiveLeadership", lambda settings: FakeCluster(*states))
+        return CliRunner().invoke(headroom, ["balance", "status", "out"])
+
+    count = len(values["batches"])
+    for number, batch in enumerate(values["batches"], start=1):
+        text = status().output
+        assert f": {number - 1} of {count} batches are done." in text
+        assert f"Next: $ headroom reassign run out/batch-{number:02d}.json" in text
+        assert f"--fingerprint {batch['fingerprint']}" in text
+        for target in batch["plan"]["partitions"]:
+            current[TopicPartition(target["topic"], target["partition"])] = tuple(target["replicas"])
+    assert f": {count} of {count} batches are done." in status().output
+    # Somebody else moves a partition of the proposal.
+    first = values["batches"][0]["plan"]["partitions"][0]
+    current[TopicPartition(first["topic"], first["partition"])] = (9, 8)
+    error = status().exception
+    assert isinstance(error, HeadroomError)
+    assert "is older than the assignment: " in error.rule
+    assert "has replicas 9,8" in error.rule
+    assert error.remedy == "Propose again: headroom balance propose."
+
+
+def test_a_folder_without_a_proposal_or_of_another_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def status() -> str:
+        return str(CliRunner().invoke(headroom, ["balance", "status", "out"]).exception)
+
+    assert "out/proposal.json: cannot be read" in status()
+    (tmp_path / "out").mkdir()
+    file = tmp_path / "out" / "proposal.json"
+    for text, rule in (("{", "is no JSON"), ("[]", "is no proposal"), ('{"batches": []}', "is no proposal")):
+        file.write_text(text)
+        assert rule in status()
+    file.write_text('{"proposal_id": "a", "cluster": "other", "batches": [], "throttle_bytes_per_s": null}')
+    assert "is for cluster other" in status()
+
+
+def test_no_history_has_no_hours() -> None:
+    assert no_history(24, "why").write_bytes_per_s.shape == (0, 0)

@@ -1,0 +1,240 @@
+"""``headroom balance propose`` and ``explain`` from a saved state: gain, price, batches, files."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import headroom
+from planning.elections.election_file import parse_request
+from planning.reassignments.plan import parse_plan
+from schemas.errors import HeadroomError
+from tests.support.paths import REPOSITORY
+from tests.unit.builders.balance_states import GB, MB, broker, saved, skewed, state_of, topic
+
+STATE = str(REPOSITORY / "docs" / "examples" / "balance_state.json")
+
+
+@pytest.fixture(autouse=True)
+def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(headroom, ["balance", *arguments])
+
+
+def output(*arguments: str) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def proposed(*arguments: str) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(output("propose", *arguments, "--format", "json"))
+    return values
+
+
+def test_the_proposal_states_what_it_gains_and_copies() -> None:
+    values = proposed("--state", STATE)
+    actions = values["actions"]
+    assert [action["number"] for action in actions] == list(range(1, len(actions) + 1))
+    assert values["outside_before"] - sum(action["gain"] for action in actions) == pytest.approx(
+        actions[-1]["outside_after"]
+    )
+    copied = sum(action["copied_bytes"] for action in actions)
+    assert actions[-1]["copied_bytes_after"] == copied == sum(batch["copied_bytes"] for batch in values["batches"])
+    assert values["after"]["brokers_in_band"] >= values["before"]["brokers_in_band"]
+    assert values["prefixes"][-1]["actions"] == len(actions)
+    gains = [row["gain_ratio"] for row in values["prefixes"]]
+    assert gains == sorted(gains)
+
+
+def test_elections_copy_nothing_and_come_first() -> None:
+    values = proposed("--state", STATE, "--elections-only")
+    assert {action["kind"] for action in values["actions"]} == {"elect"}
+    (batch,) = values["batches"]
+    assert (batch["kind"], batch["copied_bytes"], batch["throttle_bytes_per_s"]) == ("elections", 0, None)
+    assert values["throttle_bytes_per_s"] is None
+    for before, after in zip(batch["rollback"]["partitions"], batch["plan"]["partitions"], strict=True):
+        assert sorted(before["replicas"]) == sorted(after["replicas"])
+    text = output("propose", "--state", STATE, "--elections-only")
+    assert "copy nothing." in text
+    assert "copies could" in text
+
+
+def test_limits_narrow_the_proposal() -> None:
+    everything = proposed("--state", STATE)
+    few = proposed("--state", STATE, "--max-bytes", "60GB", "--max-moves", "4")
+    assert few["actions"][-1]["copied_bytes_after"] <= 60 * GB
+    assert sum(action["copied_bytes"] > 0 for action in few["actions"]) <= 4
+    assert len(few["actions"]) < len(everything["actions"])
+    assert "--max-bytes" in " ".join(few["warnings"])
+    orders = proposed("--state", STATE, "--topics", "orders", "--exclude", "broker:3")
+    assert {action["topic"] for action in orders["actions"]} == {"orders"}
+    assert all(3 not in (action["from_broker"], action["to_broker"]) for action in orders["actions"])
+    assert {left["reason"]: left["partitions"] for left in orders["left_out"]} == {"topic": 16}
+    assert "Left out: broker 3, because it is excluded." in output("propose", "--state", STATE, "--exclude", "broker:3")
+    without = proposed("--state", STATE, "--exclude", "orders,payments")
+    assert {action["topic"] for action in without["actions"]} <= {"logs"}
+
+
+def test_the_throttle_is_given_or_for_the_deadline_or_in_force_or_the_capacity_or_recommended(tmp_path: Path) -> None:
+    given = proposed("--state", STATE, "--throttle", "80MB")
+    assert (given["throttle_from"], given["throttle_bytes_per_s"]) == ("given", 80 * MB)
+    deadline = proposed("--state", STATE, "--finish-within", "4h")
+    assert deadline["throttle_from"] == "deadline"
+    assert deadline["duration_s"] <= 4 * 3600
+    slower = proposed("--state", STATE, "--finish-within", "12h")
+    assert slower["throttle_bytes_per_s"] < deadline["throttle_bytes_per_s"]
+    recommended = proposed("--state", STATE)
+    assert recommended["throttle_from"] == "recommended"
+    assert recommended["throttle_bytes_per_s"] == max(
+        batch["throttle_after_switch_bytes_per_s"] or 0 for batch in recommended["batches"]
+    )
+    state = skewed(leader_bytes_per_s=90 * MB, follower_bytes_per_s=70 * MB)
+    in_force = proposed("--state", saved(tmp_path, state))
+    assert (in_force["throttle_from"], in_force["throttle_bytes_per_s"]) == ("in_force", 70 * MB)
+    (tmp_path / "headroom.toml").write_text('[cluster]\nreplication_capacity = "75MB"\n')
+    capacity = proposed("--state", STATE)
+    assert (capacity["throttle_from"], capacity["throttle_bytes_per_s"]) == ("capacity", 75 * MB)
+    late = proposed("--state", STATE, "--finish-within", "5m")
+    assert late["misses_deadline"]
+    assert "meets --finish-within" in late["warnings"][0]
+
+
+def test_a_prefix_makes_batches_of_the_first_actions() -> None:
+    values = proposed("--state", STATE, "--prefix", "6")
+    assert values["chosen_actions"] == 6
+    assert sum(batch["actions"] for batch in values["batches"]) == 6
+    assert len(values["actions"]) > 6
+    assert "The first 6 of" in output("propose", "--state", STATE, "--prefix", "6")
+    assert "--prefix: is 1000" in str(run("propose", "--state", STATE, "--prefix", "1000").exception)
+
+
+def test_nothing_has_to_change_in_a_balanced_cluster(tmp_path: Path) -> None:
+    even = state_of([broker(n) for n in (1, 2, 3)], topic("t", [[1, 2], [2, 3], [3, 1]]))
+    file = saved(tmp_path, even)
+    assert "Nothing has to change." in output("propose", "--state", file)
+    values = proposed("--state", file, "--dir", "out")
+    assert (values["actions"], values["batches"]) == ([], [])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["proposal.json"]
+
+
+def test_what_was_carried_out_finds_nothing_again(tmp_path: Path) -> None:
+    values = proposed("--state", saved(tmp_path, skewed()))
+    after = {}
+    for batch in values["batches"]:
+        for target in batch["plan"]["partitions"]:
+            after[target["partition"]] = target["replicas"]
+    replicas = [after.get(number, [1, 2]) for number in range(6)]
+    moved = state_of([broker(n) for n in (1, 2, 3)], topic("orders", replicas))
+    assert values["after"]["brokers_in_band"] == 3
+    assert proposed("--state", saved(tmp_path, moved))["actions"] == []
+
+
+def test_files_are_those_of_kafkas_tools_and_commands_run_them(tmp_path: Path) -> None:
+    (tmp_path / "headroom.toml").write_text('[cluster]\nbootstrap_servers = "broker1:9092"\n')
+    text = output("propose", "--state", STATE, "--finish-within", "6h", "--dir", "out", "--config", "headroom.toml")
+    values = json.loads((tmp_path / "out" / "proposal.json").read_text())
+    for number, batch in enumerate(values["batches"], start=1):
+        plan = parse_plan((tmp_path / "out" / f"batch-{number:02d}.json").read_text(), "plan")
+        back = parse_plan((tmp_path / "out" / f"rollback-{number:02d}.json").read_text(), "rollback")
+        assert plan.by_name.keys() == back.by_name.keys()
+        assert plan.fingerprint({"orders": "AAAA", "payments": "BBBB", "logs": "CCCC"}) == batch["fingerprint"]
+        throttle = f" --throttle {values['throttle_bytes_per_s']}" if batch["copied_bytes"] else ""
+        command = (
+            f"  $ headroom reassign run out/batch-{number:02d}.json{throttle} --fingerprint {batch['fingerprint']} "
+            "--config headroom.toml --execute"
+        )
+        assert command in text.splitlines()
+    names = parse_request((tmp_path / "out" / "elections-01.json").read_text(), "elections")
+    assert [{"topic": t, "partition": p} for t, p in names] == values["batches"][0]["elections"]
+    assert "  $ headroom elections --file out/elections-01.json --config headroom.toml --execute" in text
+    assert "kafka-leader-election.sh --bootstrap-server broker1:9092" in text
+    assert f"headroom reassign run out/rollback-{len(values['batches']):02d}.json" in text
+
+
+def test_files_of_another_proposal_stay(tmp_path: Path) -> None:
+    output("propose", "--state", STATE, "--dir", "out")
+    before = {path.name: path.read_text() for path in (tmp_path / "out").iterdir()}
+    # The same proposal again is no other one.
+    output("propose", "--state", STATE, "--dir", "out")
+    done = run("propose", "--state", STATE, "--max-moves", "2", "--dir", "out")
+    assert isinstance(done.exception, HeadroomError)
+    assert "belongs to another proposal" in str(done.exception)
+    assert {path.name: path.read_text() for path in (tmp_path / "out").iterdir()} == before
+    (tmp_path / "file").write_text("")
+    assert "cannot be written to" in str(run("propose", "--state", STATE, "--dir", "file/out").exception)
+
+
+def test_a_chart(tmp_path: Path) -> None:
+    output("propose", "--state", STATE, "--plot", "gain.svg")
+    assert "Gain by bytes copied" in (tmp_path / "gain.svg").read_text(encoding="utf-8")
+    even = saved(tmp_path, state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]])))
+    assert "no action to draw" in str(run("propose", "--state", even, "--plot", "gain.svg").exception)
+
+
+def test_a_chart_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_pygal(name: str, *rest: Any) -> Any:
+        if name == "pygal":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_pygal)
+    done = run("propose", "--state", STATE, "--plot", "gain.svg")
+    assert "pip install 'headroom[plot]'" in str(done.exception)
+
+
+def test_a_saved_state_is_not_stored(tmp_path: Path) -> None:
+    (tmp_path / "headroom-data").mkdir()
+    output("propose", "--state", STATE)
+    assert list((tmp_path / "headroom-data").iterdir()) == []
+
+
+def test_the_text_names_what_an_operator_decides_by() -> None:
+    text = output("propose", "--state", STATE, "--throttle", "30MB")
+    for part in (
+        "Prefixes: every one is a valid plan",
+        "gain per GB",
+        "peak disk",
+        "after a leader switch",
+        "(chosen)",
+    ):
+        assert part in text
+    assert "Throttle: 30.00 MB/s (--throttle)." in text
+    assert "survives any." in text
+    assert "Nothing was changed." in text
+
+
+def test_one_action_is_explained_goal_by_goal() -> None:
+    actions = proposed("--state", STATE)["actions"]
+    for number in (1, len(actions)):
+        values = json.loads(output("explain", str(number), "--state", STATE, "--format", "json"))
+        action = actions[number - 1]
+        assert values["action"].items() <= action.items()
+        assert values["gain"] == action["gain"] == pytest.approx(values["outside_before"] - values["outside_after"])
+        for goal in values["goals"]:
+            assert goal["score"] == pytest.approx((min(goal["after"]) - min(goal["before"]) + 1) / 2)
+            # A limit that was kept is kept.
+            assert not goal["hard"] or all(goal["holds"]) or goal["held"] == goal["holds"]
+        # What one gives, the other takes; percentiles of sums differ by a little.
+        disk = values["loads"]["disk"]
+        assert sum(disk["after"]) == pytest.approx(sum(disk["before"]))
+    text = output("explain", "1", "--state", STATE)
+    assert text.startswith("Action 1 of ")
+    assert "nothing is copied." in text
+    assert "better" in text
+    assert "action 99: is not in the proposal" in str(run("explain", "99", "--state", STATE).exception)
+
+
+@pytest.mark.parametrize("command", [("--help",), ("propose", "--help"), ("explain", "--help"), ("status", "--help")])
+def test_help_has_an_example(command: tuple[str, ...]) -> None:
+    assert "Example:  headroom balance" in output(*command)

@@ -1,0 +1,117 @@
+"""Observed clusters: gaps in the history, broker states, and a model that is the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import Resource
+from planning.balance.observation.cluster import excluding, observed_cluster
+from planning.balance.observation.loads import WriteHistory, filled_writes, measured_writes, no_history, observed_loads
+from planning.balance.scoring.loads import ClusterLoads
+from planning.reassignments.cluster_state import LogDirectory
+from schemas.config import BalanceSettings
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from tests.unit.builders.balance_states import GB, MB, broker, loads_of, skewed, state_of, topic
+
+SETTINGS = BalanceSettings()
+NAN = np.nan
+
+
+def test_hours_of_which_less_than_half_of_the_partitions_was_seen_do_not_count() -> None:
+    state = state_of([broker(1)], topic("t", [[1]] * 4))
+    names = list(state.partitions)
+    rates = np.array([[1.0, 2.0, 3.0, NAN], [5.0, NAN, NAN, NAN], [7.0, 8.0, NAN, NAN]])
+    found = observed_loads(state, WriteHistory(24, names[:3], (10, 20, 30), rates[:, :3]), {})
+    # Of the 3 partitions with a history, 3, 1 and 2 were seen. The last partition has none.
+    assert found.hours_ms == (10, 30)
+    assert found.write[:, :3] == pytest.approx(np.array([[1.0, 2.0, 3.0], [7.0, 8.0, NAN]]), nan_ok=True)
+    assert np.isnan(found.write[:, 3]).all()
+    assert found.source == "hourly means of 2 of the last 24 hours"
+    # Gaps: the mean of the other hours, and for a partition without any its measured rate.
+    assert filled_writes(found, np.array([9.0, 9.0, 9.0, 4.0])).tolist() == [[1, 2, 3, 4], [7, 8, 3, 4]]
+
+
+def test_a_history_of_other_partitions_is_none() -> None:
+    state = state_of([broker(1)], topic("t", [[1]], write_bytes_per_s=5.0))
+    other = WriteHistory(24, [TopicPartition("gone", 0)], (10,), np.array([[1.0]]))
+    found = observed_loads(state, other, {TopicPartition("t", 0): 3.0})
+    assert (found.hours_ms, found.write.tolist(), found.read.tolist()) == ((), [[5.0]], [3.0])
+    assert found.source.startswith("a test (no history: ")
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_order_of_a_history_changes_nothing(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    state = state_of([broker(1)], topic("t", [[1]] * 5))
+    names, rates = list(state.partitions), random.uniform(0, 9, (3, 5))
+    order = random.permutation(5)
+    one = observed_loads(state, WriteHistory(3, names, (1, 2, 3), rates), {})
+    other = observed_loads(state, WriteHistory(3, [names[n] for n in order], (1, 2, 3), rates[:, order]), {})
+    assert one.write.tolist() == other.write.tolist() == rates.tolist()
+
+
+def test_the_model_is_the_cluster() -> None:
+    state = state_of(
+        [broker(1, rack="a"), broker(2, rack="b"), broker(3, alive=False)],
+        [*topic("t", [[1, 2], [2, 3]], isr=(2,)), *topic("u", [[2]], adding=(1,))],
+    )
+    model = observed_cluster(state, loads_of(state, [1.0, 2.0, 4.0], 0.0), SETTINGS).model
+    assert [(b.broker, b.rack, b.alive) for b in model.brokers] == [(1, "a", True), (2, "b", True), (3, None, False)]
+    assert ClusterLoads(model).loads[Resource.NETWORK_IN].tolist() == [1.0, 7.0, 2.0]
+    assert model.in_sync.tolist() == [[False, True], [True, False], [True, False]]
+    assert model.moving.tolist() == [False, False, True]
+    assert model.counted.tolist() == [True, True, False]
+
+
+def test_capacities_of_disks_leave_out_what_others_use() -> None:
+    directories = (LogDirectory("/a", 100 * GB, 40 * GB), LogDirectory("/b", 100 * GB, 90 * GB))
+    full = replace(broker(1), log_dirs=directories)
+    offline = replace(broker(2), log_dirs=(*directories, LogDirectory("/c", offline=True)))
+    unknown = replace(broker(3), log_dirs=(LogDirectory("/a", 100 * GB, None),))
+    state = state_of([full, offline, unknown], topic("t", [[1], [1], [2], [3]], size=10 * GB))
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers
+    # 20 GB of replicas and 130 GB free, of 200; 10 and 130; the free bytes are unknown.
+    assert [b.capacity.disk_bytes for b in found] == [150 * GB, 140 * GB, 100 * GB]
+    assert [b.takes for b in found] == ["", "a log directory is offline", ""]
+
+
+def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
+    state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
+    partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
+    assert partly.model.counted.tolist() == [True, False]
+    assert any("loads of broker 2 are unknown" in note for note in partly.notes)
+    none = observed_cluster(state, loads_of(state, NAN), SETTINGS)
+    assert none.model.counted.tolist() == [True, True]
+    assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
+
+
+def test_lost_goals_are_left_out_unless_they_are_demanded() -> None:
+    observed = observed_cluster(skewed(), loads_of(skewed()), SETTINGS)
+    names = [goal.name for goal in observed.known_goals(built_in_goals())]
+    assert "requests" not in names
+    assert "network_out" in names
+    with pytest.raises(HeadroomError, match="requests by topic"):
+        observed.known_goals(built_in_goals(), ["requests"])
+    with pytest.raises(HeadroomError, match="none is left"):
+        observed.known_goals([goal for goal in built_in_goals() if goal.name == "requests"])
+    known = observed_cluster(skewed(), loads_of(skewed(), requests=3.0), SETTINGS)
+    assert "requests" in [goal.name for goal in known.known_goals(built_in_goals())]
+
+
+def test_excluded_brokers_give_and_take_nothing_and_count_in_means() -> None:
+    model = excluding(observed_cluster(skewed(), loads_of(skewed()), SETTINGS).model, {1})
+    assert (model.may_give.tolist(), model.may_take.tolist()) == ([False, True, True], [False, True, True])
+    assert model.counted.all()
+
+
+def test_measured_writes_and_an_empty_history() -> None:
+    state = state_of([broker(1)], topic("t", [[1]], write_bytes_per_s=2.0 * MB))
+    assert measured_writes(state).tolist() == [2.0 * MB]
+    assert observed_loads(state, no_history(5, "why"), {}).source == "a test (no history: why)"

@@ -1,0 +1,158 @@
+"""Scorecards, explanations, prefixes, throttles and progress of proposals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from planning.balance.batches.batches import CopyLimits
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
+from planning.balance.reports.explanation import explain
+from planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
+from planning.balance.reports.progress import CurrentReplicas, ProposedBatch, proposal_progress
+from planning.balance.reports.scorecard import scorecard_of
+from planning.balance.reports.throttle_choice import ThrottleRequest, ThrottleSource, choose_throttle
+from planning.balance.search.actions import ActionKind
+from planning.balance.search.proposal import propose
+from planning.reassignments.plan import ReassignmentPlan
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from tests.unit.builders.balance_states import broker, state_of
+from tests.unit.builders.cluster_states import plan_of
+from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
+
+
+def test_a_scorecard_has_bands_limits_and_who_does_not_meet_them() -> None:
+    states = brokers(3, network_in_bytes_per_s=50.0 * MIB)
+    model = model_of(states, [[1], [1], [2], [3]], [30.0 * MIB, 20.0 * MIB, 30.0 * MIB, 31.0 * MIB])
+    card = scorecard_of(model, built_in_goals())
+    # 50, 30 and 31 MiB/s: a mean of 37. The limit is 40.
+    band = card.band(Resource.NETWORK_IN)
+    assert band is not None
+    assert band.upper.tolist() == pytest.approx([40.7 * MIB] * 3)
+    broken = {(b.goal, b.broker): (b.load, b.edge) for b in card.broken() if b.goal.startswith("network_in")}
+    assert broken[("network_in_capacity", 1)] == (50.0 * MIB, 40.0 * MIB)
+    assert broken[("network_in", 1)] == (50.0 * MIB, pytest.approx(40.7 * MIB))
+    assert broken[("network_in", 2)] == (30.0 * MIB, pytest.approx(33.3 * MIB))
+    assert not card.balanced()[0]
+    assert card.limit(Resource.DISK) is not None
+    assert np.isinf(card.limit(Resource.DISK)).all()
+
+
+def test_brokers_that_do_not_count_have_no_score() -> None:
+    states = [*brokers(2), BalanceBroker(3, alive=False)]
+    card = scorecard_of(model_of(states, [[1], [2], [3]], [MIB] * 3), built_in_goals())
+    assert np.isnan(card.scores[:, 2]).all()
+    assert card.met[:, 2].all()
+
+
+def test_goals_on_topics_are_scored_over_all_topics() -> None:
+    # Topic a is on broker 1 alone: 4 of 4 partitions, mean 2. Topic b is even.
+    replicas = [[1]] * 4 + [[1], [2]]
+    model = model_of(brokers(2), replicas, [MIB] * 6, topics=["a"] * 4 + ["b"] * 2)
+    card = scorecard_of(model, built_in_goals())
+    row = [goal.name for goal in card.goals].index("topic_replicas")
+    assert card.met[row].tolist() == [False, False]
+    # Band of topic a: 1.8 to 2.2, length 10. 4 is 1.8 beyond: 1 - 0.9 x 0.18 = 0.838; topic b scores 1.
+    assert card.scores[row].tolist() == pytest.approx([(0.838 + 1) / 2] * 2)
+
+
+@settings(max_examples=6, deadline=None)
+@given(clusters())
+def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[BalanceBroker], PartitionArrays]) -> None:
+    proposal = propose(cluster_model(*found), built_in_goals())
+    numbers = prefixes(proposal)
+    count = len(proposal.actions)
+    assert numbers == sorted(set(numbers))
+    assert (numbers[-1:] == [count]) is bool(count)
+    free = free_actions(proposal)
+    assert all(action.kind is ActionKind.ELECT for action in proposal.actions[:free])
+    for number in numbers:
+        batches = first_batches(proposal, number, CopyLimits())
+        price = prefix_price(proposal, number, batches, 1e12)
+        assert sum(len(batch.actions) for batch in batches) == number
+        assert price.copied_bytes == pytest.approx(sum(a.bytes_copied for a in proposal.actions[:number]))
+        assert price.gain_ratio == gain_ratio(proposal, number)
+        assert price.duration_s is not None
+    for number in {1, count} if count else set():
+        found_effects = explain(proposal, number)
+        before, after = proposal.state(number - 1), proposal.state(number)
+        both = [found_effects.action.source, found_effects.action.target]
+        assert found_effects.loads_before == pytest.approx(before.loads[:, both])
+        assert found_effects.loads_after == pytest.approx(after.loads[:, both])
+        for effect in found_effects.effects:
+            # A limit that both kept is kept.
+            assert not (effect.hard and all(effect.held)) or all(effect.holds)
+    with pytest.raises(HeadroomError, match="is not in the proposal"):
+        explain(proposal, count + 1)
+
+
+def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:
+    # 6 partitions on broker 1 alone, at 10 MiB/s each: some move.
+    model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
+    proposal = propose(model, built_in_goals())
+    batches = first_batches(proposal, len(proposal.actions), CopyLimits())
+    with_one = broker(1, leader_bytes_per_s=90_000_000), broker(2, follower_bytes_per_s=80_000_000)
+    chosen = choose_throttle(batches, ThrottleRequest(), state_of(with_one, []))
+    assert (chosen.source, chosen.bytes_per_s) == (ThrottleSource.IN_FORCE, 80_000_000)
+    without = broker(1, leader_bytes_per_s=90_000_000), broker(2)
+    chosen = choose_throttle(batches, ThrottleRequest(), state_of(without, []))
+    # 3 partitions move: their leader sends 30 MiB/s, x 1.2.
+    assert (chosen.source, chosen.bytes_per_s) == (ThrottleSource.RECOMMENDED, pytest.approx(36 * MIB, abs=1))
+    assert choose_throttle([], ThrottleRequest(), state_of(without, [])).bytes_per_s is None
+
+
+BATCHES = (
+    ProposedBatch(plan_of({0: (2, 1), 1: (2, 1)}), plan_of({0: (1, 2), 1: (1, 2)})),
+    ProposedBatch(plan_of({0: (2, 3), 2: (3, 2)}), plan_of({0: (2, 1), 2: (1, 2)})),
+)
+
+
+def replicas(*rows: tuple[int, ...], moving: tuple[int, ...] = ()) -> dict[TopicPartition, CurrentReplicas]:
+    return {TopicPartition("t", n): CurrentReplicas(row, n in moving) for n, row in enumerate(rows)}
+
+
+@pytest.mark.parametrize(
+    ("current", "done", "next_batch"),
+    [
+        (replicas((1, 2), (1, 2), (1, 2)), (), 1),
+        (replicas((2, 1), (1, 2), (1, 2)), (), 1),
+        (replicas((2, 1), (2, 1), (1, 2)), (1,), 2),
+        # The first batch is done although the second one has changed its partition since.
+        (replicas((2, 3), (2, 1), (1, 2)), (1,), 2),
+        (replicas((2, 3), (2, 1), (3, 2)), (1, 2), None),
+    ],
+)
+def test_progress(
+    current: dict[TopicPartition, CurrentReplicas], done: tuple[int, ...], next_batch: int | None
+) -> None:
+    found = proposal_progress(BATCHES, current, "p")
+    assert (found.done, found.next_batch, found.moving) == (done, next_batch, ())
+
+
+def test_a_moving_partition_is_not_done_and_not_older() -> None:
+    found = proposal_progress(BATCHES, replicas((2, 1, 3), (2, 1), (1, 2), moving=(0,)), "p")
+    assert (found.done, found.next_batch, found.moving) == ((), 1, (TopicPartition("t", 0),))
+
+
+@pytest.mark.parametrize(
+    ("current", "rule"),
+    [
+        (replicas((1, 2), (3, 1), (9, 2)), "t-1 has replicas 3,1, which no batch left behind, and 1 more changed"),
+        (replicas((1, 2), (1, 2)), "t-2 does not exist"),
+        # A batch that is taken back is no other change, but another order is.
+        (replicas((1, 2), (1, 2), (2, 1)), "t-2 has replicas 2,1"),
+    ],
+)
+def test_a_proposal_older_than_the_assignment(current: dict[TopicPartition, CurrentReplicas], rule: str) -> None:
+    with pytest.raises(HeadroomError) as failed:
+        proposal_progress(BATCHES, current, "out")
+    assert failed.value.subject == "out"
+    assert rule in failed.value.rule
+
+
+def test_no_batches_are_done() -> None:
+    assert proposal_progress([], {}, "p").next_batch is None
+    assert len(ReassignmentPlan(())) == 0
