@@ -15,6 +15,7 @@ from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
 from streaming.supervision.failure import cause_of
 
+
 @contextmanager
 def without_panic(location: str) -> Iterator[None]:
     """Convert a panic of the Delta library in the block to an error.

@@ -21,7 +21,8 @@ def arrow_table(columns: Mapping[str, Sequence[Any]], schema: Schema, length: in
         length: number of rows.
     """
     nulls = [None] * length
-    arrays = [_array(columns.get(field.name, nulls), field.type) for field in schema]
+    fields = [schema.field(n) for n in range(len(schema))]
+    arrays = [_array(columns.get(field.name, nulls), field.type) for field in fields]
     return ArrowTable.from_arrays(arrays, schema=schema)
 
 
@@ -43,7 +44,8 @@ def _structs(values: Sequence[Mapping[str, Any] | None], of: DataType) -> Array:
 
 
 def _lists(values: Sequence[Sequence[Any] | None], of: DataType) -> Array:
-    offsets, elements = [0], []
+    offsets = [0]
+    elements: list[Any] = []
     for value in values:
         elements.extend(value or ())
         offsets.append(len(elements))

@@ -1,13 +1,14 @@
 """Table of ticks on a local disk that several processes append to, each tick once.
 
 Every append carries one transaction id, with a version that is 1 higher than the last one. Delta refuses a commit if
-another one with the same id was made since the state that it is based on. So at the moment of its commit an append knows
-all ticks in the table. Maintenance does not use the id: it changes no rows, and conflicts with no append.
+another one with the same id was made since the state that it is based on. So an append knows all ticks in the table at
+the moment of its commit. Maintenance does not use the id: it changes no rows, and conflicts with no append.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timezone
 from typing import Any
 
@@ -85,11 +86,10 @@ class TickTable:
         require_writable(self._path)
         with without_panic(self._path):
             for _ in range(_ATTEMPTS - 1):
-                try:
-                    return self._commit(ticks, write)
-                except CommitFailedError:
-                    # Nothing was committed: another process has appended ticks, or maintenance has deleted old days.
-                    continue
+                # A failed commit has changed nothing: another process has appended ticks, or deleted old days.
+                with suppress(CommitFailedError):
+                    self._commit(ticks, write)
+                    return
             self._commit(ticks, write)
 
     def _commit(self, ticks: Collection[Tick], write: Write) -> None:

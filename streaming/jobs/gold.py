@@ -1,8 +1,7 @@
 """Gold job: from the alert partition to the gold tables, with several ticks per commit.
 
-On a local disk the alert path writes most ticks itself (``streaming.jobs.alert_path_gold``). This job writes the others:
-those of a backlog, those with many rows, and those that a crash or a busy disk has left. It comes later, and writes only
-what a table does not have.
+On a local disk the alert path writes most ticks itself (``streaming.jobs.alert_path_gold``). This job comes later, and
+writes the others: those of a backlog, those with many rows, and those that a crash or a busy disk has left.
 """
 
 from __future__ import annotations
@@ -82,9 +81,7 @@ class GoldJob(TickQuery):
         """Write the rows that no process has written yet."""
         with_rows: dict[Table, Collection[Tick]] = {THROTTLE_HEADROOM: complete.ticks}
         with_rows |= {table: counts.keys() for table, counts in move_row_counts(complete.status).items()}
-        missing = {
-            table: ticks for table in TABLES if (ticks := self._shared[table].ticks.missing(with_rows[table]))
-        }
+        missing = {table: ticks for table in TABLES if (ticks := self._shared[table].ticks.missing(with_rows[table]))}
         self._pause_s = _PAUSE_S if missing else _LONG_PAUSE_S
         if not missing:
             return
@@ -131,7 +128,7 @@ class SharedTable:
                 written[new] = self._files.write(frame if new == in_frame else _of_ticks(frame, new), new)
             if written[new]:
                 opened.create_write_transaction(
-                    written[new], "append", opened.schema(), self._partition_by, commit_properties=once
+                    [*written[new]], "append", opened.schema(), self._partition_by, commit_properties=once
                 )
 
         # Maintenance removes the files of a commit that failed. Here nobody can be sure that it did.

@@ -79,12 +79,12 @@ class StagedFiles:
         target = self._table / path
         target.parent.mkdir(exist_ok=True)
         file.rename(target)
-        by_column = {"cluster": [name for name, _ in ticks], "tick_ms": [tick_ms for _, tick_ms in ticks]}
+        clusters, times_ms = zip(*ticks, strict=True)
         stats = {
             "numRecords": count,
-            "minValues": {name: min(values) for name, values in by_column.items()},
-            "maxValues": {name: max(values) for name, values in by_column.items()},
-            "nullCount": dict.fromkeys(by_column, 0),
+            "minValues": {"cluster": min(clusters), "tick_ms": min(times_ms)},
+            "maxValues": {"cluster": max(clusters), "tick_ms": max(times_ms)},
+            "nullCount": {"cluster": 0, "tick_ms": 0},
         }
         now_ms = int(time.time() * 1000)
         return AddAction(path, target.stat().st_size, {"date": str(day)}, now_ms, True, json.dumps(stats))

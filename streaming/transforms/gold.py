@@ -15,7 +15,6 @@ from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import ExtraTickColumn, Tick, rows_of
 
-
 _ADDING = f"filter({followers_of('r.')}, x -> coalesce(array_contains(r.adding, x), false))"
 # Table to the number of its rows for a message of the kind moves.
 _ROWS_OF_MOVES = {

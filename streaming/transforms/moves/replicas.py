@@ -8,6 +8,7 @@ from planning.finish.limits import DEFAULT_FETCH
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.steps import grouped, with_columns
 
+
 def moves_or_listed(partition: str = "") -> str:
     """Return the condition of partitions that move or are listed, or whose lists are unknown, as an expression.
 
@@ -204,9 +205,7 @@ def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
         ``lag_offsets``, ``lag_gauge_offsets``, ``remaining_bytes``, ``copied_bytes_per_s``, ``frozen``, ``idle_ms``
         (only of an adding replica that lags), ``waiting`` and ``stalled`` (only true of an adding replica).
     """
-    by_follower = with_columns(
-        with_write_rate(moves), {"follower": f"explode({followers_of()})"}
-    )
+    by_follower = with_columns(with_write_rate(moves), {"follower": f"explode({followers_of()})"})
     sampled = with_columns(by_follower, {"follower_log": _FOLLOWER_LOG})
     fetch_limits = grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)
     with_limits = with_columns(sampled, _REPLICA).join(fetch_limits, list(_DESTINATION), "left")

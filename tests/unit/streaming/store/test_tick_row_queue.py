@@ -1,4 +1,4 @@
-"""Rows on their way to the gold tables: nobody waits for the disk, and what it does not take is left to the gold job."""
+"""Rows on their way to the gold tables: nobody waits for the disk; what it does not take is left to the gold job."""
 
 from __future__ import annotations
 

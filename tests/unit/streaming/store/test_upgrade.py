@@ -57,7 +57,12 @@ def test_columns_and_nested_fields_are_added_and_rows_of_both_versions_are_read_
         )
         assert old["eta_high_s"] is None
         evidence = old["partitions"][0]
-        assert (evidence["topic"], evidence["leader"], evidence["followers"], evidence["stalled"]) == ("s", 3, None, None)
+        assert (evidence["topic"], evidence["leader"], evidence["followers"], evidence["stalled"]) == (
+            "s",
+            3,
+            None,
+            None,
+        )
         maintain_prompt(path, THROTTLE_HEADROOM, 1)
 
 
