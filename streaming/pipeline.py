@@ -184,7 +184,7 @@ class Pipeline:
         composite = CompositeListener(listeners)
         source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
         if local_path(self._settings.store.path) is not None:
-            self._alert_path_gold = AlertPathGold(self._store, self._interval_s)
+            self._alert_path_gold = AlertPathGold(self._spark, self._store, self._interval_s)
         self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite, self._alert_path_gold)
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path

@@ -27,7 +27,8 @@ from streaming.transforms.tick_status import Tick, in_ticks
 # In the order of writing: the last one shows which ticks are written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
 
-# Time for the alert path to write the ticks of a batch, seconds: usual, and if it wrote all ticks of the last batch.
+# Time for the alert path to write the ticks of a batch, seconds: if it left rows of a move in the last batch, and
+# otherwise. While nothing moves it holds rows back (``streaming.store.tick_row_queue``), for less than the longer time.
 _PAUSE_S, _LONG_PAUSE_S = 3.0, 30.0
 
 
@@ -82,7 +83,7 @@ class GoldJob(TickQuery):
         with_rows: dict[Table, Collection[Tick]] = {THROTTLE_HEADROOM: complete.ticks}
         with_rows |= {table: counts.keys() for table, counts in move_row_counts(complete.status).items()}
         missing = {table: ticks for table in TABLES if (ticks := self._shared[table].ticks.missing(with_rows[table]))}
-        self._pause_s = _PAUSE_S if missing else _LONG_PAUSE_S
+        self._pause_s = _PAUSE_S if missing and complete.any_moves else _LONG_PAUSE_S
         if not missing:
             return
         ticks = frozenset[Tick]().union(*missing.values())

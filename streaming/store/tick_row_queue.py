@@ -1,4 +1,4 @@
-"""Queue of rows for tables of ticks, appended on a thread of its own, so that the alert path waits for no disk."""
+"""Queue of rows for tables of ticks, appended on a thread of its own, so that the alert path does not wait for them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 _MOST_ROWS = 20_000
 # Ticks of which nobody waits for the rows are committed together, because each commit makes two files.
 _HOLD_S = 20.0
+# Computations that may wait. Further ones come from an alert path that is busier than this thread.
+_MOST_COMPUTATIONS = 2
 _STOP_S = 10.0
 
 
@@ -39,6 +41,9 @@ class TickRows:
     tick: Tick
     rows: Sequence[Mapping[str, Any]]
     urgent: bool
+
+
+Compute = Callable[[], Sequence[TickRows]]
 
 
 class Appendable(Protocol):
@@ -64,15 +69,21 @@ class TickRowQueue:
         self._tables: Mapping[Table, Appendable] = {}
         self._changed = threading.Condition()
         self._waiting: list[TickRows] = []
+        self._computations: list[Compute] = []
         # When the waiting rows must be written, monotonic seconds. The first rows after a start are not held back.
         self._due_s = 0.0
         self._hold_s = 0.0
-        self._is_stopping = False
+        self._is_stopping = self._is_writing = False
         self._logged = ""
         self._thread = threading.Thread(target=self._run, name="gold rows", daemon=True)
 
-    def put(self, added: Sequence[TickRows]) -> None:
-        """Queue rows, without waiting."""
+    def put(self, added: Sequence[TickRows], compute: Compute | None = None) -> None:
+        """Queue rows, without waiting.
+
+        Args:
+            added: rows.
+            compute: computes further rows on the thread, after these are written; None if there are none.
+        """
         with self._changed:
             if sum(len(one.rows) for one in (*self._waiting, *added)) > _MOST_ROWS:
                 self._report("more rows wait than the disk takes")
@@ -81,6 +92,8 @@ class TickRowQueue:
                 self._due_s = self._now_s() + self._hold_s
             self._hold_s = _HOLD_S
             self._waiting += added
+            if compute is not None and len(self._computations) < _MOST_COMPUTATIONS:
+                self._computations.append(compute)
             if any(one.urgent for one in added):
                 self._due_s = self._now_s()
             if self._thread.ident is None:
@@ -88,31 +101,38 @@ class TickRowQueue:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Write the waiting rows, and end the thread; wait for that at most 10 s."""
+        """Write the waiting rows, and end the thread; wait for that at most 10 s. Nothing is computed any more."""
         with self._changed:
             self._is_stopping = True
+            self._computations.clear()
             self._changed.notify()
         if self._thread.is_alive():
             self._thread.join(_STOP_S)
 
     def _run(self) -> None:
         while taken := self._take():
+            rows, computations = taken
             try:
-                self._append(taken)
+                self._append(rows)
+                for compute in computations:
+                    self._append(compute())
                 self._logged = ""
             except ENDINGS:
                 raise
             # Any error, and a panic of the library, which is no Exception: the gold job writes these ticks.
             except BaseException as error:
                 self._report(cause_of(error))
+            self._is_writing = False
 
-    def _take(self) -> list[TickRows]:
-        """Return the waiting rows once they are due; none at the end."""
+    def _take(self) -> tuple[list[TickRows], list[Compute]] | None:
+        """Return the waiting rows and computations once they are due; None at the end."""
         with self._changed:
             while not self._is_stopping and (not self._waiting or self._now_s() < self._due_s):
                 self._changed.wait(self._due_s - self._now_s() if self._waiting else None)
-            taken, self._waiting = self._waiting, []
-            return taken
+            taken = self._waiting, self._computations
+            self._waiting, self._computations = [], []
+            self._is_writing = bool(taken[0])
+            return taken if self._is_writing else None
 
     def _append(self, taken: Sequence[TickRows]) -> None:
         self._tables = self._tables or self._open_tables()

@@ -75,25 +75,6 @@ def move_row_counts(status: Sequence[Row]) -> dict[Table, dict[Tick, int]]:
     }
 
 
-def move_rows(messages: DataFrame) -> DataFrame:
-    """Return the rows of ``gold/reassignment_progress`` and ``gold/partition_write_rate``, in one frame for one job.
-
-    Args:
-        messages: of ``streaming.transforms.tick_status.complete_ticks``.
-
-    Returns:
-        The structs ``progress`` and ``write_rate``, one of which is null.
-    """
-    of_followers = _followers(messages)
-    progress = _progress(of_followers, _headroom(of_followers, messages))
-    no_progress, no_rate = (
-        f"CAST(NULL AS STRUCT<{table.ddl()}>)" for table in (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE)
-    )
-    return progress.selectExpr("struct(*) AS progress", f"{no_rate} AS write_rate").union(
-        _write_rate(messages).selectExpr(no_progress, "struct(*)")
-    )
-
-
 class GoldQueries:
     """Queries of the gold tables, planned once and run on the rows of each batch."""
 
@@ -117,6 +98,28 @@ class GoldQueries:
         return Gold(written, self._progress.on(followers, headroom), self._write_rate.on(messages))
 
 
+class MoveQueries:
+    """Queries of the gold tables of moves, for one job per tick; planned once."""
+
+    def __init__(self) -> None:
+        self._followers = Prepared(_followers)
+        self._headroom = Prepared(_headroom)
+        self._moves = Prepared(_moves)
+
+    def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Return the rows of ``gold/reassignment_progress`` and ``gold/partition_write_rate`` in one frame.
+
+        Args:
+            messages: of ``streaming.transforms.tick_status.complete_ticks``.
+            cache: caches a frame and returns it.
+
+        Returns:
+            The structs ``progress`` and ``write_rate``, one of which is null.
+        """
+        followers = cache(self._followers.on(messages))
+        return self._moves.on(followers, cache(self._headroom.on(followers, messages)), messages)
+
+
 def _followers(messages: DataFrame) -> DataFrame:
     return replicas(rows_of(messages, "moves"), rows_of(messages, "brokers"))
 
@@ -137,6 +140,14 @@ def _progress(followers: DataFrame, headroom: DataFrame) -> DataFrame:
 
 def _write_rate(messages: DataFrame) -> DataFrame:
     return as_table(with_write_rate(rows_of(messages, "moves").where(MOVES_OR_LISTED)), PARTITION_WRITE_RATE)
+
+
+def _moves(followers: DataFrame, headroom: DataFrame, messages: DataFrame) -> DataFrame:
+    no_progress, no_rate = (
+        f"CAST(NULL AS STRUCT<{table.ddl()}>)" for table in (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE)
+    )
+    progress = _progress(followers, headroom).selectExpr("struct(*) AS progress", f"{no_rate} AS write_rate")
+    return progress.union(_write_rate(messages).selectExpr(no_progress, "struct(*)"))
 
 
 def as_table(rows: DataFrame, table: Table, extra_columns: Iterable[str] = (), time: str = "tick_ms") -> DataFrame:

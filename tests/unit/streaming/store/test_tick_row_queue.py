@@ -147,3 +147,47 @@ def test_rows_that_cannot_be_written_are_dropped_and_later_ones_are_written(
         "rows of gold tables are left to the gold job: No space left on device"
     }
     assert len(caplog.records) == 1
+
+
+def test_what_is_computed_comes_after_the_rows_that_are_there(queue: TickRowQueue, disk: Disk) -> None:
+    disk.works.clear()
+    queue.put([rows(0)], lambda: [rows(0, table=PARTITION_WRITE_RATE)])
+    until(lambda: not queue._waiting)
+    # Two more may wait; the thread is too slow for the others.
+    for number in (1, 2, 3):
+        queue.put([rows(number)], lambda number=number: [rows(number, table=PARTITION_WRITE_RATE)])  # type: ignore[misc]
+    disk.works.set()
+    until(lambda: len(disk.commits) == 5)
+    assert disk.commits == [
+        (THROTTLE_HEADROOM, [tick(0)]),
+        (PARTITION_WRITE_RATE, [tick(0)]),
+        (THROTTLE_HEADROOM, [tick(1), tick(2), tick(3)]),
+        (PARTITION_WRITE_RATE, [tick(1)]),
+        (PARTITION_WRITE_RATE, [tick(2)]),
+    ]
+
+
+def test_a_computation_that_fails_costs_no_rows_that_are_there(
+    queue: TickRowQueue, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> list[TickRows]:
+        raise ValueError("no such column")
+
+    queue.put([rows(0)], fails)
+    until(lambda: caplog.records)
+    queue.put([rows(1)])
+    until(lambda: len(disk.commits) == 2)
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
+
+
+def test_a_stop_computes_nothing_any_more(queue: TickRowQueue, disk: Disk) -> None:
+    disk.works.clear()
+    queue.put([rows(0)])
+    until(lambda: not queue._waiting)
+    queue.put([rows(1)], lambda: [rows(1, table=PARTITION_WRITE_RATE)])
+    stopper = threading.Thread(target=queue.stop)
+    stopper.start()
+    until(lambda: not queue._computations)
+    disk.works.set()
+    stopper.join()
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
