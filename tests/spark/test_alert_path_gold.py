@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -119,10 +120,10 @@ class Run:
             CallingListener(),
             gold,
         )
+        path.warm_up = MagicMock()
         for number, batch in enumerate(self.batches(first, len(self.ticks) if end is None else end, size)):
             path.gate.wrap(path._process_batch)(batch, number)
             self._wait_written(gold)
-        path.warm_up.stop()
         gold.stop()
 
     @staticmethod
