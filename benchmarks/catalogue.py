@@ -21,6 +21,7 @@ from benchmarks.groups import (
 from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
+from benchmarks.groups.gold import group as gold
 from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.precision import group as precision
@@ -32,6 +33,7 @@ from benchmarks.results import Figure
 GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "switch": alert_latency.measure,
     "start": startup.measure,
+    "gold": gold.measure,
     "finish": finish_time.measure,
     "smallest": smallest_throttle.measure,
     "memory": memory.measure,

@@ -35,6 +35,8 @@ GOALS: dict[str, Goal] = {
     "switch_to_alert_s_median": Goal("at most", 3),
     "switch_to_alert_s_p95": Goal("at most", 5),
     "start_to_first_verdict_s": Goal("at most", 25),
+    "gold_first_row_s": Goal("at most", 20),
+    "gold_age_s_p95_2k": Goal("at most", 3),
     "finish_error_ratio_median": Goal("at most", 0.05),
     "finish_error_ratio_max": Goal("at most", 0.2),
     "finish_bias_ratio": Goal("within", 0.03),

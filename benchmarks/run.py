@@ -30,6 +30,7 @@ def run(only: str | None) -> None:
     \b
     switch      BENCH_SWITCHES: number of leader switches
     start       BENCH_STARTS: number of starts
+    gold        BENCH_GOLD_STARTS, BENCH_GOLD_TICKS: number of starts, and of measured ticks
     finish      BENCH_MOVES, BENCH_FIRST_MOVE: number of moves and the first one, to measure in parts
     smallest    BENCH_SITUATIONS, BENCH_FIRST_SITUATION: the same for situations
     memory      BENCH_MEMORY_S, BENCH_MEMORY_TICK_S: length and interval of ticks, in seconds

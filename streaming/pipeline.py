@@ -21,9 +21,10 @@ from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
-from streaming.delta.locations import trouble_of
+from streaming.delta.locations import local_path, trouble_of
 from streaming.delta.query import table_url
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
+from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.gold import GoldJob
 from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from streaming.jobs.listener import AlertPathListener, CompositeListener
@@ -143,6 +144,10 @@ class Pipeline:
             stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
         )
         self._alert_path: AlertPath | None = None
+        self._alert_path_gold: AlertPathGold | None = None
+        self._interval_s = min(
+            s.collect.interval_s for s in (settings, *(watched.settings for watched in config.others))
+        )
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[RestartingJob] = []
         self._trouble: str | None = None
@@ -184,7 +189,9 @@ class Pipeline:
             listeners.insert(0, _OutboxListener(self._outbox))
         composite = CompositeListener(listeners)
         source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
-        self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite)
+        if local_path(self._settings.store.path) is not None:
+            self._alert_path_gold = AlertPathGold(self._spark, self._store, self._interval_s)
+        self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite, self._alert_path_gold)
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path
         self._supervise(AlertPath.name, lambda: [alert_path.start()])
@@ -333,6 +340,8 @@ class Pipeline:
                     follower.stop()
             if self._outbox is not None:
                 self._outbox.stop()
+            if self._alert_path_gold is not None:
+                self._alert_path_gold.stop()
 
     def _stop(self) -> None:
         # Spark logs the stop of a query like a failure. A real failure is logged below.

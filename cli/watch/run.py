@@ -46,8 +46,8 @@ def run(
     """Run one or several Spark jobs in this process.
 
     \b
-    alerts   evaluates ticks and raises alerts
-    gold     writes the gold tables
+    alerts   evaluates ticks and raises alerts; on a local disk also writes most gold rows
+    gold     writes the gold tables, or what is missing in them
     watch    alerts and gold
     record   writes the bronze and silver tables, and maintains all tables
 

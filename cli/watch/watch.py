@@ -35,8 +35,8 @@ def watch(
     """Watch one or several clusters: collect ticks, write the Delta tables, print verdicts and alerts.
 
     Prints the verdict on every broker whose throttle matters whenever it changes, and every alert when it fires and
-    when it resolves. A separate process with lower priority writes the bronze, silver and gold tables, so that no alert
-    waits for it.
+    when it resolves. A separate process with lower priority writes the bronze and silver tables, and most gold rows
+    unless the tables are on a local disk, so that no alert waits for it.
 
     \b
     Example:  headroom watch

@@ -15,7 +15,8 @@ class SparkSettings:
         driver_java_options: additional JVM options of the driver, separated by spaces, if Headroom starts it; for
             example ``-XX:+HeapDumpOnOutOfMemoryError``.
         shuffle_partitions: partitions of every shuffle. Few are enough, because the data of a tick is small.
-        gold_trigger_s: minimum interval between two commits to the gold tables, in seconds.
+        gold_trigger_s: minimum interval between two commits to the gold tables by Spark, in seconds. On a local disk
+            the alert path writes most of their rows itself, with each tick of a move.
         record_trigger_s: minimum interval between two commits to the bronze tables, in seconds. The silver tables
             follow each commit.
         jars: folder of the jars of the Kafka connector and Delta. Empty: the project's own, or those set by

@@ -42,5 +42,12 @@ TABLES: tuple[Table, ...] = (
 )
 # All tables: bronze first, those that commands write last.
 ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS, ACTION_JOURNAL, BALANCE_PROPOSAL, BALANCE_ACTION)
-# Tables written without Spark if the store is a local disk; they must then be maintained without Spark too.
-PROMPT_TABLES: tuple[Table, ...] = (LEADER_IMBALANCE, ALERT_EVENTS, ALERT_DELIVERIES)
+# Tables whose commits Spark does not make if the store is a local disk; they must then be maintained without Spark too.
+PROMPT_TABLES: tuple[Table, ...] = (
+    THROTTLE_HEADROOM,
+    REASSIGNMENT_PROGRESS,
+    PARTITION_WRITE_RATE,
+    LEADER_IMBALANCE,
+    ALERT_EVENTS,
+    ALERT_DELIVERIES,
+)

@@ -1,37 +1,19 @@
-"""Creation of tables, and appends of few rows to tables of flat columns, by the Delta library without a JVM."""
+"""Creation of tables, and appends of few rows, by the Delta library without a JVM."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
-from typing import Any, Literal
+from typing import Any
 
-from arro3.core import Array, DataType
-from arro3.core import Table as ArrowTable
-from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
-from deltalake.schema import PrimitiveType
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 
 from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import Table
+from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
+from streaming.delta.schema import delta_schema
 from streaming.supervision.failure import cause_of
-
-_ARROW = {
-    "STRING": DataType.string(),
-    "BIGINT": DataType.int64(),
-    "INT": DataType.int32(),
-    "DOUBLE": DataType.float64(),
-    "BOOLEAN": DataType.bool(),
-}
-_EPOCH = date(1970, 1, 1).toordinal()
-_DELTA = {
-    "STRING": PrimitiveType("string"),
-    "BIGINT": PrimitiveType("long"),
-    "INT": PrimitiveType("integer"),
-    "DOUBLE": PrimitiveType("double"),
-    "BOOLEAN": PrimitiveType("boolean"),
-}
 
 
 @contextmanager
@@ -62,14 +44,12 @@ def create(location: str, table: Table, schema: Schema | None = None) -> None:
     Args:
         location: folder or URL.
         table: definition of the table.
-        schema: its columns; None if all of them are text, numbers or truth values.
+        schema: its columns; None: those of the definition.
     """
-    if schema is None:
-        schema = Schema([Field(c.name, _DELTA[c.type], metadata={"comment": c.meaning}) for c in table.columns])
     with without_panic(location):
         DeltaTable.create(
             location,
-            schema=schema,
+            schema=schema or delta_schema(table),
             partition_by=list(table.partition_by),
             description=table.grain,
             configuration=properties(table),
@@ -88,18 +68,24 @@ def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: C
     Raises:
         HeadroomError: the library panicked.
     """
-    columns: dict[str, Any] = {
-        c.name: _array([getattr(record, c.name) for record in records], c.type) for c in table.columns
-    }
-    # A newer version of Headroom may have added columns: they are null in these rows.
-    mode: Literal["merge"] | None = "merge" if {f.name for f in opened.schema().fields} > columns.keys() else None
-    rows = ArrowTable.from_pydict(columns)
+    columns = {name: [getattr(record, name) for record in records] for name in table.names()}
+    append_columns(opened, columns, len(records), guard)
+
+
+def append_columns(
+    opened: DeltaTable, columns: Mapping[str, Sequence[Any]], length: int, guard: CommitProperties | None = None
+) -> None:
+    """Append rows that are given as columns; the library retries if another process has committed meanwhile.
+
+    Args:
+        opened: the table.
+        columns: values by column; see ``streaming.delta.arrow``.
+        length: number of rows.
+        guard: further properties of the commit; None if there are none.
+
+    Raises:
+        HeadroomError: the library panicked.
+    """
+    rows = arrow_table(columns, opened.schema().to_arrow(), length)
     with without_panic(opened.table_uri):
-        write_deltalake(opened, rows, mode="append", schema_mode=mode, commit_properties=guard)
-
-
-def _array(values: Sequence[Any], column_type: str) -> Array:
-    if column_type == "DATE":
-        # The library does not accept dates, only days since 1970.
-        return Array([day.toordinal() - _EPOCH for day in values], DataType.int32()).cast(DataType.date32())
-    return Array(values, _ARROW[column_type])
+        write_deltalake(opened, rows, mode="append", commit_properties=guard)

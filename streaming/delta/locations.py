@@ -26,6 +26,11 @@ def local_path(location: str) -> str | None:
     return None if url.scheme else location
 
 
+def is_table(path: str) -> bool:
+    """Return whether a folder has the log of a Delta table."""
+    return os.path.isdir(os.path.join(path, _LOG))
+
+
 def require_absent(location: str, error: Exception) -> None:
     """Check that a table that the library did not find does not exist.
 

@@ -1,14 +1,18 @@
-"""Alert path: evaluates the ticks of the alert partition, stores the events, then passes them to listeners."""
+"""Alert path: evaluates the ticks of the alert partition, stores the events, then passes them to listeners.
+
+On a local disk it then writes the rows that it has evaluated to the gold tables (``streaming.jobs.alert_path_gold``).
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import uuid
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -18,17 +22,19 @@ from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from schemas.alerts import AlertEvent
+from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.batch_offsets import alert_offsets
 from streaming.queries.warm_up import WarmUp
-from streaming.queries.whole_ticks import CompleteTicksReader
+from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.event_log import EventLog
 from streaming.store.store import writer_id
 from streaming.transforms.gold import headroom_rows
 from streaming.transforms.prepared import Prepared
+from streaming.transforms.tick_status import Tick
 
 # Newest records that are evaluated after a start: some minutes of ticks. Alerts are about the present. Older ticks are
 # in the tables, and evaluating them would delay the current ones.
@@ -58,6 +64,7 @@ class AlertPath:
         log: table of events.
         engine: rules and lifecycle of alerts.
         listener: gets ticks, events and figures.
+        gold: writes the evaluated rows to the gold tables; None if only the gold job does.
 
     Attributes:
         gate: admits its batches.
@@ -73,15 +80,17 @@ class AlertPath:
         log: EventLog,
         engine: AlertEngine,
         listener: AlertPathListener,
+        gold: AlertPathGold | None = None,
     ) -> None:
         self._spark = spark
         self._topic = source.topic
         self._checkpoint = source.checkpoint
-        self._reader = CompleteTicksReader(source.topic)
+        self._reader = CompleteTicksReader(source.topic, () if gold is None else gold.extra_columns)
         self._headroom = Prepared(headroom_rows)
         self._log = log
         self._engine = engine
         self._listener = listener
+        self._gold = gold
         self.gate = BatchGate(listener.on_batch)
         self.warm_up = WarmUp(lambda: self.gate.idle_s)
         self._watchdog_version = 0
@@ -136,40 +145,60 @@ class AlertPath:
         """Evaluate the records of the alert partition from an offset on, and return the offset of the next call."""
         records = self._topic.alert_messages_since(offset)
         writer = f"without-store-{self._run}"
+        # Gold tables cannot be written either.
         evaluate = self.gate.wrap(
-            lambda batch, _: self._evaluate(self._without_backlog(batch), writer, next(self._versions))
+            lambda batch, _: self._evaluate(self._without_backlog(batch), writer, next(self._versions), None)
         )
         evaluate(records, 0)
         return max(offset, self._last_evaluated[0] + 1)
 
     def _process_batch(self, batch: DataFrame, batch_id: int) -> None:
         self._writer = self._writer or writer_id(self._spark, self._checkpoint)
-        self._evaluate(self._without_backlog(batch, batch_id), self._writer, batch_id)
+        self._evaluate(self._without_backlog(batch, batch_id), self._writer, batch_id, self._gold)
 
-    def _evaluate(self, batch: DataFrame, writer: str, version: int) -> None:
+    def _evaluate(self, batch: DataFrame, writer: str, version: int, gold: AlertPathGold | None) -> None:
         """Evaluate the new complete ticks of a batch, store their events, and call the listener.
 
         Args:
             batch: Kafka records.
             writer: identifies the query or run, permanently.
             version: number of the batch, unique for the writer.
+            gold: gets the evaluated rows; None if they are not written.
         """
         with self._reader.read(batch) as complete:
             new = [row for row in complete.status if not _is_evaluated(_position(row), self._last_evaluated)]
             if not new:
                 return
-            rows = self._headroom.on(complete.messages).collect()
-        self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
-        rows_of_tick: dict[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in rows:
-            rows_of_tick[row["cluster"], row["tick_ms"]].append(row)
-        ticks = [(row["cluster"], row["tick_ms"]) for row in new]
-        self._last_evaluated = max(map(_position, new))
-        statuses: dict[tuple[str, int], list[ThrottleStatus]] = {}
+            rows_of_tick: dict[Tick, list[Mapping[str, Any]]] = {(row["cluster"], row["tick_ms"]): [] for row in new}
+            for row in self._headroom.on(complete.messages).collect():
+                if (row["cluster"], row["tick_ms"]) in rows_of_tick:
+                    rows_of_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
+            self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
+            self._last_evaluated = max(map(_position, new))
+            self._decide(complete, rows_of_tick, writer, version)
+            if gold is not None:
+                gold.write(complete, rows_of_tick, self.gate.batch_s)
+
+    def _decide(
+        self,
+        complete: CompleteTicks,
+        rows_of_tick: Mapping[Tick, Sequence[Mapping[str, Any]]],
+        writer: str,
+        version: int,
+    ) -> None:
+        """Evaluate ticks, store their events, and call the listener.
+
+        Args:
+            complete: ticks of the batch.
+            rows_of_tick: rows of ``gold/throttle_headroom`` by tick, in order of time.
+            writer: identifies the query or run, permanently.
+            version: number of the batch, unique for the writer.
+        """
+        statuses: dict[Tick, list[ThrottleStatus]] = {}
         events: list[AlertEvent] = []
-        for tick in ticks:
+        for tick, rows in rows_of_tick.items():
             try:
-                of_tick = [throttle_status_of(row.asDict(recursive=True)) for row in rows_of_tick[tick]]
+                of_tick = [throttle_status_of(row) for row in rows]
                 events.extend(self._engine.evaluate(*tick, of_tick))
             except Exception as error:
                 # An error in one cluster must not affect the others. The cluster itself gets the alert for missing
@@ -180,7 +209,7 @@ class AlertPath:
             statuses[tick] = of_tick
         if events:
             self._commit(events, writer, version)
-        for tick in ticks:
+        for tick in rows_of_tick:
             self._listener.on_collected(tick[0], complete.collected[tick])
             if tick in statuses:
                 self._listener.on_tick(*tick, statuses[tick])

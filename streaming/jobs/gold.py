@@ -1,19 +1,35 @@
-"""Gold job: from the alert partition to the gold tables, with several ticks per commit."""
+"""Gold job: from the alert partition to the gold tables, with several ticks per commit.
+
+On a local disk the alert path writes most ticks itself (``streaming.jobs.alert_path_gold``). This job comes later, and
+writes the others: those of a backlog, those with many rows, and those that a crash or a busy disk has left.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Collection
 
-from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from deltalake import CommitProperties, DeltaTable
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame, SparkSession
+
+from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from streaming.delta.locations import local_path
+from streaming.delta.tick_table import TickTable
 from streaming.queries.caching import checkpointed_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
+from streaming.store.staged_files import StagedFiles
 from streaming.store.store import Store
-from streaming.transforms.gold import GoldQueries
+from streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
+from streaming.transforms.tick_status import Tick, in_ticks
 
 # In the order of writing: the last one shows which ticks are written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
+
+# Time for the alert path to write the ticks of a batch, seconds: if it left rows of a move in the last batch, and
+# otherwise. While nothing moves it holds rows back (``streaming.store.tick_row_queue``), for less than the longer time.
+_PAUSE_S, _LONG_PAUSE_S = 3.0, 30.0
 
 
 class GoldJob(TickQuery):
@@ -23,16 +39,102 @@ class GoldJob(TickQuery):
     tables = TABLES
     # About a thousand small ticks.
     max_offsets = 3000
+    extra_columns = MOVE_ROW_COLUMNS
 
     def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
         super().__init__(spark, topic, store, checkpoint, trigger_s)
         self._queries = GoldQueries()
+        paths = {table: local_path(store.location(table)) for table in TABLES}
+        # Tables that the alert path writes too; none at a URL.
+        self._shared = {table: SharedTable(path, table) for table, path in paths.items() if path is not None}
+        # The first batch comes seconds after the alert path's first one.
+        self._pause_s = 0.0
+
+    def prepare(self) -> None:
+        """Create missing tables; at a URL also read which ticks the existing ones have."""
+        if not self._shared:
+            super().prepare()
+            return
+        self._store.ensure(*TABLES)
+        for table in self._shared.values():
+            table.clear()
+
+    def pause_s(self) -> float:
+        """Return the time that the alert path needs for the ticks of a batch, seconds."""
+        return self._pause_s
 
     def _write(self, complete: CompleteTicks) -> None:
+        if self._shared:
+            self._write_missing(complete)
+        else:
+            self._write_all(complete)
+
+    def _write_all(self, complete: CompleteTicks) -> None:
         since_ms = self._written_since(complete.ticks)
         with checkpointed_frames() as cache:
             rows = self._queries.rows(complete.messages, cache)
-            frames = {REASSIGNMENT_PROGRESS: rows.progress, PARTITION_WRITE_RATE: rows.write_rate}
-            frames = (frames if complete.any_moves else {}) | {THROTTLE_HEADROOM: rows.headroom}
-            for table, frame in frames.items():
-                self._append(frame, table, since_ms)
+            frames = rows.by_table() if complete.any_moves else {THROTTLE_HEADROOM: rows.headroom}
+            for table in TABLES:
+                if table in frames:
+                    self._append(frames[table], table, since_ms)
+
+    def _write_missing(self, complete: CompleteTicks) -> None:
+        """Write the rows that no process has written yet."""
+        with_rows: dict[Table, Collection[Tick]] = {THROTTLE_HEADROOM: complete.ticks}
+        with_rows |= {table: counts.keys() for table, counts in move_row_counts(complete.status).items()}
+        missing = {table: ticks for table in TABLES if (ticks := self._shared[table].ticks.missing(with_rows[table]))}
+        self._pause_s = _PAUSE_S if missing and complete.any_moves else _LONG_PAUSE_S
+        if not missing:
+            return
+        ticks = frozenset[Tick]().union(*missing.values())
+        messages = complete.messages if len(ticks) == len(complete.ticks) else _of_ticks(complete.messages, ticks)
+        with checkpointed_frames() as cache:
+            frames = self._queries.rows(messages, cache).by_table()
+            for table, of_table in missing.items():
+                self._shared[table].append(frames[table], ticks, of_table)
+
+
+class SharedTable:
+    """A gold table on a local disk, with the files that Spark writes for it.
+
+    Args:
+        path: folder of the table.
+        table: definition of the table.
+
+    Attributes:
+        ticks: the table, as all its writers append to it.
+    """
+
+    def __init__(self, path: str, table: Table) -> None:
+        self.ticks = TickTable(path, table)
+        self._files = StagedFiles(path)
+        self._partition_by = list(table.partition_by)
+
+    def clear(self) -> None:
+        """Remove files that an earlier process has not finished."""
+        self._files.clear()
+
+    def append(self, frame: DataFrame, in_frame: frozenset[Tick], ticks: frozenset[Tick]) -> None:
+        """Append the rows of the ticks that the table still does not have at the commit.
+
+        Args:
+            frame: rows in the table's columns.
+            in_frame: ticks of the frame.
+            ticks: ticks to append.
+        """
+        written: dict[frozenset[Tick], list[AddAction]] = {}
+
+        def write(opened: DeltaTable, new: frozenset[Tick], once: CommitProperties) -> None:
+            if new not in written:
+                written[new] = self._files.write(frame if new == in_frame else _of_ticks(frame, new), new)
+            if written[new]:
+                opened.create_write_transaction(
+                    [*written[new]], "append", opened.schema(), self._partition_by, commit_properties=once
+                )
+
+        # Maintenance removes the files of a commit that failed. Here nobody can be sure that it did.
+        self.ticks.commit(ticks, write)
+
+
+def _of_ticks(rows: DataFrame, ticks: frozenset[Tick]) -> DataFrame:
+    return rows.where(in_ticks(sorted(ticks)))

@@ -31,7 +31,7 @@ class BatchGate:
     def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
         self._on_batch = on_batch
         self._busy = threading.Lock()
-        self._closed = False
+        self._closed = threading.Event()
         self._began_s: float | None = None
         self._ended_s = time.monotonic()
         self.batches = 0
@@ -52,7 +52,7 @@ class BatchGate:
 
         def guarded(rows: DataFrame, batch_id: int) -> None:
             with self._busy:
-                if self._closed:
+                if self._closed.is_set():
                     raise StopRequested("the job is being stopped")
                 self._began_s = began_s = time.monotonic()
                 try:
@@ -62,7 +62,7 @@ class BatchGate:
                 except Exception:
                     # Stopping a query cancels its batch. Spark searches the error's text with a regular expression,
                     # which overflows the stack on a long text, such as that of a cancelled Spark job.
-                    if self._closed:
+                    if self._closed.is_set():
                         raise StopRequested("a batch was broken off") from None
                     raise
                 finally:
@@ -71,9 +71,13 @@ class BatchGate:
 
         return guarded
 
+    def pause(self, seconds: float) -> None:
+        """Return after some seconds, or when the gate is closed; no batch counts as in progress meanwhile."""
+        self._closed.wait(seconds)
+
     def close(self) -> None:
         """Admit no further batch, and wait for the one in progress, at most 30 s."""
-        self._closed = True
+        self._closed.set()
         if self._busy.acquire(timeout=_LONGEST_BATCH_S):
             self._busy.release()
 

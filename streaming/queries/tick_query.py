@@ -63,7 +63,17 @@ class TickQuery(ABC):
         stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
-        return paced.foreachBatch(self.gate.wrap(self.write)).start()
+        write = self.gate.wrap(self.write)
+
+        def write_later(batch: DataFrame, batch_id: int) -> None:
+            self.gate.pause(self.pause_s())
+            write(batch, batch_id)
+
+        return paced.foreachBatch(write_later).start()
+
+    def pause_s(self) -> float:
+        """Return the time to wait before a batch whose records are there, seconds."""
+        return 0.0
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write the complete ticks of a micro-batch of the alert partition; skip those that are written already."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from schemas.tables import Table
+from streaming.delta.schema import delta_schema
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,8 @@ def schema_difference(table: Table, found: StructType, partitioned_by: Sequence[
 
 
 def schema(table: Table) -> StructType:
-    """Return the columns of a table."""
-    columns = StructType.fromDDL(table.ddl())
-    assert isinstance(columns, StructType)
-    return columns
-
-
-def described(table: Table) -> StructType:
-    """Return the columns of a table with their meanings as Delta comments."""
-    fields = zip(schema(table).fields, table.columns, strict=True)
-    return StructType([StructField(f.name, f.dataType, True, {"comment": c.meaning}) for f, c in fields])
+    """Return the columns of a table, with their meanings as comments."""
+    return StructType.fromJson(json.loads(delta_schema(table).to_json()))
 
 
 def _compare(wanted: DataType, found: DataType, name: str, result: SchemaDifference) -> None:

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
-from deltalake import Schema
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.errors import HeadroomError
-from schemas.tables import Table
+from schemas.tables import PROMPT_TABLES, Table
 from streaming.delta import append as delta_append
-from streaming.delta.locations import local_path, require_writable
+from streaming.delta.locations import is_table, local_path, require_writable
 from streaming.delta.properties import properties
-from streaming.store.schema_check import described, schema_difference
+from streaming.store.schema_check import SchemaDifference, schema_difference
+from streaming.store.upgrade import upgrade_without_spark
 from streaming.supervision.failure import cause_of
 
 _TICK = ["cluster", "tick_ms"]
@@ -104,8 +104,11 @@ class Store:
         if path is not None and not os.path.exists(path):
             # Without Spark, whose commits take 1 s each on a busy machine, for a dozen tables.
             require_writable(path)
-            delta_append.create(path, table, Schema.from_json(described(table).json()))
+            delta_append.create(path, table)
             return True
+        if path is not None and table in PROMPT_TABLES and is_table(path):
+            self._require_ours(table, upgrade_without_spark(path, table))
+            return False
         if self.exists(table):
             self._upgrade(table, self.state(table))
             return False
@@ -126,13 +129,16 @@ class Store:
         existing = DeltaTable.forPath(self.spark, self.location(table))
         (detail,) = existing.detail().select("partitionColumns", "properties").collect()
         difference = schema_difference(table, existing.toDF().schema, detail["partitionColumns"])
+        self._require_ours(table, difference)
+        return TableState(difference.new, detail["properties"])
+
+    def _require_ours(self, table: Table, difference: SchemaDifference) -> None:
         if difference.wrong:
             raise HeadroomError(
                 self.location(table),
                 f"must have the columns and folders of {table.path}, but {'; '.join(difference.wrong)}",
                 "It was written by something else or by another version: point store.path elsewhere, or move it away.",
             )
-        return TableState(difference.new, detail["properties"])
 
     def _upgrade(self, table: Table, state: TableState) -> None:
         """Add missing columns, which are null in existing rows, and set missing properties."""

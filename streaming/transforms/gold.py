@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.transforms.moves.progress import reassignment_progress
-from streaming.transforms.moves.replicas import MOVES_OR_LISTED, replicas
+from streaming.transforms.moves.replicas import MOVES_OR_LISTED, followers_of, moves_or_listed, replicas
 from streaming.transforms.moves.throttle_headroom import AT_THROTTLE, throttle_headroom
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import rows_of
+from streaming.transforms.tick_status import ExtraTickColumn, Tick, rows_of
+
+_ADDING = f"filter({followers_of('r.')}, x -> coalesce(array_contains(r.adding, x), false))"
+# Table to the number of its rows for a message of the kind moves.
+_ROWS_OF_MOVES = {
+    REASSIGNMENT_PROGRESS: f"aggregate(rows, 0, (sum, r) -> sum + coalesce(size({_ADDING}), 0))",
+    PARTITION_WRITE_RATE: f"size(filter(rows, r -> {moves_or_listed('r.')}))",
+}
+# Further columns of ``tick_status`` for ``move_row_counts``.
+MOVE_ROW_COLUMNS = tuple(
+    ExtraTickColumn(table.path.replace("/", "_"), f"coalesce(sum(CASE WHEN kind = 'moves' THEN {count} END), 0)")
+    for table, count in _ROWS_OF_MOVES.items()
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +42,14 @@ class Gold:
     progress: DataFrame
     write_rate: DataFrame
 
+    def by_table(self) -> dict[Table, DataFrame]:
+        """Return the rows by their table."""
+        return {
+            THROTTLE_HEADROOM: self.headroom,
+            REASSIGNMENT_PROGRESS: self.progress,
+            PARTITION_WRITE_RATE: self.write_rate,
+        }
+
 
 def headroom_rows(messages: DataFrame) -> DataFrame:
     """Return the rows of ``gold/throttle_headroom`` except for ``date``, which the alert path does not need.
@@ -41,6 +61,18 @@ def headroom_rows(messages: DataFrame) -> DataFrame:
         messages: of ``streaming.transforms.tick_status.complete_ticks``.
     """
     return throttle_headroom(_followers(messages), rows_of(messages, "brokers"))
+
+
+def move_row_counts(status: Sequence[Row]) -> dict[Table, dict[Tick, int]]:
+    """Return for each gold table of moves the ticks that have rows in it, with their number.
+
+    Args:
+        status: rows of ``tick_status`` with ``MOVE_ROW_COLUMNS``, one per tick.
+    """
+    return {
+        table: {(row["cluster"], row["tick_ms"]): row[column.name] for row in status if row[column.name]}
+        for table, column in zip(_ROWS_OF_MOVES, MOVE_ROW_COLUMNS, strict=True)
+    }
 
 
 class GoldQueries:
@@ -66,6 +98,28 @@ class GoldQueries:
         return Gold(written, self._progress.on(followers, headroom), self._write_rate.on(messages))
 
 
+class MoveQueries:
+    """Queries of the gold tables of moves, for one job per tick; planned once."""
+
+    def __init__(self) -> None:
+        self._followers = Prepared(_followers)
+        self._headroom = Prepared(_headroom)
+        self._moves = Prepared(_moves)
+
+    def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Return the rows of ``gold/reassignment_progress`` and ``gold/partition_write_rate`` in one frame.
+
+        Args:
+            messages: of ``streaming.transforms.tick_status.complete_ticks``.
+            cache: caches a frame and returns it.
+
+        Returns:
+            The structs ``progress`` and ``write_rate``, one of which is null.
+        """
+        followers = cache(self._followers.on(messages))
+        return self._moves.on(followers, cache(self._headroom.on(followers, messages)), messages)
+
+
 def _followers(messages: DataFrame) -> DataFrame:
     return replicas(rows_of(messages, "moves"), rows_of(messages, "brokers"))
 
@@ -86,6 +140,14 @@ def _progress(followers: DataFrame, headroom: DataFrame) -> DataFrame:
 
 def _write_rate(messages: DataFrame) -> DataFrame:
     return as_table(with_write_rate(rows_of(messages, "moves").where(MOVES_OR_LISTED)), PARTITION_WRITE_RATE)
+
+
+def _moves(followers: DataFrame, headroom: DataFrame, messages: DataFrame) -> DataFrame:
+    no_progress, no_rate = (
+        f"CAST(NULL AS STRUCT<{table.ddl()}>)" for table in (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE)
+    )
+    progress = _progress(followers, headroom).selectExpr("struct(*) AS progress", f"{no_rate} AS write_rate")
+    return progress.union(_write_rate(messages).selectExpr(no_progress, "struct(*)"))
 
 
 def as_table(rows: DataFrame, table: Table, extra_columns: Iterable[str] = (), time: str = "tick_ms") -> DataFrame:

@@ -232,7 +232,7 @@ def at_once_s_per_tick(
     Raises:
         HeadroomError: ticks were not evaluated or recorded in time.
     """
-    process.wait(lambda: _alert_path_started(bench), START_S, "the alert path to start")
+    process.wait(lambda: alert_path_started(bench), START_S, "the alert path to start")
     _send_all(producer, ticks[:warm])
     _wait_recorded(bench, process, ticks[:warm])
     counted = ticks[warm:]
@@ -245,7 +245,7 @@ def at_once_s_per_tick(
     return took_s
 
 
-def _alert_path_started(bench: BenchCluster) -> bool:
+def alert_path_started(bench: BenchCluster) -> bool:
     """Return whether the alert path has started. It skips all records before its start."""
     first = Path(bench.settings.store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
     return first.is_file()

@@ -8,9 +8,30 @@ from planning.finish.limits import DEFAULT_FETCH
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.steps import grouped, with_columns
 
-# Partitions that move or are listed, or whose lists are unknown. The other rows of ``moves`` are under-replicated only.
-MOVES_OR_LISTED = """size(adding) + size(removing) > 0
-    OR coalesce(size(leader_listed) + size(follower_listed) > 0, true)"""
+
+def moves_or_listed(partition: str = "") -> str:
+    """Return the condition of partitions that move or are listed, or whose lists are unknown, as an expression.
+
+    The other rows of ``moves`` are under-replicated only.
+
+    Args:
+        partition: prefix of the columns, such as the name of a struct and a dot.
+    """
+    return f"""size({partition}adding) + size({partition}removing) > 0
+        OR coalesce(size({partition}leader_listed) + size({partition}follower_listed) > 0, true)"""
+
+
+MOVES_OR_LISTED = moves_or_listed()
+
+
+def followers_of(partition: str = "") -> str:
+    """Return the replicas of a partition that are not the leader, as an expression.
+
+    Args:
+        partition: prefix of the columns, such as the name of a struct and a dot.
+    """
+    return f"array_remove({partition}replicas, coalesce({partition}leader, -1))"
+
 
 # The sample of the log on the follower, with its earlier sample.
 _FOLLOWER_LOG = "get(filter(logs, x -> x.broker = follower), 0)"
@@ -184,9 +205,7 @@ def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
         ``lag_offsets``, ``lag_gauge_offsets``, ``remaining_bytes``, ``copied_bytes_per_s``, ``frozen``, ``idle_ms``
         (only of an adding replica that lags), ``waiting`` and ``stalled`` (only true of an adding replica).
     """
-    by_follower = with_columns(
-        with_write_rate(moves), {"follower": "explode(array_remove(replicas, coalesce(leader, -1)))"}
-    )
+    by_follower = with_columns(with_write_rate(moves), {"follower": f"explode({followers_of()})"})
     sampled = with_columns(by_follower, {"follower_log": _FOLLOWER_LOG})
     fetch_limits = grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)
     with_limits = with_columns(sampled, _REPLICA).join(fetch_limits, list(_DESTINATION), "left")

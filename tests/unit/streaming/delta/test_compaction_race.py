@@ -15,7 +15,15 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
 from schemas.errors import HeadroomError
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, LEADER_IMBALANCE, PROMPT_TABLES
+from schemas.tables import (
+    ALERT_DELIVERIES,
+    ALERT_EVENTS,
+    LEADER_IMBALANCE,
+    PARTITION_WRITE_RATE,
+    PROMPT_TABLES,
+    REASSIGNMENT_PROGRESS,
+    THROTTLE_HEADROOM,
+)
 from streaming.delta import append as delta_append
 from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
 from streaming.delta.query import rows
@@ -67,7 +75,8 @@ def balances(path: Path) -> str:
 
 
 def test_tables_that_are_appended_without_spark_are_looked_after_without_it() -> None:
-    assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES, LEADER_IMBALANCE}
+    gold = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, LEADER_IMBALANCE}
+    assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES} | gold
 
 
 def test_old_days_are_dropped_beside_another_process_that_appends(tmp_path: Path) -> None:

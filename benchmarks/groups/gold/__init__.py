@@ -1,0 +1,1 @@
+"""Group `gold`: time until rows are in the gold tables."""

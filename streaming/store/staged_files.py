@@ -1,0 +1,90 @@
+"""Parquet files of a table on a local disk that Spark writes, and the Delta library commits.
+
+A commit by Spark could overwrite one that another process makes by the library at the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import date
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from streaming.delta.tick_table import Tick, day_of
+from streaming.transforms.tick_status import in_ticks
+
+# Readers and maintenance ignore folders with this first letter.
+_FOLDER = "_staged"
+
+
+class StagedFiles:
+    """Files of one table, written and not yet committed.
+
+    Args:
+        path: folder of the table, which must exist before the first call.
+    """
+
+    def __init__(self, path: str) -> None:
+        # With its scheme: the default file system of a Spark cluster may be another one.
+        self._table = Path(path).absolute()
+
+    def clear(self) -> None:
+        """Remove what an earlier process has left."""
+        shutil.rmtree(self._table / _FOLDER, ignore_errors=True)
+
+    def write(self, rows: DataFrame, ticks: Collection[Tick]) -> list[AddAction]:
+        """Write rows to one file per day, and return the actions that add the files to the table.
+
+        Args:
+            rows: rows of these ticks, in columns of the table.
+            ticks: their ticks.
+        """
+        # In the table's order, also within structs. A newer version may have added columns.
+        in_order = rows.to(StructType.fromJson(json.loads(DeltaTable(str(self._table)).schema().to_json())))
+        days: dict[date, list[Tick]] = defaultdict(list)
+        for tick in sorted(ticks):
+            days[day_of(tick[1])].append(tick)
+        written = [
+            self._write_day(in_order if len(days) == 1 else in_order.where(in_ticks(of_day)), day, of_day)
+            for day, of_day in days.items()
+        ]
+        return [action for action in written if action is not None]
+
+    def _write_day(self, rows: DataFrame, day: date, ticks: Collection[Tick]) -> AddAction | None:
+        """Write the rows of a day, and return the action; None without rows."""
+        folder = self._table / _FOLDER / str(uuid.uuid4())
+        counted = Observation()
+        # The day is in the path of the file only.
+        observed = rows.drop("date").observe(counted, F.count(F.lit(1)).alias("rows"))
+        try:
+            observed.coalesce(1).write.parquet(folder.as_uri())
+            count = counted.get["rows"]
+            (file,) = folder.glob("part-*.parquet")
+            return self._moved(file, day, ticks, count) if count else None
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _moved(self, file: Path, day: date, ticks: Collection[Tick], count: int) -> AddAction:
+        path = f"date={day}/{file.name}"
+        target = self._table / path
+        target.parent.mkdir(exist_ok=True)
+        file.rename(target)
+        clusters, times_ms = zip(*ticks, strict=True)
+        stats = {
+            "numRecords": count,
+            "minValues": {"cluster": min(clusters), "tick_ms": min(times_ms)},
+            "maxValues": {"cluster": max(clusters), "tick_ms": max(times_ms)},
+            "nullCount": {"cluster": 0, "tick_ms": 0},
+        }
+        now_ms = int(time.time() * 1000)
+        return AddAction(path, target.stat().st_size, {"date": str(day)}, now_ms, True, json.dumps(stats))

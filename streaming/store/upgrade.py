@@ -1,0 +1,55 @@
+"""Upgrade of a table to this version by the Delta library, for tables to which Spark makes no commits."""
+
+from __future__ import annotations
+
+import json
+
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql.types import StructType
+
+from schemas.tables import Table
+from streaming.delta.append import without_panic
+from streaming.delta.arrow import arrow_table
+from streaming.delta.properties import properties
+from streaming.delta.schema import delta_schema
+from streaming.store.schema_check import SchemaDifference, schema_difference
+
+_ATTEMPTS = 5
+
+
+def upgrade_without_spark(path: str, table: Table) -> SchemaDifference:
+    """Add missing columns, which are null in existing rows, and set missing properties; return the difference before.
+
+    Nothing is changed if there is a difference that cannot be fixed. Several processes may do this at the same time.
+
+    Args:
+        path: folder of an existing Delta table.
+        table: definition of the table.
+
+    Raises:
+        HeadroomError: the Delta library panicked.
+    """
+    with without_panic(path):
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return _upgrade(path, table)
+            except CommitFailedError:
+                # Another process has changed the table meanwhile.
+                continue
+        return _upgrade(path, table)
+
+
+def _upgrade(path: str, table: Table) -> SchemaDifference:
+    opened = DeltaTable(path)
+    found, metadata = StructType.fromJson(json.loads(opened.schema().to_json())), opened.metadata()
+    difference = schema_difference(table, found, metadata.partition_columns)
+    if difference.wrong:
+        return difference
+    if difference.new:
+        # No rows, in all columns: the library adds fields of nested structs in this way only.
+        no_rows = arrow_table({}, delta_schema(table).to_arrow(), 0)
+        write_deltalake(opened, no_rows, mode="append", schema_mode="merge")
+    if not properties(table).items() <= metadata.configuration.items():
+        opened.alter.set_table_properties(properties(table))
+    return difference

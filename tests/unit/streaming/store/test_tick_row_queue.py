@@ -1,0 +1,193 @@
+"""Rows on their way to the gold tables: nobody waits for the disk; what it does not take is left to the gold job."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
+from streaming.delta.tick_table import Tick
+from streaming.store import tick_row_queue
+from streaming.store.tick_row_queue import TickRowQueue, TickRows
+
+
+class Panic(BaseException):
+    """What the Delta library raises at times."""
+
+
+class Disk:
+    """Two tables in memory. Their disk hangs while ``works`` is not set, and fails with ``error``."""
+
+    def __init__(self) -> None:
+        self.commits: list[tuple[Table, list[Tick]]] = []
+        self.works = threading.Event()
+        self.works.set()
+        self.error: BaseException | None = None
+
+    def open(self) -> Mapping[Table, Any]:
+        self.works.wait(10)
+        if self.error is not None:
+            raise self.error
+        return {table: _Table(self, table) for table in (THROTTLE_HEADROOM, PARTITION_WRITE_RATE)}
+
+
+class _Table:
+    def __init__(self, disk: Disk, table: Table) -> None:
+        self._disk, self._table = disk, table
+
+    def append(self, rows: Mapping[Tick, Sequence[Mapping[str, Any]]]) -> None:
+        self._disk.works.wait(10)
+        if self._disk.error is not None:
+            raise self._disk.error
+        self._disk.commits.append((self._table, list(rows)))
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def queue(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> Iterator[TickRowQueue]:
+    monkeypatch.setattr(tick_row_queue, "_HOLD_S", 0.3)
+    made = TickRowQueue(disk.open)
+    yield made
+    disk.works.set()
+    made.stop()
+
+
+def tick(number: int) -> Tick:
+    return "c1", number
+
+
+def rows(number: int, urgent: bool = True, table: Table = THROTTLE_HEADROOM, count: int = 1) -> TickRows:
+    return TickRows(table, tick(number), [{"broker": n} for n in range(count)], urgent)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_the_first_rows_of_a_start_and_those_of_moves_are_written_at_once(queue: TickRowQueue, disk: Disk) -> None:
+    queue.put([rows(1, urgent=False)])
+    until(lambda: disk.commits == [(THROTTLE_HEADROOM, [tick(1)])])
+    queue.put([rows(2), rows(2, table=PARTITION_WRITE_RATE)])
+    until(lambda: disk.commits[1:] == [(THROTTLE_HEADROOM, [tick(2)]), (PARTITION_WRITE_RATE, [tick(2)])])
+
+
+def test_rows_of_which_nobody_waits_are_committed_together(queue: TickRowQueue, disk: Disk) -> None:
+    queue.put([rows(0)])
+    until(lambda: disk.commits)
+    began_s = time.monotonic()
+    for number in (1, 2, 3):
+        queue.put([rows(number, urgent=False)])
+    until(lambda: len(disk.commits) == 2)
+    assert time.monotonic() - began_s >= 0.3
+    assert disk.commits[1] == (THROTTLE_HEADROOM, [tick(1), tick(2), tick(3)])
+    # A move that begins takes along what waits.
+    queue.put([rows(4, urgent=False)])
+    began_s = time.monotonic()
+    queue.put([rows(5)])
+    until(lambda: disk.commits[2:] == [(THROTTLE_HEADROOM, [tick(4), tick(5)])])
+    assert time.monotonic() - began_s < 0.3
+
+
+def test_a_stop_writes_what_waits(queue: TickRowQueue, disk: Disk) -> None:
+    queue.put([rows(0)])
+    until(lambda: disk.commits)
+    queue.put([rows(1, urgent=False)])
+    queue.stop()
+    assert disk.commits[1:] == [(THROTTLE_HEADROOM, [tick(1)])]
+
+
+def test_a_queue_that_never_got_rows_stops() -> None:
+    TickRowQueue(dict).stop()
+
+
+def test_a_disk_that_hangs_keeps_nobody_waiting_and_no_more_rows_than_there_is_room_for(
+    queue: TickRowQueue, disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tick_row_queue, "_MOST_ROWS", 25)
+    disk.works.clear()
+    queue.put([rows(0)])
+    until(lambda: not queue._waiting)
+    for number in range(1, 9):
+        queue.put([rows(number, count=10)])
+    disk.works.set()
+    until(lambda: len(disk.commits) == 2)
+    # The third to the eighth found no room; nor is the log full of them.
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1), tick(2)])]
+    assert [r.message for r in caplog.records] == [
+        "rows of gold tables are left to the gold job: more rows wait than the disk takes"
+    ]
+
+
+@pytest.mark.parametrize("error", [OSError("No space left on device"), Panic("No space left on device")])
+def test_rows_that_cannot_be_written_are_dropped_and_later_ones_are_written(
+    queue: TickRowQueue, disk: Disk, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk.error = error
+    for number in range(3):
+        queue.put([rows(number)])
+        until(lambda: not queue._waiting)
+    until(lambda: caplog.records)
+    disk.error = None
+    queue.put([rows(7)])
+    until(lambda: disk.commits)
+    queue.put([rows(8)])
+    until(lambda: disk.commits[-1] == (THROTTLE_HEADROOM, [tick(8)]))
+    assert {r.message for r in caplog.records} == {
+        "rows of gold tables are left to the gold job: No space left on device"
+    }
+    assert len(caplog.records) == 1
+
+
+def test_what_is_computed_comes_after_the_rows_that_are_there(queue: TickRowQueue, disk: Disk) -> None:
+    disk.works.clear()
+    queue.put([rows(0)], lambda: [rows(0, table=PARTITION_WRITE_RATE)])
+    until(lambda: not queue._waiting)
+    # Two more may wait; the thread is too slow for the others.
+    for number in (1, 2, 3):
+        queue.put([rows(number)], lambda number=number: [rows(number, table=PARTITION_WRITE_RATE)])  # type: ignore[misc]
+    disk.works.set()
+    until(lambda: len(disk.commits) == 5)
+    assert disk.commits == [
+        (THROTTLE_HEADROOM, [tick(0)]),
+        (PARTITION_WRITE_RATE, [tick(0)]),
+        (THROTTLE_HEADROOM, [tick(1), tick(2), tick(3)]),
+        (PARTITION_WRITE_RATE, [tick(1)]),
+        (PARTITION_WRITE_RATE, [tick(2)]),
+    ]
+
+
+def test_a_computation_that_fails_costs_no_rows_that_are_there(
+    queue: TickRowQueue, disk: Disk, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> list[TickRows]:
+        raise ValueError("no such column")
+
+    queue.put([rows(0)], fails)
+    until(lambda: caplog.records)
+    queue.put([rows(1)])
+    until(lambda: len(disk.commits) == 2)
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
+
+
+def test_a_stop_computes_nothing_any_more(queue: TickRowQueue, disk: Disk) -> None:
+    disk.works.clear()
+    queue.put([rows(0)])
+    until(lambda: not queue._waiting)
+    queue.put([rows(1)], lambda: [rows(1, table=PARTITION_WRITE_RATE)])
+    stopper = threading.Thread(target=queue.stop)
+    stopper.start()
+    until(lambda: not queue._computations)
+    disk.works.set()
+    stopper.join()
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
