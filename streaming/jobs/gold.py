@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from streaming.queries.caching import checkpointed_frames
+from streaming.queries.idle_pace import IdlePace
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
@@ -24,8 +25,16 @@ class GoldJob(TickQuery):
     # About a thousand small ticks.
     max_offsets = 3000
 
-    def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
-        super().__init__(spark, topic, store, checkpoint, trigger_s)
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        store: Store,
+        checkpoint: str,
+        trigger_s: float,
+        pace: IdlePace | None = None,
+    ) -> None:
+        super().__init__(spark, topic, store, checkpoint, trigger_s, pace)
         self._queries = GoldQueries()
 
     def _write(self, complete: CompleteTicks) -> None:

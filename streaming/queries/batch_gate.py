@@ -26,12 +26,13 @@ class BatchGate:
 
     Attributes:
         batches: number of finished batches.
+        closed: set when no further batch is admitted.
     """
 
     def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
         self._on_batch = on_batch
         self._busy = threading.Lock()
-        self._closed = False
+        self.closed = threading.Event()
         self._began_s: float | None = None
         self._ended_s = time.monotonic()
         self.batches = 0
@@ -52,7 +53,7 @@ class BatchGate:
 
         def guarded(rows: DataFrame, batch_id: int) -> None:
             with self._busy:
-                if self._closed:
+                if self.closed.is_set():
                     raise StopRequested("the job is being stopped")
                 self._began_s = began_s = time.monotonic()
                 try:
@@ -62,7 +63,7 @@ class BatchGate:
                 except Exception:
                     # Stopping a query cancels its batch. Spark searches the error's text with a regular expression,
                     # which overflows the stack on a long text, such as that of a cancelled Spark job.
-                    if self._closed:
+                    if self.closed.is_set():
                         raise StopRequested("a batch was broken off") from None
                     raise
                 finally:
@@ -73,7 +74,7 @@ class BatchGate:
 
     def close(self) -> None:
         """Admit no further batch, and wait for the one in progress, at most 30 s."""
-        self._closed = True
+        self.closed.set()
         if self._busy.acquire(timeout=_LONGEST_BATCH_S):
             self._busy.release()
 
