@@ -120,10 +120,10 @@ _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 _DRIVER_OPTIONS = f"-Xss4m {_LATE_COMPILER} -Dlog4j2.configurationFile=file:{_LOG}"
 # The JVM's default on a small machine, the serial collector, pauses the alert path for 1 s, or lets the heap grow for
 # hours. G1 does neither. It widens the heap when collections take more than a fifth of the time, by default an
-# eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, once a
+# eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
 # minute also if nothing else asks for a collection.
 _LATENCY_COLLECTOR = "-XX:+UseG1GC"
-_LATENCY_HEAP = "-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=60000"
+_LATENCY_HEAP = "-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=30000"
 # For bronze and silver, whose work may pause. Concurrent collection by G1 would take a sixth of its time. By default
 # the heap is widened until collections take less than 1 % of the time, that is, always to its limit.
 _THROUGHPUT_COLLECTOR = "-XX:+UseParallelGC"
