@@ -10,7 +10,6 @@ from benchmarks.groups import (
     collector_cost,
     crash_recovery,
     finish_time,
-    idle,
     memory,
     plan_estimate,
     smallest_throttle,
@@ -22,6 +21,7 @@ from benchmarks.groups import (
 from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
+from benchmarks.groups.idle import group as idle
 from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.precision import group as precision

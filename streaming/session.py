@@ -87,6 +87,8 @@ _LOCAL_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
+    # Delta writes its log without checksum files; see _write_no_checksum_files.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # For the UI, Spark keeps a thousand jobs and plans, and describes every plan at length.
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
@@ -128,8 +130,8 @@ _LATENCY_HEAP = "-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=30000"
 # the heap is widened until collections take less than 1 % of the time, that is, always to its limit.
 _THROUGHPUT_COLLECTOR = "-XX:+UseParallelGC"
 _THROUGHPUT_HEAP = "-XX:GCTimeRatio=19"
-# The heap of a small cluster, to start with.
-_INITIAL_HEAP_BYTES = 256 * 2**20
+# To start with: room for what an idle watch of a small cluster keeps alive (146 and 257 MB), and for new objects.
+_INITIAL_HEAP_BYTES = {SessionProfile.LOW_LATENCY: 256 * 2**20, SessionProfile.THROUGHPUT: 448 * 2**20}
 # Space to keep unused after a full collection, per cent. Without the size of Spark's classes, the JVM would collect the
 # heap several times while it loads them.
 _SMALL = "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30 -XX:MetaspaceSize=192m"
@@ -177,7 +179,7 @@ def build_session(
 
 
 def _write_no_checksum_files(session: SparkSession) -> None:
-    """Let Hadoop write no checksum file next to each file on a local disk; existing ones are still checked.
+    """Let Hadoop write no checksum file next to each file on a local disk.
 
     They double the number of files. Parquet has checksums of its own, and the Delta library writes none either.
     """
@@ -264,7 +266,8 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     """Return the settings of a session whose driver this process starts."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
-    options = f"{_HEAPS[profile]} {_SMALL} {_DRIVER_OPTIONS} {_initial_heap(settings)} {settings.driver_java_options}"
+    heap = f"{_HEAPS[profile]} {_initial_heap(settings, profile)} {_SMALL}"
+    options = f"{heap} {_DRIVER_OPTIONS} {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF
@@ -277,10 +280,10 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     return conf | settings.conf
 
 
-def _initial_heap(settings: SparkSettings) -> str:
+def _initial_heap(settings: SparkSettings, profile: SessionProfile) -> str:
     """Return the JVM option of the initial heap: small, and at most the limit."""
     try:
-        return f"-Xms{min(_INITIAL_HEAP_BYTES, heap_bytes(settings.heap()))}"
+        return f"-Xms{min(_INITIAL_HEAP_BYTES[profile], heap_bytes(settings.heap()))}"
     # Spark names the invalid size.
     except ValueError:
         return ""

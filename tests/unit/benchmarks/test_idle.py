@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fixtures.watch_usage import Usage, commits_by_table, files_by_place
-from benchmarks.groups.idle import Sample, figures
+from benchmarks.groups.idle.group import UsageSample, figures
+from benchmarks.groups.idle.usage import Usage, commits_by_table, files_by_place
 
 
 def test_cores_are_means_from_the_start_and_of_the_second_half() -> None:
     samples = [
-        Sample(0.0, {"alerts": Usage()}),
-        Sample(100.0, {"alerts": Usage(30.0, 900, 700)}),
-        Sample(200.0, {"alerts": Usage(35.0, 800, 600), "history_jvm": Usage(5.0, 50, 40)}),
+        UsageSample(0.0, {"alerts": Usage()}),
+        UsageSample(100.0, {"alerts": Usage(30.0, 900, 700)}),
+        UsageSample(200.0, {"alerts": Usage(35.0, 800, 600), "history_jvm": Usage(5.0, 50, 40)}),
     ]
     found = {figure.name: figure.value for figure in figures(samples, 12)}
     # 40 s in 200 s; 10 s in the last 100 s, 5 s of each role.

@@ -195,6 +195,11 @@ def test_a_heap_begins_small_and_never_above_its_limit(archive: Path, settings: 
     assert [o for o in driver_options(settings) if o.startswith("-Xms")] == [initial]
 
 
+def test_the_heap_of_the_history_begins_with_room_for_what_it_keeps_alive(archive: Path) -> None:
+    options = driver_options(SparkSettings(), SessionProfile.THROUGHPUT)
+    assert [o for o in options if o.startswith("-Xms")] == [f"-Xms{448 * 2**20}"]
+
+
 def test_a_heap_that_is_no_size_is_left_for_spark_to_name(archive: Path) -> None:
     assert [o for o in driver_options(SparkSettings(driver_memory="much")) if o.startswith("-Xms")] == []
 

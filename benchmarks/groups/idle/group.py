@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
-from benchmarks.fixtures.watch_usage import Usage, commits_by_table, files_by_place, usage_by_role
+from benchmarks.groups.idle.usage import Usage, commits_by_table, files_by_place, usage_by_role
 from benchmarks.results import Figure
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
@@ -31,7 +31,7 @@ _SAMPLE_S = 10.0
 
 
 @dataclass(frozen=True)
-class Sample:
+class UsageSample:
     """Usage at one time.
 
     Attributes:
@@ -66,26 +66,26 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     return figures(samples, sum(files.values()))
 
 
-def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> list[Sample]:
-    samples: list[Sample] = []
+def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> list[UsageSample]:
+    samples: list[UsageSample] = []
     while (at_s := time.monotonic() - watch.started_s) < length_s:
-        samples.append(Sample(at_s, usage_by_role(watch)))
+        samples.append(UsageSample(at_s, usage_by_role(watch)))
         on_progress(_text(samples[-1]))
         watch.require_running()
         time.sleep(_SAMPLE_S)
-    samples.append(Sample(time.monotonic() - watch.started_s, usage_by_role(watch)))
+    samples.append(UsageSample(time.monotonic() - watch.started_s, usage_by_role(watch)))
     on_progress(_text(samples[-1]))
     return samples
 
 
-def _text(sample: Sample) -> str:
+def _text(sample: UsageSample) -> str:
     roles = (
         f"{role} {used.cpu_s:.1f} s {used.share_bytes / 1e6:.0f} MB" for role, used in sorted(sample.by_role.items())
     )
     return f"{sample.total.cpu_s:.1f} s, {sample.total.resident_bytes / 1e6:.0f} MB ({', '.join(roles)})"
 
 
-def figures(samples: list[Sample], files: int) -> list[Figure]:
+def figures(samples: list[UsageSample], files: int) -> list[Figure]:
     """Return the figures of a run.
 
     Args:
