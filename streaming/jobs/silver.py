@@ -35,8 +35,9 @@ _SILVER_BYTES = "24m"
 # Fewer messages than this wait for the idle interval: a commit to all tables costs as much for one message as for
 # hundreds. A small cluster sends a dozen a tick, one of 20,000 partitions some fifty.
 _FEW_OFFSETS = 200
-# The silver query follows the commits to bronze, whose own trigger sets the pace.
-_SILVER_TRIGGER_S = 1.0
+# The silver query follows the commits to bronze, whose own trigger sets the pace. Each look at bronze's log costs some
+# milliseconds. A batch that takes longer than the interval is followed by the next one at once.
+_SILVER_TRIGGER_S, _SILVER_TRIGGER_RATIO = 1.0, 0.1
 # From this number on, compiling the plans of the silver tables is faster than interpreting them.
 _MANY_ROWS = 50_000
 # The rows of one table are computed while those of another are committed.
@@ -105,7 +106,7 @@ class HistoryJob:
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
-        paced = writer.trigger(processingTime=_ms(min(self._trigger_s, _SILVER_TRIGGER_S)))
+        paced = writer.trigger(processingTime=_ms(silver_trigger_s(self._trigger_s)))
         return paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
@@ -191,6 +192,15 @@ class HistoryJob:
         )
         kept = cache(once.select("record_position.*"))
         return headers_of(headers.records.join(F.broadcast(kept), _POSITION, "left_semi"))
+
+
+def silver_trigger_s(bronze_trigger_s: float) -> float:
+    """Return how often the silver query looks for a commit to bronze, seconds.
+
+    Args:
+        bronze_trigger_s: least time between two commits to bronze, seconds.
+    """
+    return min(bronze_trigger_s, max(_SILVER_TRIGGER_S, bronze_trigger_s * _SILVER_TRIGGER_RATIO))
 
 
 def _ms(seconds: float) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from schemas.config import KafkaSettings
 from streaming.jobs import silver
-from streaming.jobs.silver import HistoryJob
+from streaming.jobs.silver import HistoryJob, silver_trigger_s
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 
@@ -39,3 +39,8 @@ def test_few_messages_wait_for_the_last_trigger_within_the_idle_time(
     assert isinstance(most, int)
     # A backlog is read in whole batches: what is left at its end is what may wait.
     assert 0 < fewest < most
+
+
+@pytest.mark.parametrize(("bronze_s", "silver_s"), [(0.2, 0.2), (1.0, 1.0), (10.0, 1.0), (30.0, 3.0), (300.0, 30.0)])
+def test_silver_follows_bronze_within_a_tenth_of_its_interval(bronze_s: float, silver_s: float) -> None:
+    assert silver_trigger_s(bronze_s) == pytest.approx(silver_s)
