@@ -26,13 +26,12 @@ class BatchGate:
 
     Attributes:
         batches: number of finished batches.
-        closed: set when no further batch is admitted.
     """
 
     def __init__(self, on_batch: Callable[[float], None] = lambda seconds: None) -> None:
         self._on_batch = on_batch
         self._busy = threading.Lock()
-        self.closed = threading.Event()
+        self._closed = threading.Event()
         self._began_s: float | None = None
         self._ended_s = time.monotonic()
         self.batches = 0
@@ -41,6 +40,11 @@ class BatchGate:
     def idle_s(self) -> float:
         """Return the seconds since the last batch ended; 0 while one is in progress."""
         return time.monotonic() - self._ended_s if self._began_s is None else 0.0
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether no further batch is admitted."""
+        return self._closed.is_set()
 
     @property
     def batch_s(self) -> float | None:
@@ -53,7 +57,7 @@ class BatchGate:
 
         def guarded(rows: DataFrame, batch_id: int) -> None:
             with self._busy:
-                if self.closed.is_set():
+                if self._closed.is_set():
                     raise StopRequested("the job is being stopped")
                 self._began_s = began_s = time.monotonic()
                 try:
@@ -63,7 +67,7 @@ class BatchGate:
                 except Exception:
                     # Stopping a query cancels its batch. Spark searches the error's text with a regular expression,
                     # which overflows the stack on a long text, such as that of a cancelled Spark job.
-                    if self.closed.is_set():
+                    if self._closed.is_set():
                         raise StopRequested("a batch was broken off") from None
                     raise
                 finally:
@@ -72,9 +76,13 @@ class BatchGate:
 
         return guarded
 
+    def pause(self, seconds: float) -> None:
+        """Return after some seconds, or when the gate is closed; no batch counts as in progress meanwhile."""
+        self._closed.wait(seconds)
+
     def close(self) -> None:
         """Admit no further batch, and wait for the one in progress, at most 30 s."""
-        self.closed.set()
+        self._closed.set()
         if self._busy.acquire(timeout=_LONGEST_BATCH_S):
             self._busy.release()
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Protocol
+
+from streaming.queries.batch_gate import BatchGate
 
 # How often a held query looks whether something has begun to move. A look costs microseconds.
 _LOOK_S = 0.2
@@ -58,18 +59,18 @@ class IdlePace:
         self._activity = activity
         self._idle_s = idle_s
 
-    def hold(self, began_s: float, end_offset: int, most_records: int, closed: threading.Event) -> None:
+    def hold(self, began_s: float, end_offset: int, most_records: int, gate: BatchGate) -> None:
         """Return when the next batch may begin.
 
         Args:
             began_s: start of the last batch, monotonic seconds.
             end_offset: offset after the last tick that it has written.
             most_records: most records of a batch. With as many waiting, more waiting would make no larger commit.
-            closed: ends the wait when set.
+            gate: gate of the query, which ends the wait when it is closed.
         """
-        while time.monotonic() - began_s < self._idle_s and self._may_wait(end_offset, most_records):
-            if closed.wait(_LOOK_S):
-                return
+        until_s = began_s + self._idle_s
+        while not gate.is_closed and time.monotonic() < until_s and self._may_wait(end_offset, most_records):
+            gate.pause(_LOOK_S)
 
     def _may_wait(self, end_offset: int, most_records: int) -> bool:
         waiting = self._activity.records_from(end_offset)

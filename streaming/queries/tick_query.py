@@ -90,7 +90,7 @@ class TickQuery(ABC):
             batch(rows, batch_id)
             # After half a tick the other half has to follow at once.
             if self._pace is not None and self.end_offset is not None and self._is_settled():
-                self._pace.hold(began_s, self.end_offset, self.max_offsets, self.gate.closed)
+                self._pace.hold(began_s, self.end_offset, self.max_offsets, self.gate)
 
         return run
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
 from streaming.queries import idle_pace
+from streaming.queries.batch_gate import BatchGate
 from streaming.queries.idle_pace import IdlePace, NoActivity
 
 LONG_S, SHORT_S = 60.0, 0.05
@@ -35,10 +35,10 @@ class Ticks(NoActivity):
         return self.waiting
 
 
-def held_s(ticks: NoActivity, idle_s: float, closed: threading.Event | None = None) -> float:
+def held_s(ticks: NoActivity, idle_s: float, gate: BatchGate | None = None) -> float:
     """Seconds for which a query was held whose last batch has just begun."""
     began_s = time.monotonic()
-    IdlePace(ticks, idle_s).hold(began_s, END_OFFSET, MOST_RECORDS, closed or threading.Event())
+    IdlePace(ticks, idle_s).hold(began_s, END_OFFSET, MOST_RECORDS, gate or BatchGate())
     return time.monotonic() - began_s
 
 
@@ -70,12 +70,12 @@ def test_a_move_that_begins_meanwhile_ends_the_wait() -> None:
 
 
 def test_a_stop_ends_the_wait() -> None:
-    closed = threading.Event()
-    closed.set()
-    assert held_s(Ticks(quiet=True, waiting=0), LONG_S, closed) < LONG_S / 2
+    gate = BatchGate()
+    gate.close()
+    assert held_s(Ticks(quiet=True, waiting=0), LONG_S, gate) < LONG_S / 2
 
 
 def test_the_time_of_the_batch_itself_counts() -> None:
     ticks = Ticks(quiet=True, waiting=0)
-    IdlePace(ticks, LONG_S).hold(time.monotonic() - LONG_S, END_OFFSET, MOST_RECORDS, threading.Event())
+    IdlePace(ticks, LONG_S).hold(time.monotonic() - LONG_S, END_OFFSET, MOST_RECORDS, BatchGate())
     assert ticks.looks == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -50,10 +49,10 @@ class Pace(IdlePace):
         self.holds: list[tuple[int, int]] = []
         self._gates = gates
 
-    def hold(self, began_s: float, end_offset: int, most_records: int, closed: threading.Event) -> None:
+    def hold(self, began_s: float, end_offset: int, most_records: int, gate: BatchGate) -> None:
         # Others that wait for the batch, and a stop, need not wait for the hold.
-        assert all(gate.batch_s is None for gate in self._gates)
-        assert [gate.closed for gate in self._gates] == [closed]
+        assert gate.batch_s is None
+        assert self._gates == [gate]
         self.holds.append((end_offset, most_records))
 
 
