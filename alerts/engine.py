@@ -36,8 +36,8 @@ _START_S = 90.0
 # Added to the configured limit. A broker that dies may be the controller and lead the ticks topic. The next controller
 # waits another 9 s for it: ticks cannot be written for 12 s and cannot be read for 4 s more.
 _FAILOVER_S = 5.0
-# Leader balances are read from their gold table, so they arrive some ticks late.
-_BALANCE_S, _BALANCE_TICKS = 60.0, 6
+# Leader balances are read from their gold table, so they arrive some ticks late, or after the table's idle interval.
+_BALANCE_S, _BALANCE_TICKS, _BALANCE_INTERVALS = 60.0, 6, 3
 # Elections of an imbalanced cluster are planned at least once a minute.
 _PLAN_S = 120.0
 _Tick = tuple[int, Mapping[BrokerRole, ThrottleLoad]]
@@ -83,7 +83,8 @@ class WatchedCluster:
 
     def balances_stale_after_s(self) -> float:
         """Return the age from which leader balances are stale, in seconds."""
-        return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s)
+        idle_s = self.settings.spark.gold_idle_s()
+        return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s, _BALANCE_INTERVALS * idle_s)
 
     def gap_after_s(self) -> float:
         """Return the largest gap between two ticks across which a condition counts as continuous, in seconds."""

@@ -22,6 +22,7 @@ from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
+from benchmarks.groups.idle import group as idle
 from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.precision import group as precision
@@ -37,6 +38,7 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "finish": finish_time.measure,
     "smallest": smallest_throttle.measure,
     "memory": memory.measure,
+    "idle": idle.measure,
     "scale": scale.measure,
     "guard": guard.measure,
     "metadata": collector_cost.measure,

@@ -34,6 +34,7 @@ def run(only: str | None) -> None:
     finish      BENCH_MOVES, BENCH_FIRST_MOVE: number of moves and the first one, to measure in parts
     smallest    BENCH_SITUATIONS, BENCH_FIRST_SITUATION: the same for situations
     memory      BENCH_MEMORY_S, BENCH_MEMORY_TICK_S: length and interval of ticks, in seconds
+    idle        BENCH_IDLE_S: length, in seconds
     scale       BENCH_PARTITIONS: sizes, comma-separated
     standalone  BENCH_PARTITIONS: the first size counts
     sources     BENCH_REPLICAS: sizes, comma-separated

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -31,6 +31,7 @@ from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.jobs.silver import HistoryJob
 from streaming.jobs.upkeep import Upkeep
 from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
+from streaming.queries.idle_pace import IdlePace, NoActivity, TicksActivity
 from streaming.queries.tick_query import TickQuery
 from streaming.session import throughput_session
 from streaming.sources.kafka_options import kafka_options
@@ -76,6 +77,7 @@ class PipelineConfig:
         receivers: receivers of notifications.
         clock_ms: returns the time now, epoch milliseconds.
         elapsed_ms: monotonic clock, milliseconds.
+        activity: what happens in the alert partition. By default it is unknown, and each commit follows its trigger.
     """
 
     settings: Settings
@@ -86,6 +88,7 @@ class PipelineConfig:
     receivers: Sequence[Receiver] = ()
     clock_ms: Callable[[], int] = now_ms
     elapsed_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000
+    activity: TicksActivity = field(default_factory=NoActivity)
 
 
 class _OutboxListener(AlertPathListener):
@@ -126,6 +129,7 @@ class Pipeline:
         self._store = Store(spark, settings.store.path)
         self._events = EventLog(spark, self._store)
         self._clock_ms = config.clock_ms
+        self._activity = config.activity
         self._engine = AlertEngine(settings, config.clock_ms, config.config, config.others, config.elapsed_ms)
         self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
@@ -205,13 +209,17 @@ class Pipeline:
     def start_gold(self) -> None:
         """Start the jobs of the gold tables: the gold job, and the balance job, which needs all partitions."""
         checkpoints, trigger_s = self._settings.store.checkpoints(), gold_trigger_s(self._settings)
-        gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s)
+        self._activity.start()
+        pace = IdlePace(self._activity, self._settings.spark.gold_idle_s())
+        gold = GoldJob(self._spark, self._topic, self._store, f"{checkpoints}/gold", trigger_s, pace)
         config = BalanceConfig(
             throughput_topic=self._topic_of(throughput_session(self._spark)),
             threshold_ratio=self._settings.alerts.leader_imbalance_percentage / 100,
             limits=limits_of(self._settings.elections),
         )
-        balance = LeaderImbalanceJob(self._spark, self._topic, self._store, f"{checkpoints}/balance", trigger_s, config)
+        balance = LeaderImbalanceJob(
+            self._spark, self._topic, self._store, f"{checkpoints}/balance", trigger_s, config, pace
+        )
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._gold_gates.append(job.gate)
@@ -233,8 +241,10 @@ class Pipeline:
         own = throughput_session(self._spark)
         tables = Store(own, self._settings.store.path)
         topic = self._topic_of(own)
-        checkpoints, trigger_s = self._settings.store.checkpoints(), self._settings.spark.record_trigger_s
-        job = HistoryJob(own, topic, tables, checkpoints, trigger_s, self._wait_for_gold)
+        checkpoints, spark = self._settings.store.checkpoints(), self._settings.spark
+        job = HistoryJob(
+            own, topic, tables, checkpoints, spark.record_trigger_s, self._wait_for_gold, spark.record_idle_s()
+        )
         self._gates.append(job.gate)
         self._supervise(job.name, job.start)
         store = self._settings.store
@@ -335,6 +345,7 @@ class Pipeline:
             with spark_failures():
                 self._stop()
         finally:
+            self._activity.stop()
             for follower in (self._suppressions, self._balances, self._owners):
                 if follower is not None:
                     follower.stop()

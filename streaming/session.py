@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
+from schemas.config.spark import heap_bytes
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 from streaming.session_profile import SessionProfile, submitted
@@ -71,6 +72,8 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.pollingDelay": "100ms",
+    # Files of earlier batches in a checkpoint. A start needs the last two; the default keeps a hundred.
+    "spark.sql.streaming.minBatchesToRetain": "4",
     # If unset, Spark checks the environment for a test run each time it needs a type: some per cent of a batch.
     "spark.sql.types.framework.enabled": "false",
     # The plans of all jobs have more parts than the default cache. They would be compiled again in every batch.
@@ -84,6 +87,14 @@ _LOCAL_CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
+    # Delta writes its log without checksum files; see _write_no_checksum_files.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # For the UI, Spark keeps a thousand jobs and plans, and describes every plan at length.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.sql.ui.explainMode": "simple",
     # Spark's default manager starts a child process (readlink) for each file that it renames.
     "spark.sql.streaming.checkpointFileManagerClass": f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager",
 }
@@ -110,11 +121,26 @@ _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.
 _DRIVER_OPTIONS = f"-Xss4m {_LATE_COMPILER} -Dlog4j2.configurationFile=file:{_LOG}"
 # The JVM's default on a small machine, the serial collector, pauses the alert path for 1 s, or lets the heap grow for
-# hours. G1 does neither.
+# hours. G1 does neither. It widens the heap when collections take more than a fifth of the time, by default an
+# eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
+# minute also if nothing else asks for a collection.
 _LATENCY_COLLECTOR = "-XX:+UseG1GC"
-# For bronze and silver, whose work may pause. Concurrent collection by G1 would take a sixth of its time.
+_LATENCY_HEAP = "-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=30000"
+# For bronze and silver, whose work may pause. Concurrent collection by G1 would take a sixth of its time. By default
+# the heap is widened until collections take less than 1 % of the time, that is, always to its limit.
 _THROUGHPUT_COLLECTOR = "-XX:+UseParallelGC"
-_COLLECTORS = {SessionProfile.LOW_LATENCY: _LATENCY_COLLECTOR, SessionProfile.THROUGHPUT: _THROUGHPUT_COLLECTOR}
+_THROUGHPUT_HEAP = "-XX:GCTimeRatio=19"
+# To start with: room for what an idle watch of a small cluster keeps alive (146 and 257 MB), and for new objects.
+_INITIAL_HEAP_BYTES = {SessionProfile.LOW_LATENCY: 256 * 2**20, SessionProfile.THROUGHPUT: 448 * 2**20}
+# Space to keep unused after a full collection, per cent. Without the size of Spark's classes, the JVM would collect the
+# heap several times while it loads them.
+_SMALL = "-XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30 -XX:MetaspaceSize=192m"
+# By default the C library keeps freed memory in up to eight arenas per core.
+_MALLOC_ARENAS = {"MALLOC_ARENA_MAX": "2"}
+_HEAPS = {
+    SessionProfile.LOW_LATENCY: f"{_LATENCY_COLLECTOR} {_LATENCY_HEAP}",
+    SessionProfile.THROUGHPUT: f"{_THROUGHPUT_COLLECTOR} {_THROUGHPUT_HEAP}",
+}
 EXECUTOR_OPTIONS = f"{_LATENCY_COLLECTOR} -Xss4m"
 
 
@@ -147,7 +173,19 @@ def build_session(
     except (Py4JError, PySparkException) as error:
         raise not_started(master or "local[*]", str(error)) from error
     _set_output(session)
+    if not submitted() and conf["spark.master"].startswith("local"):
+        _write_no_checksum_files(session)
     return session
+
+
+def _write_no_checksum_files(session: SparkSession) -> None:
+    """Let Hadoop write no checksum file next to each file on a local disk.
+
+    They double the number of files. Parquet has checksums of its own, and the Delta library writes none either.
+    """
+    jvm, context = session.sparkContext._jvm, session.sparkContext._jsc
+    assert jvm is not None
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(context.hadoopConfiguration()).setWriteChecksum(False)
 
 
 def _start_jvm(conf: Mapping[str, str]) -> None:
@@ -157,6 +195,8 @@ def _start_jvm(conf: Mapping[str, str]) -> None:
     store, are sent over the socket between Python and the JVM.
     """
     at_start = {key: value for key, value in conf.items() if key.startswith(_AT_START)}
+    for name, value in _MALLOC_ARENAS.items():
+        os.environ.setdefault(name, value)
     with without_settings():
         SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(at_start.items())))
 
@@ -226,9 +266,8 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     """Return the settings of a session whose driver this process starts."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
     conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
-    # Allocate the whole heap at start, so that memory use does not jump while the machine is busy.
-    heap = settings.conf.get("spark.driver.memory", settings.driver_memory)
-    options = f"{_COLLECTORS[profile]} {_DRIVER_OPTIONS} -Xms{heap} -XX:+AlwaysPreTouch {settings.driver_java_options}"
+    heap = f"{_HEAPS[profile]} {_initial_heap(settings, profile)} {_SMALL}"
+    options = f"{heap} {_DRIVER_OPTIONS} {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}
     if conf["spark.master"].startswith("local"):
         conf |= _LOCAL_CONF
@@ -239,6 +278,15 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     else:
         conf["spark.executor.extraJavaOptions"] = EXECUTOR_OPTIONS
     return conf | settings.conf
+
+
+def _initial_heap(settings: SparkSettings, profile: SessionProfile) -> str:
+    """Return the JVM option of the initial heap: small, and at most the limit."""
+    try:
+        return f"-Xms{min(_INITIAL_HEAP_BYTES[profile], heap_bytes(settings.heap()))}"
+    # Spark names the invalid size.
+    except ValueError:
+        return ""
 
 
 def _archived_classes(settings: SparkSettings) -> str:

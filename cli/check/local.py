@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
-from cli.check.machine import available_bytes, cores, heap_bytes
+from cli.check.machine import available_bytes, cores
 from cli.check.result import Check, failed, ok, unknown
 from cluster.java import jar_folder, java_command
 from schemas.config import Settings
+from schemas.config.spark import heap_bytes
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.damage import Damage, damages
@@ -88,7 +89,7 @@ def memory(free_bytes: int, settings: Settings) -> Check:
         free_bytes: memory available to new processes.
         settings: all settings; ``[spark]`` sets the heap size of each of the two JVMs with Spark.
     """
-    heap = settings.spark.conf.get("spark.driver.memory", settings.spark.driver_memory)
+    heap = settings.spark.heap()
     try:
         needed_bytes = OUTSIDE_HEAPS_BYTES + SPARK_JVMS * heap_bytes(heap)
     except ValueError:

@@ -6,8 +6,9 @@ from datetime import datetime, timezone
 
 from schemas.config import Settings
 
-# Gold tables follow the ticks within seconds, so an older tick means that no watch is running.
-_FRESH_MS = 60_000
+# Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
+# that no watch is running.
+_FRESH_MS, _FRESH_INTERVALS = 60_000, 3
 
 
 def is_recent(settings: Settings, at_ms: int) -> str:
@@ -17,7 +18,8 @@ def is_recent(settings: Settings, at_ms: int) -> str:
         settings: settings of the cluster.
         at_ms: current time, epoch milliseconds.
     """
-    since_ms = at_ms - _FRESH_MS
+    fresh_ms = max(_FRESH_MS, round(_FRESH_INTERVALS * settings.spark.gold_idle_s() * 1000))
+    since_ms = at_ms - fresh_ms
     day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
     cluster = settings.cluster.name.replace("'", "''")
     # Clocks may differ, so a tick may also be a little ahead.

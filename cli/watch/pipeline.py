@@ -14,6 +14,7 @@ from alerts.metrics import MetricsState
 from cli.config.load import load_settings
 from cli.watch.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
+from cluster.collector.activity import AlertPartitionActivity
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.secrets import secret
 from schemas.alerts import AlertEvent
@@ -112,7 +113,16 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
     receivers = build_receivers(settings.notify) if with_alerts else []
     profile = SessionProfile.LOW_LATENCY if with_alerts else SessionProfile.THROUGHPUT
     spark = build_session(settings.spark, app_name, profile)
-    return Pipeline(spark, PipelineConfig(settings, ticks_kafka, password, clusters.config, clusters.others, receivers))
+    config = PipelineConfig(
+        settings,
+        ticks_kafka,
+        password,
+        clusters.config,
+        clusters.others,
+        receivers,
+        activity=AlertPartitionActivity(settings),
+    )
+    return Pipeline(spark, config)
 
 
 class PrintingListener(AlertPathListener):

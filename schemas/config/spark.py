@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+
+
+def heap_bytes(text: str) -> int:
+    """Return the bytes of a JVM heap size in Spark's notation: ``1g``, ``512m``; a number alone is MiB.
+
+    Raises:
+        ValueError: the text is not such a size.
+    """
+    number, unit = text.strip().lower().removesuffix("b"), 2
+    if number[-1:] in "kmgtp" and number:
+        number, unit = number[:-1], "kmgtp".index(number[-1]) + 1
+    size = float(number)
+    if not math.isfinite(size):
+        raise ValueError(text)
+    return int(size * 1024**unit)
 
 
 @dataclass(frozen=True)
@@ -11,14 +27,18 @@ class SparkSettings:
 
     Attributes:
         master: Spark master. Empty: ``local[*]``. With ``spark-submit``, the master given there applies.
-        driver_memory: heap size of the driver, if Headroom starts it.
+        driver_memory: largest heap of the driver, if Headroom starts it. The heap starts small and grows as needed.
         driver_java_options: additional JVM options of the driver, separated by spaces, if Headroom starts it; for
             example ``-XX:+HeapDumpOnOutOfMemoryError``.
         shuffle_partitions: partitions of every shuffle. Few are enough, because the data of a tick is small.
         gold_trigger_s: minimum interval between two commits to the gold tables by Spark, in seconds. On a local disk
             the alert path writes most of their rows itself, with each tick of a move.
+        gold_idle_trigger_s: maximum time between two commits to the gold tables while no partition moves, is in a
+            throttled replica list or is under-replicated, in seconds. 0: four times ``gold_trigger_s``.
         record_trigger_s: minimum interval between two commits to the bronze tables, in seconds. The silver tables
             follow each commit.
+        record_idle_trigger_s: maximum time between two commits to the bronze tables while fewer than 200 messages
+            arrive, in seconds. 0: twice ``record_trigger_s``.
         jars: folder of the jars of the Kafka connector and Delta. Empty: the project's own, or those set by
             ``spark-submit``.
         conf: additional Spark settings. They override Headroom's settings; settings given to ``spark-submit`` override
@@ -30,6 +50,20 @@ class SparkSettings:
     driver_java_options: str = ""
     shuffle_partitions: int = 2
     gold_trigger_s: float = 5.0
+    gold_idle_trigger_s: float = 0.0
     record_trigger_s: float = 30.0
+    record_idle_trigger_s: float = 0.0
     jars: str = ""
     conf: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def heap(self) -> str:
+        """Return the largest heap of the driver, if Headroom starts it, in Spark's notation."""
+        return self.conf.get("spark.driver.memory", self.driver_memory)
+
+    def gold_idle_s(self) -> float:
+        """Return the maximum time between two commits to the gold tables while nothing moves, in seconds."""
+        return self.gold_idle_trigger_s or 4 * self.gold_trigger_s
+
+    def record_idle_s(self) -> float:
+        """Return the maximum time between two commits to the bronze tables while few messages arrive, in seconds."""
+        return self.record_idle_trigger_s or 2 * self.record_trigger_s

@@ -16,6 +16,7 @@ from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE
 from streaming.delta.locations import local_path
 from streaming.delta.tick_table import TickTable
 from streaming.queries.caching import checkpointed_frames
+from streaming.queries.idle_pace import IdlePace
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
@@ -41,8 +42,16 @@ class GoldJob(TickQuery):
     max_offsets = 3000
     extra_columns = MOVE_ROW_COLUMNS
 
-    def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
-        super().__init__(spark, topic, store, checkpoint, trigger_s)
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        store: Store,
+        checkpoint: str,
+        trigger_s: float,
+        pace: IdlePace | None = None,
+    ) -> None:
+        super().__init__(spark, topic, store, checkpoint, trigger_s, pace)
         self._queries = GoldQueries()
         paths = {table: local_path(store.location(table)) for table in TABLES}
         # Tables that the alert path writes too; none at a URL.

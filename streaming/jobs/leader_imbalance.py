@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
+from streaming.queries.idle_pace import IdlePace
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
@@ -87,6 +89,7 @@ class LeaderImbalanceJob(TickQuery):
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits, seconds.
         balance: what else this job needs.
+        pace: holds it back while nothing moves and no broker is out of balance.
     """
 
     name = "balance"
@@ -108,8 +111,9 @@ class LeaderImbalanceJob(TickQuery):
         checkpoint: str,
         trigger_s: float,
         balance: BalanceConfig,
+        pace: IdlePace | None = None,
     ) -> None:
-        super().__init__(spark, topic, store, checkpoint, trigger_s)
+        super().__init__(spark, topic, store, checkpoint, trigger_s, pace)
         self._throughput_topic = balance.throughput_topic
         self._counts = Prepared(_message_counts)
         self._rows = Prepared(
@@ -119,6 +123,11 @@ class LeaderImbalanceJob(TickQuery):
         )
         self._scheduler = ElectionPlanScheduler(spark, balance.limits)
         self._balances = LowLatencyTable(spark, store, LEADER_IMBALANCE)
+        self._is_balanced = True
+
+    def _is_settled(self) -> bool:
+        """Return whether no broker was out of balance: one that is may be so no longer after the next election."""
+        return self._is_balanced
 
     def _write(self, complete: CompleteTicks) -> None:
         ends = [end for end in map(tick_end, complete.status) if end.ranges and end.leaders]
@@ -137,6 +146,7 @@ class LeaderImbalanceJob(TickQuery):
             records = self._records(ends, cache)
             # One row per tick and broker: few enough for the driver.
             rows = self._rows.on(records, alert).collect()
+            self._is_balanced = not any(leader_balance_of(row.asDict()).is_out_of_balance for row in rows)
             due = self._scheduler.due(rows)
             if due:
                 plans = self._scheduler.plans(due, _inputs(records, alert), rows_of(alert, "moves"), rows, cache)

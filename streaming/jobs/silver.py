@@ -32,8 +32,12 @@ _RECORD = [*_COORDINATES, "timestamp", "date", "value", "header"]
 # batch of the silver query, which is cached, is an eighth of that, or one file.
 _BRONZE_OFFSETS = 2000
 _SILVER_BYTES = "24m"
-# The silver query follows the commits to bronze, whose own trigger sets the pace.
-_SILVER_TRIGGER_S = 1.0
+# Fewer messages than this wait for the idle interval: a commit to all tables costs as much for one message as for
+# hundreds. A small cluster sends a dozen a tick, one of 20,000 partitions some fifty.
+_FEW_OFFSETS = 200
+# The silver query follows the commits to bronze, whose own trigger sets the pace. Each look at bronze's log costs some
+# milliseconds. A batch that takes longer than the interval is followed by the next one at once.
+_SILVER_TRIGGER_S, _SILVER_TRIGGER_RATIO = 1.0, 0.1
 # From this number on, compiling the plans of the silver tables is faster than interpreting them.
 _MANY_ROWS = 50_000
 # The rows of one table are computed while those of another are committed.
@@ -51,6 +55,7 @@ class HistoryJob:
         checkpoints: folder or URL of the checkpoints of both.
         trigger_s: least time between two commits, seconds.
         wait_for_gold: called before each silver table; returns when the table may be written.
+        idle_s: longest time between two commits while few messages arrive, seconds; ``trigger_s`` if it is less.
 
     Attributes:
         gate: admits the batches of the silver query.
@@ -66,6 +71,7 @@ class HistoryJob:
         checkpoints: str,
         trigger_s: float,
         wait_for_gold: Callable[[], None] = lambda: None,
+        idle_s: float = 0.0,
     ) -> None:
         self._spark = spark
         self._topic = topic
@@ -74,6 +80,8 @@ class HistoryJob:
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
         self._wait_for_gold = wait_for_gold
+        # Spark compares the age at each trigger. A little less than a whole number of them loses none to rounding.
+        self._oldest_s = max(0.0, idle_s - trigger_s / 2)
         self.gate = BatchGate()
         self._written = Written()
 
@@ -88,7 +96,8 @@ class HistoryJob:
         return [self._start_bronze(), self._start_silver()]
 
     def _start_bronze(self) -> StreamingQuery:
-        writer = bronze(self._topic.stream(_BRONZE_OFFSETS)).writeStream.format("delta").queryName("bronze")
+        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s)
+        writer = bronze(records).writeStream.format("delta").queryName("bronze")
         writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
         return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
 
@@ -97,7 +106,7 @@ class HistoryJob:
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
-        paced = writer.trigger(processingTime=_ms(min(self._trigger_s, _SILVER_TRIGGER_S)))
+        paced = writer.trigger(processingTime=_ms(silver_trigger_s(self._trigger_s)))
         return paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
@@ -134,7 +143,11 @@ class HistoryJob:
         """Write the rows of a table, and return frames with the messages that were rejected."""
         self._wait_for_gold()
         decoded = Observation()
-        rows = silver_rows(fresh.valid, table, kinds).observe(decoded, F.count(F.lit(1)).alias("rows"))
+        rows = silver_rows(fresh.valid, table, kinds)
+        if not fresh.has_rows(_MANY_ROWS):
+            # One task and one file, instead of one per partition of the topic.
+            rows = rows.coalesce(1)
+        rows = rows.observe(decoded, F.count(F.lit(1)).alias("rows"))
         self._store.append(self._without_written(rows, table, fresh.first_tick), table)
         # Each message is parsed once, for its table. Only if rows are missing it is parsed again, for the reason.
         if decoded.get["rows"] == fresh.rows_of(kinds):
@@ -179,6 +192,15 @@ class HistoryJob:
         )
         kept = cache(once.select("record_position.*"))
         return headers_of(headers.records.join(F.broadcast(kept), _POSITION, "left_semi"))
+
+
+def silver_trigger_s(bronze_trigger_s: float) -> float:
+    """Return how often the silver query looks for a commit to bronze, seconds.
+
+    Args:
+        bronze_trigger_s: least time between two commits to bronze, seconds.
+    """
+    return min(bronze_trigger_s, max(_SILVER_TRIGGER_S, bronze_trigger_s * _SILVER_TRIGGER_RATIO))
 
 
 def _ms(seconds: float) -> str:

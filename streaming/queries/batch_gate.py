@@ -42,6 +42,11 @@ class BatchGate:
         return time.monotonic() - self._ended_s if self._began_s is None else 0.0
 
     @property
+    def is_closed(self) -> bool:
+        """Return whether no further batch is admitted."""
+        return self._closed.is_set()
+
+    @property
     def batch_s(self) -> float | None:
         """Return how long the current batch has been in progress, seconds; None if there is none."""
         began_s = self._began_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
@@ -10,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import Table
-from streaming.queries.batch_gate import BatchGate
+from streaming.queries.batch_gate import Batch, BatchGate
+from streaming.queries.idle_pace import IdlePace
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
@@ -27,10 +29,12 @@ class TickQuery(ABC):
         store: tables.
         checkpoint: folder or URL of this query's checkpoint.
         trigger_s: least time between two commits, seconds.
+        pace: holds it back while nothing moves; None: each commit follows the trigger.
 
     Attributes:
         gate: admits its batches.
         written: which ticks its tables have.
+        end_offset: offset after the last tick of its last batch; None if that had no complete tick.
     """
 
     name: ClassVar[str]
@@ -41,15 +45,25 @@ class TickQuery(ABC):
     # Further columns of ``tick_status`` that it needs.
     extra_columns: ClassVar[Sequence[ExtraTickColumn]] = ()
 
-    def __init__(self, spark: SparkSession, topic: TicksTopic, store: Store, checkpoint: str, trigger_s: float) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: TicksTopic,
+        store: Store,
+        checkpoint: str,
+        trigger_s: float,
+        pace: IdlePace | None = None,
+    ) -> None:
         self._spark = spark
         self._topic = topic
         self._reader = CompleteTicksReader(topic, self.extra_columns)
         self._store = store
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s
+        self._pace = pace
         self.gate = BatchGate()
         self.written = Written()
+        self.end_offset: int | None = None
 
     def prepare(self) -> None:
         """Create missing tables, and read which ticks the existing ones have."""
@@ -63,25 +77,41 @@ class TickQuery(ABC):
         stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
-        write = self.gate.wrap(self.write)
+        return paced.foreachBatch(self._paced(self.gate.wrap(self.write))).start()
 
-        def write_later(batch: DataFrame, batch_id: int) -> None:
+    def _paced(self, batch: Batch) -> Batch:
+        """Return a batch function that returns when the next batch may begin; its rows are written before that.
+
+        A crash meanwhile repeats the batch, whose ticks are then found in the tables.
+        """
+
+        def run(rows: DataFrame, batch_id: int) -> None:
+            began_s = time.monotonic()
             self.gate.pause(self.pause_s())
-            write(batch, batch_id)
+            batch(rows, batch_id)
+            # After half a tick the other half has to follow at once.
+            if self._pace is not None and self.end_offset is not None and self._is_settled():
+                self._pace.hold(began_s, self.end_offset, self.max_offsets, self.gate)
 
-        return paced.foreachBatch(write_later).start()
+        return run
 
     def pause_s(self) -> float:
         """Return the time to wait before a batch whose records are there, seconds."""
         return 0.0
 
+    def _is_settled(self) -> bool:
+        """Return whether the rows of the last tick give no reason to expect others soon."""
+        return True
+
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write the complete ticks of a micro-batch of the alert partition; skip those that are written already."""
+        self.end_offset = None
         with self._reader.read(batch) as complete:
             if not complete.ticks:
                 return
             self._write(complete)
         self.written.add(complete.ticks)
+        self.end_offset = complete.last_offsets[1]
 
     @abstractmethod
     def _write(self, complete: CompleteTicks) -> None:

@@ -57,14 +57,18 @@ class TicksTopic:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
 
-    def stream(self, max_offsets: int) -> DataFrame:
+    def stream(self, max_offsets: int, min_offsets: int, oldest_s: float) -> DataFrame:
         """Return the whole topic as a stream of Kafka records, from its beginning; lost records fail the query.
 
         Args:
             max_offsets: most records in one micro-batch.
+            min_offsets: fewer records wait for more.
+            oldest_s: longest such wait since the last micro-batch, seconds.
         """
         reader = self._spark.readStream.format("kafka").options(**self._options)
         reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
+        reader = reader.option("minOffsetsPerTrigger", min_offsets)
+        reader = reader.option("maxTriggerDelay", f"{round(oldest_s * 1000)}ms")
         return reader.option("startingOffsets", "earliest").load()
 
     def alert_messages_since(self, first: int) -> DataFrame:

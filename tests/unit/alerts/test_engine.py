@@ -14,7 +14,7 @@ from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
 from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertEvent, Role, Verdict
-from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
+from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, partition, status
 
@@ -464,3 +464,9 @@ def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> N
     (event,) = engine.engine.active()
     assert (event.kind, event.state) == ("under_replicated", "firing")
     assert "preferred_leader_unavailable" in {also["kind"] for also in json.loads(event.evidence)["also"]}
+
+
+@pytest.mark.parametrize(("idle_s", "stale_s"), [(0.0, 60.0), (20.0, 60.0), (60.0, 180.0)])
+def test_leader_balances_may_miss_three_commits_of_an_idle_cluster(idle_s: float, stale_s: float) -> None:
+    watched = WatchedCluster(Settings(spark=SparkSettings(gold_idle_trigger_s=idle_s)))
+    assert watched.balances_stale_after_s() == stale_s

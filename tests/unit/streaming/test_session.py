@@ -179,7 +179,36 @@ def driver_options(settings: SparkSettings, profile: SessionProfile = SessionPro
 
 def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_file(archive: Path) -> None:
     options = driver_options(SparkSettings(driver_java_options="-XX:+A -XX:+B"))
-    assert {f"-XX:SharedArchiveFile={archive}", "-XX:+A", "-XX:+B", "-Xms1g"} <= set(options)
+    assert {f"-XX:SharedArchiveFile={archive}", "-XX:+A", "-XX:+B"} <= set(options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "initial"),
+    [
+        (SparkSettings(), "-Xms268435456"),
+        (SparkSettings(driver_memory="8g"), "-Xms268435456"),
+        (SparkSettings(driver_memory="128m"), "-Xms134217728"),
+        (SparkSettings(conf={"spark.driver.memory": "64m"}), "-Xms67108864"),
+    ],
+)
+def test_a_heap_begins_small_and_never_above_its_limit(archive: Path, settings: SparkSettings, initial: str) -> None:
+    assert [o for o in driver_options(settings) if o.startswith("-Xms")] == [initial]
+
+
+def test_the_heap_of_the_history_begins_with_room_for_what_it_keeps_alive(archive: Path) -> None:
+    options = driver_options(SparkSettings(), SessionProfile.THROUGHPUT)
+    assert [o for o in options if o.startswith("-Xms")] == [f"-Xms{448 * 2**20}"]
+
+
+def test_a_heap_that_is_no_size_is_left_for_spark_to_name(archive: Path) -> None:
+    assert [o for o in driver_options(SparkSettings(driver_memory="much")) if o.startswith("-Xms")] == []
+
+
+def test_an_option_of_the_file_overrides_ours(archive: Path) -> None:
+    # The JVM takes the last one.
+    options = driver_options(SparkSettings(driver_java_options="-Xms1g -XX:GCTimeRatio=99"))
+    for name in ("-Xms", "-XX:GCTimeRatio"):
+        assert [o for o in options if o.startswith(name)][-1] in ("-Xms1g", "-XX:GCTimeRatio=99")
 
 
 def test_only_a_jvm_that_someone_waits_for_collects_garbage_beside_its_work(archive: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.check.machine import available_bytes, cores, heap_bytes
+from cli.check.machine import available_bytes, cores
+from schemas.config.spark import heap_bytes
 
 
 def _cgroup(folder: Path, **files: str) -> Path:
