@@ -267,7 +267,7 @@ def test_the_throttle_for_a_deadline_meets_it_and_lower_rates_do_not(
 
 
 def test_an_impossible_deadline_needs_an_infinite_throttle() -> None:
-    assert throttle_for([load()], 0.4) == math.inf
+    assert throttle_for([load()], COMPLETE_S / 2) == math.inf
     assert throttle_for([load(remaining_mb=None)], 100.0) == math.inf
 
 
