@@ -89,7 +89,7 @@ def test_old_days_are_dropped_beside_another_process_that_appends(tmp_path: Path
         for n in range(WRITERS)
     ]
     while any(writer.poll() is None for writer in writers):
-        # Both writers also append to the days that are dropped, which the jobs never do: so many attempts may be needed.
+        # Both writers also append to the days that are dropped, as no job does: that may need many attempts.
         maintain_prompt(path, LEADER_IMBALANCE, 200, keep_from)
     assert [writer.returncode for writer in writers] == [0] * WRITERS
     done = maintain_prompt(path, LEADER_IMBALANCE, 5, keep_from)
