@@ -31,7 +31,7 @@ spark: roomy ## Run the tests that need Spark, in two workers with a session eac
 	$(BIN)/python -m pytest tests/spark -n 2
 
 integration: roomy ## Run the tests that need real brokers
-	$(BIN)/python -m pytest tests/integration -m "not alone" -n 2 --dist loadfile
+	$(BIN)/python -m pytest tests/integration -m "not alone" -n 3 --dist loadfile
 	$(BIN)/python -m pytest tests/integration -m alone
 
 check: lint test ## Lint, types and all tests: what CI runs
