@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cli.balance.saved_state import read_loads
+from cli.common.logs import silence_clients
 from cli.common.output import console
 from cli.common.progress import ProgressView
 from cli.config.load import load_settings, read_settings
@@ -66,9 +66,7 @@ def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:
 
 def _read(settings: Settings) -> tuple[ClusterState, ObservedLoads, list[str]]:
     """Return the running cluster with two readings of its rates, its history, and what could not be read."""
-    # The result names what could not be read; the clients' logs of every attempt do not help.
-    for name in ("kafka", "py4j", "cluster"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence_clients()
     progress = ProgressView(console(sys.stderr))
     with progress.step("Reading the cluster"), ClusterStateReader(settings, consumed=True) as reader:
         history = _history(settings)

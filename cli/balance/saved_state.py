@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from cli.common.files import read_json
 from cli.plan.state_file import state_json, state_of_json
 from planning.balance.arrays import FloatArray
 from planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
@@ -44,13 +45,7 @@ def read_loads(file: Path) -> tuple[ClusterState, ObservedLoads]:
     Raises:
         HeadroomError: the file cannot be read, or is no state.
     """
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name another file.") from None
-    except (ValueError, RecursionError) as error:
-        raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
+    found = read_json(file, _REMEDY)
     state = state_of_json(found, str(file))
     if _KEY not in found:
         history = no_history(0, "the saved state has none")

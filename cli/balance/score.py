@@ -11,7 +11,7 @@ from cli.balance.cluster import BalanceCluster
 from cli.balance.parameters import ClusterChange
 from planning.balance.goals.catalogue import find_goals
 from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import ClusterModel, Resource
+from planning.balance.model import ClusterModel
 from planning.balance.reports.scorecard import BrokenGoal, Scorecard, scorecard_of
 from planning.balance.what_if import brokers_missing
 from schemas.config import BalanceSettings
@@ -109,8 +109,3 @@ def _effects(
     broken = [b for b in after.broken() if b.hard and (b.goal, b.broker) not in already]
     lost = int(np.count_nonzero(model.leader < 0) - np.count_nonzero(before.model.leader < 0))
     return ChangedCluster(tuple(texts), after, tuple(broken), max(0, lost), brokers_missing(model))
-
-
-def shown_resources(result: ScoreResult) -> list[Resource]:
-    """Return the resources whose loads are known."""
-    return [resource for resource in Resource if resource not in result.cluster.observed.unknown]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.score import ChangedCluster, ScoreResult, shown_resources
+from cli.balance.score import ChangedCluster, ScoreResult
 from cli.common.output import echo, percent, print_table
 from planning.balance.goals.goal import BalanceGoal
 from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
@@ -79,7 +79,7 @@ def print_losses(observed: ObservedCluster) -> None:
 
 
 def _print_brokers(card: Scorecard, result: ScoreResult, title: str) -> None:
-    resources = shown_resources(result)
+    resources = result.cluster.observed.known_resources
     order = _order(card)
     header = ("broker", "rack", *(RESOURCE_NAMES[r] for r in resources), "worst goal", "score", "hours seen")
     rows = [_broker_row(card, result, broker, resources) for broker in order[:MAX_ROWS]]

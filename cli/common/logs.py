@@ -41,6 +41,12 @@ def log_to_stderr(level: int = logging.WARNING, kafka_level: int = logging.CRITI
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
 
+def silence_clients() -> None:
+    """Suppress the clients' logs of every attempt, for a command whose output names what could not be read."""
+    for name in ("kafka", "py4j", "cluster"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def show_warnings() -> None:
     """Make records printable that are logged without ``log_to_stderr``; only warnings and errors are shown."""
     if logging.lastResort is not None:

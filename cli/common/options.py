@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any
+
 import click
 
 from cli.common.parameters import Duration
+
+Command = Callable[..., None]
 
 config_option = click.option(
     "--config",
@@ -42,3 +49,25 @@ for_option = click.option(
     metavar="SECONDS",
     help="Stop after this time, such as 90 or 10m; default: run until stopped.",
 )
+
+
+def option_group(options: Sequence[Callable[[Any], Any]], values: type[Any], name: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds options to a command.
+
+    Args:
+        options: the options, in the order of the help.
+        values: dataclass with a field for each of them.
+        name: argument of the command that gets their values.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_options(**given: Any) -> None:
+            own = {field.name: given.pop(field.name) for field in fields(values)}
+            command(**{name: values(**own)}, **given)
+
+        for option in reversed(options):
+            with_options = option(with_options)
+        return with_options
+
+    return decorate

@@ -1,4 +1,4 @@
-"""Output of results: tables, JSON, and amounts with their units.
+"""Output of results: tables, JSON, charts, and amounts with their units.
 
 Rates here are all in MB/s, so that the rows of a table compare. Alerts scale the unit instead, for one number in a
 sentence (alerts/text/formatting.py).
@@ -13,6 +13,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -20,6 +21,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
 from schemas.text import printable, printable_json
 
 UNKNOWN = "unknown"
@@ -85,6 +88,11 @@ def echo_lines(text: str, *, colour: str | None = None) -> None:
     click.secho("\n".join(map(printable, text.split("\n"))), fg=colour)
 
 
+def partition_json(name: TopicPartition) -> dict[str, Any]:
+    """Return the name of a partition as a JSON object."""
+    return {"topic": name.topic, "partition": name.partition}
+
+
 def print_json(value: Any) -> None:
     """Print a value as indented JSON on standard output."""
     click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
@@ -118,3 +126,37 @@ def console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
     width = shutil.get_terminal_size((160, 24)).columns if stream.isatty() else 160
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def xy_chart(title: str, x_title: str, y_title: str, **options: Any) -> Any:
+    """Return an empty chart of points.
+
+    Args:
+        title: title.
+        x_title: what is shown to the right, with its unit.
+        y_title: what is shown upwards, with its unit.
+        options: further options of ``pygal.XY``.
+
+    Raises:
+        HeadroomError: the chart library is not installed.
+    """
+    # Only here, because it is not installed with Headroom unless asked for.
+    try:
+        import pygal
+    except ImportError:
+        raise HeadroomError("--plot", "needs the package pygal", "Install it: pip install 'headroom[plot]'.") from None
+    return pygal.XY(
+        title=title, x_title=x_title, y_title=y_title, width=900, height=450, include_x_axis=True, **options
+    )
+
+
+def write_chart(file: Path, chart: Any) -> None:
+    """Write a chart.
+
+    Raises:
+        HeadroomError: the file cannot be written.
+    """
+    try:
+        file.write_bytes(chart.render())
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None

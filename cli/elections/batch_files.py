@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.common.files import read_text
 from planning.elections.election_file import parse_request, request_json
 from planning.elections.planner import Batch
 from schemas.errors import HeadroomError
@@ -37,9 +38,4 @@ def read_batch(file: Path) -> frozenset[TopicPartition]:
     Raises:
         HeadroomError: the file cannot be read, or is no such file.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name another file.") from None
-    return frozenset(parse_request(text, str(file)))
+    return frozenset(parse_request(read_text(file), str(file)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 
 import click
 
+from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
 from cli.common.output import console, print_json
 from cli.common.parameters import BrokerIds, Names
@@ -85,7 +85,7 @@ def elections(
               headroom elections --execute --yes --wait    (for cron)
     """  # noqa: D301
     _check_options(execute, yes, wait)
-    _silence_client_logs()
+    silence_clients()
     settings = load_settings(config)
     chosen = None if file is None else read_batch(file)
     planning = ElectionPlanning(settings, ElectionScope(topics, brokers, file, chosen))
@@ -120,12 +120,6 @@ def _check_options(execute: bool, yes: bool, wait: bool) -> None:
 def at_terminal() -> bool:
     """Return whether standard input is a terminal, so that the command can ask."""
     return sys.stdin.isatty()
-
-
-def _silence_client_logs() -> None:
-    """Suppress the clients' logs of every attempt; the plan itself lists the brokers that did not answer."""
-    for name in ("kafka", "py4j", "cluster"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _wait_until_quiet(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cli.common.changing import error_json
+from cli.common.output import partition_json
 from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
 from planning.elections.planner import Batch
-from schemas.keys import TopicPartition
 
 
 def result_json(result: ElectionsResult) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def _batch_result(result: BatchResult) -> dict[str, Any]:
     answers = result.answers
     return {
         "number": result.number,
-        "elected": _names(answers.elected),
-        "not_needed": _names(answers.not_needed),
+        "elected": [partition_json(name) for name in answers.elected],
+        "not_needed": [partition_json(name) for name in answers.not_needed],
         "refused": [{"topic": t, "partition": p, "error": error} for (t, p), error in answers.refused.items()],
         "settled_s": result.settled_s,
         "imbalance_ratios": _ratios(result.imbalance_ratios),
@@ -93,15 +93,11 @@ def _batch_result(result: BatchResult) -> dict[str, Any]:
 def _batch(number: int, batch: Batch) -> dict[str, Any]:
     return {
         "number": number,
-        "partitions": _names(batch.partitions),
+        "partitions": [partition_json(name) for name in batch.partitions],
         "write_bytes_per_s": batch.write_bytes_per_s,
         "unknown_rates": batch.unknown_rates,
         "imbalance_ratios": _ratios(batch.imbalance_ratios),
     }
-
-
-def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    return [{"topic": topic, "partition": partition} for topic, partition in names]
 
 
 def _ratios(ratios: Mapping[int, float]) -> list[dict[str, Any]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import click
 
+from cli.common.options import option_group
 from cli.common.parameters import Rate
 from cli.common.quantities import parse_window
 from cli.reassignment.plan_file import replace_file, require_plan_or_none
@@ -129,17 +129,8 @@ _OPTIONS = (
 )
 
 
-def batching_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``batching``."""
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:
-        own = {name: values.pop(name) for name in BatchingOptions.__dataclass_fields__}
-        command(batching=BatchingOptions(**own), **values)
-
-    for option in reversed(_OPTIONS):
-        with_options = option(with_options)
-    return with_options
+# Decorator of a command, which gets the options as ``batching``.
+batching_options = option_group(_OPTIONS, BatchingOptions, "batching")
 
 
 def length_s(window: DailyWindow) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sys
 from collections.abc import Sequence, Set
 from dataclasses import replace
@@ -11,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from cli.common.files import read_text
+from cli.common.logs import silence_clients
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import console, echo, print_json
 from cli.common.parameters import Duration, Rate
@@ -207,18 +208,11 @@ def _directories(result: PlanResult, log_dirs_throttle: int | None) -> tuple[Dir
 
 
 def _plan_in(file: Path) -> ReassignmentPlan:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name another file.") from None
-    return parse_plan(text, str(file))
+    return parse_plan(read_text(file), str(file))
 
 
 def _live_state(settings: Settings, wanted: ReassignmentPlan | None, every_partition: bool) -> ClusterState:
-    # The state shows what could not be read; the clients' logs of every attempt do not help.
-    for name in ("kafka", "py4j", "cluster"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence_clients()
     progress = ProgressView(console(sys.stderr))
     with progress.step("Reading the cluster"), ClusterStateReader(settings) as reader:
         if wanted is None and not every_partition:

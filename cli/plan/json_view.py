@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cli.common.output import partition_json
 from cli.plan.result import PlanResult
 from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.batches.batching import BatchOption
@@ -15,7 +16,7 @@ from planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
 from planning.reassignments.timing import TimeEstimate
 from planning.reassignments.what_if import WhatIf
 from planning.throttles.replica_lists import TopicLists
-from schemas.keys import BrokerRole, TopicPartition
+from schemas.keys import BrokerRole
 
 
 def result_json(result: PlanResult) -> dict[str, Any]:
@@ -31,7 +32,10 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "gaining_partitions": len(changes.gaining),
         "copied_bytes": estimate.copied_bytes,
         "brokers": _brokers(changes.added, changes.removed),
-        "exempt": [{"reason": reason.value, "partitions": _names(names)} for reason, names in changes.exempt.items()],
+        "exempt": [
+            {"reason": reason.value, "partitions": [partition_json(name) for name in names]}
+            for reason, names in changes.exempt.items()
+        ],
         "lists": _lists(estimate.lists),
         "sides": [_need(need) for need in estimate.needs],
         "throttle_bytes_per_s": estimate.throttle_bytes_per_s,
@@ -42,12 +46,13 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         **_time(estimate.time),
         "times": [{"throttle_bytes_per_s": time.throttle_bytes_per_s, **_time(time)} for time in estimate.times],
         "expected_switches": [
-            {**_name(s.partition), "leader": s.leader, "next_leader": s.next_leader} for s in estimate.expected_switches
+            {**partition_json(s.partition), "leader": s.leader, "next_leader": s.next_leader}
+            for s in estimate.expected_switches
         ],
         "what_if": _what_if(estimate),
         "directory_moves": [directory_json(found) for found in result.directories],
-        "unknown_rates": _names(estimate.unknown_rates),
-        "unknown_sizes": _names(estimate.unknown_sizes),
+        "unknown_rates": [partition_json(name) for name in estimate.unknown_rates],
+        "unknown_sizes": [partition_json(name) for name in estimate.unknown_sizes],
         "warnings": result.warnings(),
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
         "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
@@ -174,7 +179,7 @@ def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
         "short_switches": found.short_switches,
         "worst_switches": [
             {
-                **_name(case.partition),
+                **partition_json(case.partition),
                 "leader": case.leader,
                 "next_leader": case.next_leader,
                 **_role(case.broker_role),
@@ -209,11 +214,3 @@ def _finite(seconds: float | None) -> float | None:
 
 def _role(broker_role: BrokerRole) -> dict[str, Any]:
     return {"broker": broker_role.broker, "role": broker_role.role.value}
-
-
-def _name(name: TopicPartition) -> dict[str, Any]:
-    return {"topic": name.topic, "partition": name.partition}
-
-
-def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    return [_name(name) for name in names]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
+from cli.common.options import option_group
 from cli.common.parameters import BrokerIds, Names
 from planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from planning.reassignments.generation.request import PlanRequest
@@ -128,17 +127,8 @@ _OPTIONS = (
 )
 
 
-def making_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``making``."""
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:
-        own = {name: values.pop(name) for name in MakingOptions.__dataclass_fields__}
-        command(making=MakingOptions(**own), **values)
-
-    for option in reversed(_OPTIONS):
-        with_options = option(with_options)
-    return with_options
+# Decorator of a command, which gets the options as ``making``.
+making_options = option_group(_OPTIONS, MakingOptions, "making")
 
 
 def read_topics(file: Path) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from cli.common.files import read_json
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
@@ -39,13 +40,7 @@ def read_state(file: Path) -> ClusterState:
     Raises:
         HeadroomError: the file cannot be read, or is no state.
     """
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another file.") from None
-    except (ValueError, RecursionError) as error:
-        raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
-    return state_of_json(found, str(file))
+    return state_of_json(read_json(file, _REMEDY), str(file))
 
 
 def state_json(state: ClusterState) -> dict[str, Any]:

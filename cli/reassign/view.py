@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cli.common.changing import error_json
-from cli.common.output import broker_names, echo, mb_per_s, print_table
+from cli.common.output import broker_names, echo, mb_per_s, partition_json, print_table
 from cli.plan.json_view import directory_json
 from cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
 from cli.reassign.run_plan import PlannedRun
@@ -73,7 +73,7 @@ def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict
         "number": number,
         "partitions": len(planned.batches[number - 1]),
         "submit": [
-            {**_name(name), "before": list(move.before), "after": list(move.after)}
+            {**partition_json(name), "before": list(move.before), "after": list(move.after)}
             for name, move in sorted(changes.submit.items())
         ],
         "entries": [
@@ -90,12 +90,12 @@ def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict
             for name, rate in sorted(changes.rates.items())
         ],
         "log_dirs": [
-            {**_name(replica.name), "broker": replica.broker, "before": place.before, "after": place.after}
+            {**partition_json(replica.name), "broker": replica.broker, "before": place.before, "after": place.after}
             for replica, place in sorted(changes.places.items())
         ],
         "directory_moves": [directory_json(found) for found in planned.directories[number - 1]],
         "required_bytes_per_s": planned.required_bytes_per_s(changes),
-        "missing": [_name(name) for name in changes.missing],
+        "missing": [partition_json(name) for name in changes.missing],
     }
 
 
@@ -109,7 +109,7 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
         "state": outcome.record.state.value,
         "stopped": outcome.stopped,
         "batches_done": outcome.batches,
-        "refused": [{**_name(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
+        "refused": [{**partition_json(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
         "left_behind": left_behind_json(outcome.record),
         "error": error_json(error),
     }
@@ -150,7 +150,3 @@ def print_refused(refused: Iterable[tuple[TopicPartition, str]]) -> None:
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
         echo(f"Not at their target: {partitions_text(names)} ({reason})")
-
-
-def _name(name: TopicPartition) -> dict[str, Any]:
-    return {"topic": name.topic, "partition": name.partition}

@@ -65,8 +65,7 @@ def explanation_json(found: Explanation, proposal: Proposal, cluster: BalanceClu
                 "before": found.loads_before[resource].tolist(),
                 "after": found.loads_after[resource].tolist(),
             }
-            for resource in Resource
-            if resource not in cluster.observed.unknown
+            for resource in cluster.observed.known_resources
         },
         "goals": [
             {
@@ -93,11 +92,10 @@ def _print(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> N
     outside = f"{proposal.outside[found.number - 1]:.3f} to {proposal.outside[found.number]:.3f}"
     echo(f"Gain: {found.gain:.3f}; load outside of bands falls from {outside}, in shares of the means.")
     echo()
-    known = [resource for resource in Resource if resource not in cluster.observed.unknown]
     print_table(
         "Loads",
         ("resource", f"broker {source}", f"broker {target}"),
-        [_load_row(found, resource) for resource in known],
+        [_load_row(found, resource) for resource in cluster.observed.known_resources],
     )
     echo()
     header = ("goal", "kind", "group", f"broker {source}", f"broker {target}", "score", "effect")

@@ -11,6 +11,7 @@ from pathlib import Path
 from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.result import ProposalResult
+from cli.reassign.session import config_option_of
 from cli.reassignment.plan_file import replace_file
 from planning.elections.election_file import request_json
 from planning.reassignments.plan import plan_text
@@ -97,12 +98,12 @@ def run_command(
     """
     throttle = "" if throttle_bytes_per_s is None else f" --throttle {throttle_bytes_per_s}"
     expected = "" if fingerprint is None else f" --fingerprint {fingerprint}"
-    return f"headroom reassign run {shell_quoted(str(plan))}{throttle}{expected}{_config(config)} --execute"
+    return f"headroom reassign run {shell_quoted(str(plan))}{throttle}{expected}{config_option_of(config)} --execute"
 
 
 def status_command(files: BatchFiles, config: str | None) -> str:
     """Return the command that compares the proposal with the cluster."""
-    return f"headroom balance status {shell_quoted(str(files.plan.parent))}{_config(config)}"
+    return f"headroom balance status {shell_quoted(str(files.plan.parent))}{config_option_of(config)}"
 
 
 def elect_commands(files: BatchFiles, result: ProposalResult, config: str | None) -> list[str]:
@@ -111,12 +112,8 @@ def elect_commands(files: BatchFiles, result: ProposalResult, config: str | None
         return []
     settings = result.cluster.settings
     servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
-    own = f"headroom elections --file {shell_quoted(str(files.elections))}{_config(config)} --execute"
+    own = f"headroom elections --file {shell_quoted(str(files.elections))}{config_option_of(config)} --execute"
     return [own, kafka_elect(str(files.elections), servers)] if servers else [own]
-
-
-def _config(config: str | None) -> str:
-    return f" --config {shell_quoted(config)}" if config else ""
 
 
 def _require_own(folder: Path, texts: Mapping[Path, str]) -> None:

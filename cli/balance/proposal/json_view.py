@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_json import card_json, cluster_json
+from cli.common.output import partition_json
 from cli.plan.json_view import plan_json
 from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.limits import WHY_EXCLUDED
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.keys import TopicPartition
 
 
 def proposal_json(result: ProposalResult) -> dict[str, Any]:
@@ -100,13 +100,9 @@ def _batch_json(number: int, batch: PricedBatch) -> dict[str, Any]:
         "fingerprint": batch.fingerprint,
         "plan": _plan(batch.batch.assignments),
         "rollback": _plan(batch.batch.rollback),
-        "elections": _names(batch.batch.elections),
+        "elections": [partition_json(name) for name in batch.batch.elections],
     }
 
 
 def _plan(assignments: Sequence[TargetAssignment]) -> dict[str, Any]:
     return plan_json(ReassignmentPlan(tuple(assignments)))
-
-
-def _names(names: Iterable[TopicPartition]) -> list[dict[str, Any]]:
-    return [{"topic": topic, "partition": partition} for topic, partition in names]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
 from cli.balance.parameters import ByteCount, ExclusionList, Exclusions
+from cli.common.options import option_group
 from cli.common.parameters import Names, Rate
 from planning.balance.search.limits import ProposalLimits
 from schemas.config import Settings
@@ -95,14 +93,5 @@ class ProposalOptions:
         )
 
 
-def proposal_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options to a command, which gets them as ``options``."""
-
-    @functools.wraps(command)
-    def with_options(**values: Any) -> None:
-        own = {name: values.pop(name) for name in ProposalOptions.__dataclass_fields__}
-        command(options=ProposalOptions(**own), **values)
-
-    for option in reversed(_OPTIONS):
-        with_options = option(with_options)
-    return with_options
+# Decorator of a command, which gets the options as ``options``.
+proposal_options = option_group(_OPTIONS, ProposalOptions, "options")

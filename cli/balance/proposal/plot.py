@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cli.common.output import write_chart, xy_chart
 from planning.balance.reports.prefixes import gain_ratio
 from planning.balance.search.proposal import Proposal
 from schemas.errors import HeadroomError
@@ -22,28 +23,12 @@ def write_gain_plot(file: Path, proposal: Proposal) -> None:
     Raises:
         HeadroomError: the chart library is not installed, nothing is proposed, or the file cannot be written.
     """
-    # Only here, because it is not installed with Headroom unless asked for.
-    try:
-        import pygal
-    except ImportError:
-        raise HeadroomError("--plot", "needs the package pygal", "Install it: pip install 'headroom[plot]'.") from None
+    chart = xy_chart("Gain by bytes copied", "copied, GB", "load brought into bands, %", range=(0, 100))
     count = len(proposal.actions)
     if not count:
         raise HeadroomError("--plot", "has no action to draw", "See the notes of the proposal.")
     step = max(1, count // _MOST_POINTS)
     shown = [*range(0, count, step), count]
-    chart = pygal.XY(
-        title="Gain by bytes copied",
-        x_title="copied, GB",
-        y_title="load brought into bands, %",
-        width=900,
-        height=450,
-        include_x_axis=True,
-        range=(0, 100),
-    )
     points = [(float(proposal.copied_bytes[n]) / 1e9, 100 * gain_ratio(proposal, n)) for n in shown]
     chart.add("proposal", points)
-    try:
-        file.write_bytes(chart.render())
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None
+    write_chart(file, chart)

@@ -174,7 +174,8 @@ def proposal_result(
     batches = first_batches(proposal, chosen, copies)
     throttle = choose_throttle(batches, request, cluster.state)
     rate = throttle.bytes_per_s or 1
-    rows = [prefix_price(proposal, n, first_batches(proposal, n, copies), rate) for n in prefixes(proposal)]
+    batches_of = {n: batches if n == chosen else first_batches(proposal, n, copies) for n in prefixes(proposal)}
+    rows = [prefix_price(proposal, n, of_prefix, rate) for n, of_prefix in batches_of.items()]
     return ProposalResult(
         cluster=cluster,
         proposal=proposal,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +11,10 @@ from typing import Any
 import click
 
 from cli.balance.proposal.files import PROPOSAL_FILE, batch_files, run_command
+from cli.common.files import read_json
+from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json
+from cli.common.output import echo, partition_json, print_json
 from cli.config.load import load_settings
 from cluster.elections.live_leadership import LiveLeadership
 from planning.balance.reports.progress import CurrentReplicas, ProposalProgress, ProposedBatch, proposal_progress
@@ -74,7 +75,7 @@ def status(folder: Path, config: str | None, output_format: str) -> None:
                 "batches": len(proposal.batches),
                 "done": list(progress.done),
                 "next_batch": progress.next_batch,
-                "moving": [{"topic": topic, "partition": partition} for topic, partition in progress.moving],
+                "moving": [partition_json(name) for name in progress.moving],
                 "command": command,
             }
         )
@@ -93,12 +94,7 @@ def read_proposal(folder: Path) -> WrittenProposal:
         HeadroomError: the folder has none.
     """
     file = folder / PROPOSAL_FILE
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", _REMEDY) from None
-    except (ValueError, RecursionError) as error:
-        raise HeadroomError(str(file), f"is no JSON ({error})", _REMEDY) from None
+    found = read_json(file, _REMEDY, unreadable=_REMEDY)
     try:
         return _written(found, str(file))
     except (KeyError, TypeError) as error:
@@ -125,9 +121,7 @@ def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
 
 
 def _current(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
-    # The error names what could not be read; the clients' logs of every attempt do not help.
-    for name in ("kafka", "py4j", "cluster"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    silence_clients()
     with LiveLeadership(settings) as cluster:
         partitions = cluster.leadership().partitions
     return {name: CurrentReplicas(p.replicas, p.moving) for name, p in partitions.items()}

@@ -11,7 +11,7 @@ from cli.balance.proposal.files import BatchFiles, elect_commands, run_command, 
 from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_text import MAX_ROWS, print_losses, verdict
 from cli.common.output import duration, echo, mb_per_s, percent, print_table
-from planning.balance.model import ClusterModel, Resource
+from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
 from planning.balance.reports.throttle_choice import ThrottleSource
 from planning.balance.search.actions import ActionKind, BalanceAction
@@ -170,7 +170,7 @@ def _batch_row(number: int, batch: PricedBatch) -> tuple[str, ...]:
 
 
 def _load_table(result: ProposalResult) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    known = [resource for resource in Resource if resource not in result.cluster.observed.unknown]
+    known = result.cluster.observed.known_resources
     rows = []
     for broker, state in enumerate(result.before.model.brokers):
         before, after = result.before.loads[:, broker], result.after.loads[:, broker]

@@ -68,6 +68,11 @@ class ObservedCluster:
     seen_ratio: FloatArray
     notes: tuple[str, ...]
 
+    @property
+    def known_resources(self) -> list[Resource]:
+        """Return the resources whose loads are known of some partition."""
+        return [resource for resource in Resource if resource not in self.unknown]
+
     def known_goals(self, goals: Sequence[BalanceGoal], demanded: Collection[str] = ()) -> tuple[BalanceGoal, ...]:
         """Return the goals that can be scored.
 

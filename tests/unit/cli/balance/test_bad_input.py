@@ -8,25 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cli.main import headroom
 from planning.reassignments.cluster_state import LogDirectory
 from schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, loads_of, saved, skewed, state_of, topic
+from tests.unit.builders.commands import run_headroom
 
 STATE = str(REPOSITORY / "docs" / "examples" / "balance_state.json")
 OWN = "tests.unit.cli.balance.own_goals"
 
 
-@pytest.fixture(autouse=True)
-def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(headroom, ["balance", *arguments])
+    return run_headroom("balance", *arguments)
 
 
 def error(*arguments: str) -> str:

@@ -8,31 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cli.main import headroom
 from planning.elections.election_file import parse_request
 from planning.reassignments.plan import parse_plan
 from schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, saved, skewed, state_of, topic
+from tests.unit.builders.commands import run_headroom, succeed
 
 STATE = str(REPOSITORY / "docs" / "examples" / "balance_state.json")
 
 
-@pytest.fixture(autouse=True)
-def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(headroom, ["balance", *arguments])
+    return run_headroom("balance", *arguments)
 
 
 def output(*arguments: str) -> str:
-    done = run(*arguments)
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.stdout
+    return succeed("balance", *arguments).stdout
 
 
 def proposed(*arguments: str) -> dict[str, Any]:

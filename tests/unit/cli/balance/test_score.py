@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from cli.main import headroom
 from cli.plan.state_file import write_state
 from planning.reassignments.cluster_state import ClusterState
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, loads_of, saved, skewed, state_of, topic
+from tests.unit.builders.commands import json_of, run_headroom, succeed
 
 STATE = str(REPOSITORY / "docs" / "examples" / "balance_state.json")
 
 
-@pytest.fixture(autouse=True)
-def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(headroom, ["balance", *arguments])
+    return run_headroom("balance", *arguments)
 
 
 def output(*arguments: str) -> str:
-    done = run(*arguments)
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.output
+    return succeed("balance", *arguments).output
 
 
 def found(*arguments: str) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(output(*arguments, "--format", "json"))
-    return values
+    return json_of("balance", *arguments)
 
 
 def test_the_first_line_is_the_verdict_and_signs_show_the_direction() -> None:

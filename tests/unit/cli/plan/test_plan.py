@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hypothesis import given
 
-from cli.main import headroom
 from cli.plan.command import plan_result
 from cli.plan.json_view import result_json
 from cli.plan.state_file import read_state, state_json, state_of_json, write_state
@@ -22,6 +21,7 @@ from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of, states_and_plans
+from tests.unit.builders.commands import json_of, run_headroom, succeed
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 MOVE, STATE = str(EXAMPLES / "plan_move.json"), str(EXAMPLES / "plan_state.json")
@@ -46,18 +46,15 @@ def _without_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(headroom, ["plan", *arguments])
+    return run_headroom("plan", *arguments)
 
 
 def output(*arguments: str) -> str:
-    done = run(*arguments)
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.output
+    return succeed("plan", *arguments).output
 
 
 def found(*arguments: str) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(output(*arguments, "--format", "json"))
-    return values
+    return json_of("plan", *arguments)
 
 
 def test_the_first_line_is_the_verdict() -> None:
