@@ -18,7 +18,7 @@ from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.owners import ThrottleOwner
+from planning.reassignments.run.owners import subjects_by_owner
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -80,13 +80,11 @@ def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
 
 def _notes_on_others(settings: Settings) -> list[str]:
     """Return which throttles stay because another command has set them by the journal, in sentences."""
-    subjects: dict[ThrottleOwner, list[str]] = {}
-    for subject, owner in owners_or_none(settings).items():
-        if not owner.runs_plan:
-            subjects.setdefault(owner, []).append(subject)
+    owners = owners_or_none(settings)
     return [
         f"Not of a run, so it stays: {join_names(found)}, set with {owner}. To remove it: headroom throttle clear"
-        for owner, found in subjects.items()
+        for owner, found in subjects_by_owner(owners, owners).items()
+        if not owner.runs_plan
     ]
 
 

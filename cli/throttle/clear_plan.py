@@ -12,7 +12,7 @@ from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.owners import ThrottleOwner
+from planning.reassignments.run.owners import ThrottleOwner, subjects_by_owner
 from schemas.errors import HeadroomError
 
 
@@ -153,10 +153,7 @@ def owner_notes(steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner
         steps: rates and lists to remove.
         owners: owner of each rate and list, by its subject in the journal.
     """
-    subjects: dict[ThrottleOwner, list[str]] = {}
-    for step in steps:
-        if step.subject in owners:
-            subjects.setdefault(owners[step.subject], []).append(step.subject)
+    subjects = subjects_by_owner((step.subject for step in steps), owners)
     return [_owner_note(owner, found) for owner, found in subjects.items()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -88,12 +89,16 @@ def directory_estimates(
         least_bytes_per_s: rate that every broker gets which has none or a lower one; None: rates stay.
     """
     within = within_brokers(moves)
+    by_broker: dict[int, list[DirectoryMove]] = defaultdict(list)
+    for move in within:
+        by_broker[move.broker].append(move)
+    sizes_bytes = bytes_by_broker(within)
     estimates = []
-    for broker, size_bytes in sorted(bytes_by_broker(within).items()):
+    for broker, own in sorted(by_broker.items()):
         known = [rate for rate in (rates.get(broker), least_bytes_per_s) if rate is not None]
         rate = max(known, default=None)
-        own = [move for move in within if move.broker == broker]
-        estimates.append(DirectoryEstimate(broker, len(own), size_bytes, rate, directory_moves_time(own, rate)))
+        time = directory_moves_time(own, rate)
+        estimates.append(DirectoryEstimate(broker, len(own), sizes_bytes[broker], rate, time))
     return tuple(estimates)
 
 

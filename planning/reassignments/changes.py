@@ -109,7 +109,7 @@ def _directories(
     target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]
 ) -> tuple[str, ...] | None:
     """Return the present directories of some replicas; None if the plan names none for the partition."""
-    if all(path == ANY_LOG_DIR for path in target.log_dirs or ()):
+    if not target.names_log_dirs:
         return None
     return tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
 

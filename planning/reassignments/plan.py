@@ -41,6 +41,11 @@ class TargetAssignment:
         """Topic and number of the partition."""
         return TopicPartition(self.topic, self.partition)
 
+    @property
+    def names_log_dirs(self) -> bool:
+        """Whether a log directory is named for a replica; ``any`` is no name."""
+        return any(path != ANY_LOG_DIR for path in self.log_dirs or ())
+
     def as_json(self) -> dict[str, Any]:
         """Return the entry of the plan file."""
         entry: dict[str, Any] = {"topic": self.topic, "partition": self.partition, "replicas": list(self.replicas)}

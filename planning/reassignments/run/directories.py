@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from planning.log_dirs.broker_logs import BrokerLogs
 from planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress, replica_progress
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.record import DirectoryPlacement, RecordedRun
 from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
 from schemas.keys import ReplicaKey, TopicPartition
@@ -15,9 +15,7 @@ from schemas.keys import ReplicaKey, TopicPartition
 
 def named_partitions(plan: Iterable[TargetAssignment]) -> frozenset[TopicPartition]:
     """Return the partitions for which a plan names a log directory; ``any`` is no name."""
-    return frozenset(
-        assignment.name for assignment in plan if any(path != ANY_LOG_DIR for path in assignment.log_dirs or ())
-    )
+    return frozenset(assignment.name for assignment in plan if assignment.names_log_dirs)
 
 
 def directory_states(plan: ReassignmentPlan, snapshot: RunSnapshot) -> list[DirectoryProgress]:

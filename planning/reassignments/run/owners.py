@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planning.reassignments.run.journal import JournalRow, StepKind, StepState
@@ -54,6 +54,20 @@ def owners_by_subject(rows: Iterable[JournalRow]) -> dict[str, ThrottleOwner]:
         if row.step in (StepKind.RATE.value, StepKind.LIST.value):
             _add(in_force.setdefault(row.subject, {}), row)
     return {subject: runs[list(owners)[-1]].owner() for subject, owners in in_force.items() if owners}
+
+
+def subjects_by_owner(subjects: Iterable[str], owners: Mapping[str, ThrottleOwner]) -> dict[ThrottleOwner, list[str]]:
+    """Return the subjects of each owner, in their order; those without a known owner are left out.
+
+    Args:
+        subjects: rates and lists, as in the journal.
+        owners: result of ``owners_by_subject``.
+    """
+    found: dict[ThrottleOwner, list[str]] = {}
+    for subject in subjects:
+        if subject in owners:
+            found.setdefault(owners[subject], []).append(subject)
+    return found
 
 
 def _add(owners: dict[str, set[str]], row: JournalRow) -> None:
