@@ -1,4 +1,4 @@
-"""Keys of the same facts in every layer: a partition, a replica, and the throttle rates of a broker."""
+"""Keys of the same facts in every layer: a tick, a partition, a replica, and the throttle rates of a broker."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from schemas.alerts import Role
+
+# Cluster and time, epoch milliseconds.
+Tick = tuple[str, int]
 
 
 class TopicPartition(NamedTuple):

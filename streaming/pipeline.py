@@ -142,16 +142,15 @@ class Pipeline:
             self._suppressions = SuppressionFollower(
                 location, windows, self._outbox.update_suppressions, config.clock_ms
             )
-        stores = {w.settings.cluster.name: w.settings.store.path for w in config.others}
-        stores[settings.cluster.name] = settings.store.path
+        # The settings of the own cluster count last, in case of two with one name.
+        watched = [*(other.settings for other in config.others), settings]
+        stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
         self._owners = ThrottleOwnersFollower(
             stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
         )
         self._alert_path: AlertPath | None = None
         self._alert_path_gold: AlertPathGold | None = None
-        self._interval_s = min(
-            s.collect.interval_s for s in (settings, *(watched.settings for watched in config.others))
-        )
+        self._interval_s = min(of_cluster.collect.interval_s for of_cluster in watched)
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[RestartingJob] = []
         self._trouble: str | None = None

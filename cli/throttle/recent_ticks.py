@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 from schemas.config import Settings
+from streaming.delta.query import sql_text
+from streaming.delta.tick_table import day_of
 
 # Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
 # that no watch is running.
@@ -20,8 +20,9 @@ def is_recent(settings: Settings, at_ms: int) -> str:
     """
     fresh_ms = max(_FRESH_MS, round(_FRESH_INTERVALS * settings.spark.gold_idle_s() * 1000))
     since_ms = at_ms - fresh_ms
-    day = datetime.fromtimestamp(since_ms / 1000, timezone.utc).date()
-    cluster = settings.cluster.name.replace("'", "''")
+    cluster = sql_text(settings.cluster.name)
     # Clocks may differ, so a tick may also be a little ahead.
     until_ms = at_ms + _FRESH_MS
-    return f"date >= DATE '{day}' AND \"cluster\" = '{cluster}' AND tick_ms BETWEEN {since_ms} AND {until_ms}"
+    return (
+        f"date >= DATE '{day_of(since_ms)}' AND \"cluster\" = {cluster} AND tick_ms BETWEEN {since_ms} AND {until_ms}"
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import Table
@@ -14,6 +15,8 @@ from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
 from streaming.supervision.failure import cause_of
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -36,6 +39,19 @@ def without_panic(location: str) -> Iterator[None]:
         rule = f"the Delta library failed at it ({cause_of(error)})"
         remedy = "Look at the room on its disk, at store.path and the rights on it."
         raise HeadroomError(location, rule, remedy) from error
+
+
+def again_on_conflict(attempt: Callable[[], T], attempts: int) -> T:
+    """Return the result of an attempt, which is made again as long as another process was faster to commit.
+
+    Args:
+        attempt: opens the table and commits to it. A commit that failed by a conflict has changed nothing.
+        attempts: most attempts; the conflict of the last one is raised.
+    """
+    for _ in range(attempts - 1):
+        with suppress(CommitFailedError):
+            return attempt()
+    return attempt()
 
 
 def create(location: str, table: Table, schema: Schema | None = None) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError
 
 from schemas.tables import Table
-from streaming.delta.append import without_panic
+from streaming.delta.append import again_on_conflict, without_panic
 
 # Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024
@@ -63,24 +63,21 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
         keep_from: first day that is kept, for a table with one folder per day; None if all are.
     """
     with without_panic(path):
-        return _maintain_prompt(path, table, attempts, keep_from)
+        delta, before, began_s = again_on_conflict(partial(_compacted, path, keep_from), attempts)
+        delta.vacuum(dry_run=False, full=True)
+        delta.cleanup_metadata()
+        files = DeltaTable(path).get_add_actions()
+        size_bytes = sum(files.column("size_bytes").to_pylist())
+        return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
 
 
-def _maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | None) -> MaintenanceResult:
+def _compacted(path: str, keep_from: date | None) -> tuple[DeltaTable, int, float]:
+    """Return the table without expired days and with compacted files, its files before, and when this began."""
     began_s = time.monotonic()
     delta = DeltaTable(path)
     before = delta.get_add_actions().num_rows
-    try:
-        if keep_from is not None:
-            # Whole files are deleted, as by Spark.
-            delta.delete(f"date < '{keep_from.isoformat()}'")
-        delta.optimize.compact(target_size=_COMPACTED_BYTES)
-    except CommitFailedError:
-        if attempts == 1:
-            raise
-        return _maintain_prompt(path, table, attempts - 1, keep_from)
-    delta.vacuum(dry_run=False, full=True)
-    delta.cleanup_metadata()
-    files = DeltaTable(path).get_add_actions()
-    size_bytes = sum(files.column("size_bytes").to_pylist())
-    return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
+    if keep_from is not None:
+        # Whole files are deleted, as by Spark.
+        delta.delete(f"date < '{keep_from.isoformat()}'")
+    delta.optimize.compact(target_size=_COMPACTED_BYTES)
+    return delta, before, began_s

@@ -38,6 +38,12 @@ def _result(tables: Mapping[str, str | DeltaTable], sql: str) -> Table:
     return builder.execute(sql).read_all()
 
 
+def sql_text(text: str) -> str:
+    """Return a text as a literal of SQL, such as a cluster's name, which may have quotes."""
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
 def table_url(store_path: str, table: str) -> str:
     """Return the location of a table in the scheme of the Delta library: Hadoop's s3a becomes s3.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import require_absent, require_writable
@@ -33,7 +35,8 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
     """
     require_writable(location)
     with delta_append.without_panic(location):
-        opened = _append(location, records, table, _ATTEMPTS)
+        # Two commands may create the table at the same time.
+        opened = delta_append.again_on_conflict(partial(_append, location, records, table), _ATTEMPTS)
     try:
         with delta_append.without_panic(location):
             _compact_if_large(opened)
@@ -42,16 +45,26 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         log.warning("%s could not be compacted: %s", location, cause_of(error))
 
 
-def _append(location: str, records: Sequence[object], table: Table, attempts: int) -> DeltaTable:
+def append_or_error(location: str, records: Sequence[object], table: Table, remedy: str) -> None:
+    """Append records as ``append_durably`` does, with one kind of error for all problems of the storage.
+
+    Raises:
+        HeadroomError: the table cannot be written; with this remedy.
+    """
+    try:
+        append_durably(location, records, table)
+    except HeadroomError:
+        raise
+    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
+    except Exception as error:
+        log.debug("writing %s", location, exc_info=True)
+        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
+
+
+def _append(location: str, records: Sequence[object], table: Table) -> DeltaTable:
     """Append records and return the table."""
     opened = _open(location, table)
-    try:
-        delta_append.append(opened, records, table)
-    except CommitFailedError:
-        # Nothing was committed: two commands have created the table at the same time.
-        if attempts == 1:
-            raise
-        return _append(location, records, table, attempts - 1)
+    delta_append.append(opened, records, table)
     return opened
 
 

@@ -8,20 +8,18 @@ the moment of its commit. Maintenance does not use the id: it changes no rows, a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from datetime import date, datetime, timezone
+from functools import partial
 from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError
 
+from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.delta import query as delta_query
-from streaming.delta.append import append_columns, without_panic
+from streaming.delta.append import again_on_conflict, append_columns, without_panic
 from streaming.delta.locations import require_writable
 
-# Cluster and time, epoch milliseconds.
-Tick = tuple[str, int]
 # Appends rows of some ticks to the table, in one commit with these properties.
 Write = Callable[[DeltaTable, frozenset[Tick], CommitProperties], None]
 
@@ -85,12 +83,8 @@ class TickTable:
             return
         require_writable(self._path)
         with without_panic(self._path):
-            for _ in range(_ATTEMPTS - 1):
-                # A failed commit has changed nothing: another process has appended ticks, or deleted old days.
-                with suppress(CommitFailedError):
-                    self._commit(ticks, write)
-                    return
-            self._commit(ticks, write)
+            # Another process may append ticks, or delete old days, meanwhile.
+            again_on_conflict(partial(self._commit, ticks, write), _ATTEMPTS)
 
     def _commit(self, ticks: Collection[Tick], write: Write) -> None:
         opened = self._refreshed()

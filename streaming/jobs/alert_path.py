@@ -22,6 +22,7 @@ from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from schemas.alerts import AlertEvent
+from schemas.keys import Tick
 from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
@@ -34,7 +35,6 @@ from streaming.store.event_log import EventLog
 from streaming.store.store import writer_id
 from streaming.transforms.gold import headroom_rows
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import Tick
 
 # Newest records that are evaluated after a start: some minutes of ticks. Alerts are about the present. Older ticks are
 # in the tables, and evaluating them would delay the current ones.

@@ -13,16 +13,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta.tick_table import TickTable
+from streaming.jobs.gold import TABLES
 from streaming.queries.caching import cached_frames
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
 from streaming.transforms.gold import MOVE_ROW_COLUMNS, MoveQueries, move_row_counts
-from streaming.transforms.tick_status import Tick
 
-_TABLES = (THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE)
 # Most rows of moves in a batch. Computing more of them, and sending them to Python, would take time from the next tick.
 _MOST_MOVE_ROWS = 2000
 # Share of the interval of ticks that a batch may take. If it takes longer, as in a JVM that has just started, rows of
@@ -95,5 +95,5 @@ class AlertPathGold:
         return [TickRows(*key, of_tick, urgent=True) for key, of_tick in found.items() if key[1] in ticks]
 
     def _open_tables(self) -> Mapping[Table, TickTable]:
-        self._store.ensure(*_TABLES)
-        return {table: TickTable(self._store.location(table), table) for table in _TABLES}
+        self._store.ensure(*TABLES)
+        return {table: TickTable(self._store.location(table), table) for table in TABLES}

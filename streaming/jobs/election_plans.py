@@ -12,13 +12,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
+from schemas.keys import Tick
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.queries.caching import Cache
 from streaming.store.low_latency_table import record_rows
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs
-from streaming.transforms.tick_status import Tick, in_ticks
+from streaming.transforms.tick_status import in_ticks
 
 log = logging.getLogger(__name__)
 

@@ -7,23 +7,22 @@ writes the others: those of a backlog, those with many rows, and those that a cr
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
+from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta.locations import local_path
 from streaming.delta.tick_table import TickTable
 from streaming.queries.caching import checkpointed_frames
-from streaming.queries.idle_pace import IdlePace
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
-from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.staged_files import StagedFiles
-from streaming.store.store import Store
 from streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
-from streaming.transforms.tick_status import Tick, in_ticks
+from streaming.transforms.tick_status import in_ticks
 
 # In the order of writing: the last one shows which ticks are written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
@@ -42,22 +41,18 @@ class GoldJob(TickQuery):
     max_offsets = 3000
     extra_columns = MOVE_ROW_COLUMNS
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        topic: TicksTopic,
-        store: Store,
-        checkpoint: str,
-        trigger_s: float,
-        pace: IdlePace | None = None,
-    ) -> None:
-        super().__init__(spark, topic, store, checkpoint, trigger_s, pace)
-        self._queries = GoldQueries()
-        paths = {table: local_path(store.location(table)) for table in TABLES}
-        # Tables that the alert path writes too; none at a URL.
-        self._shared = {table: SharedTable(path, table) for table, path in paths.items() if path is not None}
-        # The first batch comes seconds after the alert path's first one.
-        self._pause_s = 0.0
+    # The first batch comes seconds after the alert path's first one.
+    _pause_s = 0.0
+
+    @cached_property
+    def _queries(self) -> GoldQueries:
+        return GoldQueries()
+
+    @cached_property
+    def _shared(self) -> dict[Table, SharedTable]:
+        """Tables that the alert path writes too; none at a URL."""
+        paths = {table: local_path(self._store.location(table)) for table in TABLES}
+        return {table: SharedTable(path, table) for table, path in paths.items() if path is not None}
 
     def prepare(self) -> None:
         """Create missing tables; at a URL also read which ticks the existing ones have."""

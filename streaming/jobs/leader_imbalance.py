@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
+from schemas.keys import Tick
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
@@ -29,7 +30,7 @@ from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import ExtraTickColumn, Tick, in_ticks, rows_of
+from streaming.transforms.tick_status import ExtraTickColumn, in_ticks, rows_of
 
 log = logging.getLogger(__name__)
 

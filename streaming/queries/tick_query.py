@@ -10,6 +10,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.queries.batch_gate import Batch, BatchGate
 from streaming.queries.idle_pace import IdlePace
@@ -17,7 +18,7 @@ from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.store import Store
-from streaming.transforms.tick_status import ExtraTickColumn, Tick
+from streaming.transforms.tick_status import ExtraTickColumn
 
 
 class TickQuery(ABC):

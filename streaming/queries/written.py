@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
+from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.store.store import Store
-from streaming.transforms.tick_status import Tick
 
 
 class Written:

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
 from planning.elections.summary import ElectionPlanSummary
+from schemas.keys import Tick
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
 from streaming.clock import now_ms
 from streaming.delta import query as delta_query
@@ -24,7 +25,6 @@ from streaming.delta.locations import local_path
 from streaming.store.store import Store
 from streaming.supervision.failure import cause_of
 from streaming.supervision.periodic_task import PeriodicTask
-from streaming.transforms.tick_status import Tick
 
 log = logging.getLogger(__name__)
 

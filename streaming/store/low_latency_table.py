@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -70,9 +70,10 @@ class LowLatencyTable:
             return
         require_writable(self.path)
         with delta_append.without_panic(self.path):
-            self._append(self.path, records, once, _ATTEMPTS)
+            # Maintenance may delete old days meanwhile, which the library treats as a conflict.
+            delta_append.again_on_conflict(partial(self._append, self.path, records, once), _ATTEMPTS)
 
-    def _append(self, path: str, records: Sequence[object], once: tuple[str, int] | None, attempts: int) -> None:
+    def _append(self, path: str, records: Sequence[object], once: tuple[str, int] | None) -> None:
         opened, guard = DeltaTable(path), None
         if once is not None:
             app_id = f"{once[0]}/{self._table.path}"
@@ -80,13 +81,7 @@ class LowLatencyTable:
             if done is not None and done >= once[1]:
                 return
             guard = CommitProperties(app_transactions=[Transaction(app_id, once[1])])
-        try:
-            delta_append.append(opened, records, self._table, guard)
-        except CommitFailedError:
-            # Nothing was committed: maintenance has deleted old days meanwhile, which the library treats as a conflict.
-            if attempts == 1:
-                raise
-            self._append(path, records, once, attempts - 1)
+        delta_append.append(opened, records, self._table, guard)
 
     def _ensure(self) -> None:
         """Create or update the table. Called before the first row, which must not wait for it.

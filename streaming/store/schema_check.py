@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from deltalake import Schema
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from schemas.tables import Table
@@ -47,7 +48,12 @@ def schema_difference(table: Table, found: StructType, partitioned_by: Sequence[
 
 def schema(table: Table) -> StructType:
     """Return the columns of a table, with their meanings as comments."""
-    return StructType.fromJson(json.loads(delta_schema(table).to_json()))
+    return spark_columns(delta_schema(table))
+
+
+def spark_columns(schema: Schema) -> StructType:
+    """Return the columns of a schema of the Delta library as Spark's type, with their comments."""
+    return StructType.fromJson(json.loads(schema.to_json()))
 
 
 def _compare(wanted: DataType, found: DataType, name: str, result: SchemaDifference) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import uuid
 from collections import defaultdict
 from collections.abc import Collection
@@ -18,9 +17,11 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from streaming.delta.tick_table import Tick, day_of
+from schemas.keys import Tick
+from streaming.clock import now_ms
+from streaming.delta.tick_table import day_of
+from streaming.store.schema_check import spark_columns
 from streaming.transforms.tick_status import in_ticks
 
 # Readers and maintenance ignore folders with this first letter.
@@ -50,7 +51,7 @@ class StagedFiles:
             ticks: their ticks.
         """
         # In the table's order, also within structs. A newer version may have added columns.
-        in_order = rows.to(StructType.fromJson(json.loads(DeltaTable(str(self._table)).schema().to_json())))
+        in_order = rows.to(spark_columns(DeltaTable(str(self._table)).schema()))
         days: dict[date, list[Tick]] = defaultdict(list)
         for tick in sorted(ticks):
             days[day_of(tick[1])].append(tick)
@@ -86,5 +87,4 @@ class StagedFiles:
             "maxValues": {"cluster": max(clusters), "tick_ms": max(times_ms)},
             "nullCount": {"cluster": 0, "tick_ms": 0},
         }
-        now_ms = int(time.time() * 1000)
-        return AddAction(path, target.stat().st_size, {"date": str(day)}, now_ms, True, json.dumps(stats))
+        return AddAction(path, target.stat().st_size, {"date": str(day)}, now_ms(), True, json.dumps(stats))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from schemas.errors import ENDINGS
+from schemas.keys import Tick
 from schemas.tables import Table
-from streaming.delta.tick_table import Tick
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)

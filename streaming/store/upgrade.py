@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError
-from pyspark.sql.types import StructType
 
 from schemas.tables import Table
-from streaming.delta.append import without_panic
+from streaming.delta.append import again_on_conflict, without_panic
 from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
-from streaming.store.schema_check import SchemaDifference, schema_difference
+from streaming.store.schema_check import SchemaDifference, schema_difference, spark_columns
 
 _ATTEMPTS = 5
 
@@ -31,18 +29,12 @@ def upgrade_without_spark(path: str, table: Table) -> SchemaDifference:
         HeadroomError: the Delta library panicked.
     """
     with without_panic(path):
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return _upgrade(path, table)
-            except CommitFailedError:
-                # Another process has changed the table meanwhile.
-                continue
-        return _upgrade(path, table)
+        return again_on_conflict(partial(_upgrade, path, table), _ATTEMPTS)
 
 
 def _upgrade(path: str, table: Table) -> SchemaDifference:
     opened = DeltaTable(path)
-    found, metadata = StructType.fromJson(json.loads(opened.schema().to_json())), opened.metadata()
+    found, metadata = spark_columns(opened.schema()), opened.metadata()
     difference = schema_difference(table, found, metadata.partition_columns)
     if difference.wrong:
         return difference

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.errors import HeadroomError
-from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL, Table
+from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
 from streaming.delta.query import table_url
-from streaming.delta.small_table import append_durably
-from streaming.supervision.failure import cause_of
-
-logger = logging.getLogger(__name__)
+from streaming.delta.small_table import append_or_error
 
 _REMEDY = "Look at store.path, the room on its disk and the rights on it."
 
@@ -77,17 +72,5 @@ def append_proposal(store_path: str, proposal: BalanceProposalRow, actions: Sequ
         HeadroomError: a table cannot be written.
     """
     if actions:
-        _append(store_path, BALANCE_ACTION, actions)
-    _append(store_path, BALANCE_PROPOSAL, [proposal])
-
-
-def _append(store_path: str, table: Table, rows: Sequence[object]) -> None:
-    location = table_url(store_path, table.path)
-    try:
-        append_durably(location, rows, table)
-    except HeadroomError:
-        raise
-    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
-    except Exception as error:
-        logger.debug("writing %s", location, exc_info=True)
-        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", _REMEDY) from error
+        append_or_error(table_url(store_path, BALANCE_ACTION.path), actions, BALANCE_ACTION, _REMEDY)
+    append_or_error(table_url(store_path, BALANCE_PROPOSAL.path), [proposal], BALANCE_PROPOSAL, _REMEDY)

@@ -7,12 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from planning.reassignments.run.journal import JournalRow, StepKind
-from schemas.errors import HeadroomError
 from schemas.tables import ACTION_JOURNAL
-from streaming.delta.query import table_url
+from streaming.delta.query import sql_text, table_url
 from streaming.delta.query_table import query
-from streaming.delta.small_table import append_durably
-from streaming.supervision.failure import cause_of
+from streaming.delta.small_table import append_or_error
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +38,9 @@ class ActionJournal:
         Raises:
             HeadroomError: the table cannot be read.
         """
-        # The name is a text of the settings, so its quotes are doubled.
-        quoted = cluster.replace("'", "''")
         # Steps of a newer version are read too, unless some are chosen.
         known = "" if len(steps) == len(StepKind) else f" AND step IN ({', '.join(repr(s.value) for s in steps)})"
-        sql = f"SELECT * FROM data WHERE cluster = '{quoted}'{known} ORDER BY at_ms, run_id, seq"
+        sql = f"SELECT * FROM data WHERE cluster = {sql_text(cluster)}{known} ORDER BY at_ms, run_id, seq"
         return [journal_row(row) for row in query(self._store_path, ACTION_JOURNAL.path, sql) or []]
 
     def append(self, rows: Sequence[JournalRow]) -> None:
@@ -53,14 +49,7 @@ class ActionJournal:
         Raises:
             HeadroomError: the table cannot be written.
         """
-        try:
-            append_durably(self._location, rows, ACTION_JOURNAL)
-        except HeadroomError:
-            raise
-        # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
-        except Exception as error:
-            logger.debug("writing %s", self._location, exc_info=True)
-            raise HeadroomError(self._location, f"cannot be written ({cause_of(error)})", _REMEDY) from error
+        append_or_error(self._location, rows, ACTION_JOURNAL, _REMEDY)
 
 
 def journal_row(row: Mapping[str, Any]) -> JournalRow:

@@ -8,10 +8,9 @@ from planning.balance.observation.loads import WriteHistory, no_history
 from schemas.config import Settings
 from schemas.keys import TopicPartition
 from schemas.tables import PARTITION_LOAD
+from streaming.delta.query import sql_text
 from streaming.delta.query_table import query, query_columns
-from streaming.tables.partition_load import LEAST_OBSERVED_RATIO
-
-_HOUR_MS = 3_600_000
+from streaming.tables.partition_load import HOUR_MS, LEAST_OBSERVED_RATIO
 
 
 def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
@@ -26,10 +25,10 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
     Raises:
         HeadroomError: the table exists but cannot be read.
     """
-    wanted = max(1, round(settings.balance.history * 1000 / _HOUR_MS))
-    until_ms = now_ms // _HOUR_MS * _HOUR_MS
-    since_ms = until_ms - wanted * _HOUR_MS
-    own = f"""cluster = '{settings.cluster.name.replace("'", "''")}' AND hour_ms >= {since_ms} AND hour_ms < {until_ms}
+    wanted = max(1, round(settings.balance.history * 1000 / HOUR_MS))
+    until_ms = now_ms // HOUR_MS * HOUR_MS
+    since_ms = until_ms - wanted * HOUR_MS
+    own = f"""cluster = {sql_text(settings.cluster.name)} AND hour_ms >= {since_ms} AND hour_ms < {until_ms}
         AND observed_ratio >= {LEAST_OBSERVED_RATIO} AND mean_write_bytes_per_s IS NOT NULL"""
     named = f'SELECT DISTINCT topic, "partition" FROM data WHERE {own}'
     names = query(settings.store.path, PARTITION_LOAD.path, f'{named} ORDER BY topic, "partition"')
@@ -44,7 +43,7 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
         settings.store.path,
         PARTITION_LOAD.path,
         f"""SELECT CAST(named.number AS BIGINT) AS number,
-            CAST((data.hour_ms - {since_ms}) / {_HOUR_MS} AS BIGINT) AS hour,
+            CAST((data.hour_ms - {since_ms}) / {HOUR_MS} AS BIGINT) AS hour,
             data.mean_write_bytes_per_s AS rate
         FROM data JOIN (
             SELECT topic, "partition", row_number() OVER (ORDER BY topic, "partition") - 1 AS number FROM ({named})
@@ -59,6 +58,6 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
     return WriteHistory(
         wanted,
         [TopicPartition(row["topic"], row["partition"]) for row in names],
-        tuple(since_ms + int(hour) * _HOUR_MS for hour in hours),
+        tuple(since_ms + int(hour) * HOUR_MS for hour in hours),
         rates[hours],
     )

@@ -9,9 +9,10 @@ from alerts.text.formatting import moment
 from schemas.config import Settings
 from schemas.keys import TopicPartition
 from schemas.tables import PARTITION_LOAD
+from streaming.delta.query import sql_text
 from streaming.delta.query_table import query
 
-_HOUR_MS = 3_600_000
+HOUR_MS = 3_600_000
 # An hour of which less was seen may have been busier than its mean.
 LEAST_OBSERVED_RATIO = 0.5
 
@@ -60,9 +61,9 @@ def read_busy_hour(settings: Settings, now_ms: int) -> BusyHourRates:
         HeadroomError: the table exists but cannot be read.
     """
     percentile = settings.reassign.rate_percentile
-    until_ms = now_ms // _HOUR_MS * _HOUR_MS
-    since_ms = until_ms - settings.reassign.rate_hours * _HOUR_MS
-    own_hours = f"""cluster = '{settings.cluster.name.replace("'", "''")}' AND hour_ms < {until_ms}"""
+    until_ms = now_ms // HOUR_MS * HOUR_MS
+    since_ms = until_ms - settings.reassign.rate_hours * HOUR_MS
+    own_hours = f"""cluster = {sql_text(settings.cluster.name)} AND hour_ms < {until_ms}"""
     rows = query(settings.store.path, PARTITION_LOAD.path, _rates_sql(own_hours, since_ms, percentile))
     if rows is None:
         missing = f"{PARTITION_LOAD.path} does not exist yet; `headroom watch` writes it every hour"
@@ -73,7 +74,7 @@ def read_busy_hour(settings: Settings, now_ms: int) -> BusyHourRates:
         percentile,
         {TopicPartition(row["topic"], row["partition"]): row["write_bytes_per_s"] for row in rows},
         min(row["first_ms"] for row in rows),
-        max(row["last_ms"] for row in rows) + _HOUR_MS,
+        max(row["last_ms"] for row in rows) + HOUR_MS,
         max(row["hours"] for row in rows),
     )
 

@@ -17,10 +17,8 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from schemas.keys import Tick
 from streaming.transforms.steps import grouped, named
-
-# Cluster and time, epoch milliseconds.
-Tick = tuple[str, int]
 
 TICK = ["cluster", "tick_ms"]
 # Over the messages of a tick, of which only tick_end has most of the columns.

@@ -20,12 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import HeadroomError
+from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
 from streaming.delta import append as delta_append
 from streaming.delta.maintenance import maintain_prompt
 from streaming.delta.query import rows as query
 from streaming.delta.schema import delta_schema
-from streaming.delta.tick_table import Tick, TickTable, day_of
+from streaming.delta.tick_table import TickTable, day_of
 from tests.unit.builders.gold_rows import gold_row
 
 BEGIN_MS = 1_800_000_000_000

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
-from streaming.delta.tick_table import Tick
 from streaming.store import tick_row_queue
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
 
