@@ -275,7 +275,7 @@ class CandidateFinder:
         found = np.zeros((len(self._goals.resource_goals), len(candidates.partitions)))
         if not len(candidates.partitions):
             return found
-        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
+        broker = _shared(candidates)
         load = self.moved(candidates, int(broker[0]))
         now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers)))
         for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
@@ -308,7 +308,7 @@ class CandidateFinder:
         found = np.zeros(len(candidates.partitions))
         if not len(found):
             return found
-        broker = candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
+        broker = _shared(candidates)
         goals = self._goals
         soft = [n for n, goal in enumerate(goals.resource_goals) if not goal.hard]
         load = self.moved(candidates, int(broker[0]))[goals.resources[soft]]
@@ -342,6 +342,11 @@ def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
     high = np.maximum(mean * 1.1, np.ceil(mean))
     found: FloatArray = np.maximum(np.maximum(count - high, low - count), 0.0)
     return found
+
+
+def _shared(candidates: Candidates) -> IntArray:
+    """Return the sources if all candidates have the same one, and otherwise the targets, which are the same then."""
+    return candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
 
 
 def _topic_share(model: ClusterModel) -> float:

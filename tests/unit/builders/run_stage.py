@@ -48,6 +48,11 @@ class RunStage:
             sleep=self.time.sleep,
         ).run()
 
+    def steps(self) -> int:
+        """Return the number of steps at each of which a run can be killed."""
+        self.run()
+        return self.cluster.crash.steps
+
     def clean(self, crash_at: int = 0) -> CleanOutcome:
         self.cluster.crash = self.journal.crash = Crash(crash_at)
         return clean_run(

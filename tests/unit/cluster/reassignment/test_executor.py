@@ -66,13 +66,7 @@ class Stage(RunStage):
     policy: RunPolicy = field(default_factory=lambda: RunPolicy(RATE, pause_s=0))
 
 
-def steps_of_a_run() -> int:
-    stage = Stage()
-    stage.run()
-    return stage.cluster.crash.steps
-
-
-STEPS = steps_of_a_run()
+STEPS = Stage().steps()
 
 
 def assert_as_without_a_crash(stage: Stage) -> None:

@@ -59,13 +59,7 @@ class Stage(RunStage):
         return {partition.partition: partition.replicas for partition in self.cluster.partitions.values()}
 
 
-def steps_of_a_run() -> int:
-    stage = Stage()
-    stage.run()
-    return stage.cluster.crash.steps
-
-
-STEPS = steps_of_a_run()
+STEPS = Stage().steps()
 
 
 def assert_as_planned(stage: Stage) -> None:
