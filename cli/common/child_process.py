@@ -9,7 +9,8 @@ import time
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
 
-# Delay before a restart. It doubles if the process ended sooner than _STABLE_S after its start.
+# Delay before a restart. It doubles if the process ended sooner than _STABLE_S after its start. A process that ran
+# longer is restarted at once, because nobody watches the brokers meanwhile.
 _RESTART_AFTER_S, _MAX_RESTART_AFTER_S = 5.0, 60.0
 _STABLE_S = 30.0
 # The record process ends its micro-batch first, which may take this long.
@@ -55,10 +56,10 @@ class ChildProcess:
         if self._ended_at is None:
             self._ended_at = now
             stable = now - self._began_at >= _STABLE_S
-            self._restart_after_s = _RESTART_AFTER_S if stable else _next_delay_s(self._restart_after_s)
-            restart = f"it is started again in {format_duration(self._restart_after_s)}"
-            echo(f"headroom: the {self._name} ended with code {code}; {restart}", err=True)
-        elif now - self._ended_at >= self._restart_after_s:
+            self._restart_after_s = 0.0 if stable else _next_delay_s(self._restart_after_s)
+            delay = f" in {format_duration(self._restart_after_s)}" if self._restart_after_s else ""
+            echo(f"headroom: the {self._name} ended with code {code}; it is started again{delay}", err=True)
+        if now - self._ended_at >= self._restart_after_s:
             self._process, self._began_at, self._ended_at = self._start(), now, None
 
     def ask_to_stop(self) -> None:

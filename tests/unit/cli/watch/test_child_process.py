@@ -56,9 +56,12 @@ def test_what_ends_again_and_again_is_started_less_and_less_often(
     assert "the history ended with code 1; it is started again in 5 s" in capfd.readouterr().err
 
 
-def test_what_lasted_is_started_soon_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_lasted_is_started_again_at_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     machine = Machine(monkeypatch, lasts_s=1)
     machine.wait(30)
     machine.lasts_s = 40
     machine.wait(200)
-    assert machine.pauses_s[:6] == [6, 11, 21, 45, 45, 45]
+    assert machine.pauses_s[:6] == [6, 11, 21, 40, 40, 40]
+    assert "the history ended with code 1; it is started again\n" in capfd.readouterr().err
