@@ -11,6 +11,8 @@ from types import MappingProxyType
 
 # Upper bounds of a log, a counter and a time.
 MOST_OF_LOG, MOST_COUNTED, LATEST_MS = 2**50, 2**60, 2**42
+# Upper bound of the time that a request or a log flush takes: a day.
+LONGEST_MS = 86_400_000
 _TIME_MS = (0, LATEST_MS)
 # Negative if a clock was set back in between.
 _DURATION_MS = (-LATEST_MS, LATEST_MS)
@@ -18,6 +20,8 @@ _DURATION_MS = (-LATEST_MS, LATEST_MS)
 _LOG = (-MOST_OF_LOG, MOST_OF_LOG)
 _COUNT = (-MOST_COUNTED, MOST_COUNTED)
 _RATE = (0, 2**63 - 1)
+# A broker reports a log directory of an unlimited volume as larger than any disk.
+_DISK, _REQUEST_MS = (0, MOST_COUNTED), (0, LONGEST_MS)
 
 # Maximum length of an array in a row. A partition has at most one replica per broker, during a move the old and the new
 # ones, and a hundred copies are unheard of. Every replica becomes a row with all arrays of its partition, so an array
@@ -31,6 +35,9 @@ _BY_NAME = {
     **dict.fromkeys(("log_end_offset", "log_start_offset", "size_bytes", "lag_offsets"), _LOG),
     **dict.fromkeys(("first_offset", "end_offset"), _LOG),
     **dict.fromkeys(("bytes_in", "messages_in", "count_total"), _COUNT),
+    **dict.fromkeys(("produce_requests", "fetch_requests", "handler_idle_ns"), _COUNT),
+    **dict.fromkeys(("produce_p99_ms", "follower_fetch_p99_ms", "log_flush_p999_ms"), _REQUEST_MS),
+    **dict.fromkeys(("total_bytes", "usable_bytes"), _DISK),
     **dict.fromkeys(("leader_quota_bytes_per_s", "follower_quota_bytes_per_s"), _LOG),
     "gauge_value": (-1, MOST_OF_LOG),
     # Kafka's default is the maximum of a 64-bit integer.

@@ -56,7 +56,9 @@ ROWS: dict[str, str] = {
         "replica_fetch_response_max_bytes BIGINT, num_replica_fetchers INT, replica_fetch_backoff_ms INT, "
         # The throttle of moves between log directories, replica.alter.log.dirs.io.max.bytes.per.second. null: none, or
         # unknown if the source is null too.
-        "log_dirs_throttle_bytes_per_s BIGINT, log_dirs_throttle_source STRING"
+        "log_dirs_throttle_bytes_per_s BIGINT, log_dirs_throttle_source STRING, "
+        # broker.rack; null: none.
+        "rack STRING"
     ),
     # One row per partition that is in a reassignment or in a throttled replica list, with all inputs of its verdict.
     # Also one row per other under-replicated partition, without logs, rates and lists.
@@ -95,7 +97,10 @@ ROWS: dict[str, str] = {
     ),
     # One row per topic with a throttled replica list, as Kafka stores it: 'partition:broker,...' or '*'.
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",
-    # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself.
+    # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself, or with another value of its own
+    # unit: milliseconds of RequestMetrics and LogFlushStats, 0 to 1 of KafkaRequestHandlerPool. Requests of topics and
+    # BytesOutPerSec of topics are only in the tick after they were read; the latest values of the broker as a whole are
+    # in every tick.
     "meters": (
         "broker INT, meter STRING, topic STRING, fetcher STRING, source_broker INT, read_ms BIGINT, "
         "count_total BIGINT, prev_read_ms BIGINT, prev_count_total BIGINT, gauge_value DOUBLE"
@@ -105,10 +110,31 @@ ROWS: dict[str, str] = {
     # One row per log that was read: the log of every leader, and of every replica of a watched partition. preferred:
     # the preferred leader, if another broker leads in its place; otherwise null.
     "logs": f"topic STRING, partition INT, is_leader BOOLEAN, preferred INT, {_LOG_SAMPLE}",
+    # One row per broker whose requests and times were read since the last tick, every collect.load_interval_s. bytes_in:
+    # from producers and leaders. Requests count once per partition; followers' fetches count too. handler_idle_ns: idle
+    # time of the request handlers, a mean over their threads. Percentiles are of all times since the broker started, but
+    # favour the last 5 minutes; null: not reported, or not a number.
+    "broker_performance": (
+        "broker INT, rack STRING, read_ms BIGINT, prev_read_ms BIGINT, bytes_in BIGINT, prev_bytes_in BIGINT, "
+        "produce_requests BIGINT, prev_produce_requests BIGINT, fetch_requests BIGINT, prev_fetch_requests BIGINT, "
+        "handler_idle_ns BIGINT, prev_handler_idle_ns BIGINT, produce_p99_ms DOUBLE, follower_fetch_p99_ms DOUBLE, "
+        "log_flush_p999_ms DOUBLE"
+    ),
+    # One row per log directory of a broker that described them since the last tick, every collect.log_dirs_interval_s.
+    # Bytes of the whole volume; null: not reported (before Kafka 3.3), or offline.
+    "log_dirs": (
+        "broker INT, read_ms BIGINT, log_dir STRING, total_bytes BIGINT, usable_bytes BIGINT, offline BOOLEAN, "
+        "cordoned BOOLEAN"
+    ),
+    # One row per log in these directories. is_future: copy of a log that moves to this directory.
+    "replica_sizes": (
+        "broker INT, topic STRING, partition INT, read_ms BIGINT, log_dir STRING, size_bytes BIGINT, lag_offsets BIGINT, "
+        "is_future BOOLEAN"
+    ),
 }
 
 # Kinds whose rows are sent as columns; the types are scalars or arrays of scalars.
-COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs")
+COLUMNAR: tuple[str, ...] = ("leaders", "meters", "lags", "logs", "replica_sizes")
 
 # Required columns of each row; a message with one missing in any row is rejected as a whole.
 REQUIRED: dict[str, tuple[str, ...]] = {
@@ -119,6 +145,9 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "meters": ("broker", "meter", "read_ms"),
     "lags": ("broker", "topic", "partition"),
     "logs": ("topic", "partition", "broker", "read_ms"),
+    "broker_performance": ("broker", "read_ms"),
+    "log_dirs": ("broker", "read_ms", "log_dir"),
+    "replica_sizes": ("broker", "topic", "partition", "log_dir"),
 }
 
 TICK_END = (

@@ -68,7 +68,7 @@ def _read(settings: Settings) -> tuple[ClusterState, ObservedLoads, list[str]]:
     """Return the running cluster with two readings of its rates, its history, and what could not be read."""
     silence_clients()
     progress = ProgressView(console(sys.stderr))
-    with progress.step("Reading the cluster"), ClusterStateReader(settings, consumed=True) as reader:
+    with progress.step("Reading the cluster"), ClusterStateReader(settings, scope=TICK_AND_LOAD) as reader:
         history = _history(settings)
         measured, traffic = reader.measure(reader.partitions())
         timeout_s = settings.cluster.request_timeout_ms / 1000

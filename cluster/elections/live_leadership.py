@@ -16,6 +16,7 @@ from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
+from cluster.metrics.mbeans import TICK_AND_CONSUMED
 from cluster.model import BrokerRead, Partition, Snapshot
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -46,7 +47,7 @@ class LiveLeadership:
         self._source = metrics_source(settings.collect)
         self._metadata = SnapshotReader(self._connection, max(METADATA_S, self._timeout_s), CONFIG_MAX_AGE_S)
         self._broker_reader = BrokerMetricsReader(self._connection, self._source, settings.collect)
-        self._plans = ReadPlanner(consumed=True)
+        self._plans = ReadPlanner(TICK_AND_CONSUMED)
         self._sleep = sleep
 
     def __enter__(self) -> LiveLeadership:

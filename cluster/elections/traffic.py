@@ -1,30 +1,32 @@
 """Write and read rate of each partition, from two samples of the brokers' counters.
 
 Brokers count bytes per topic, not per partition. A topic's write rate on a broker is divided among the partitions that
-it leads, in proportion to the growth of their log end offsets. A topic's read rate is divided evenly.
+it leads, in proportion to the growth of their log end offsets. A topic's reads and requests are divided evenly.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
-from cluster.metrics.mbeans import topic_bytes, topic_consumed
+from cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
+from cluster.metrics.mbeans import topic_bytes
 from cluster.model import BrokerRead, Meter, Metrics, Partition
 from schemas.keys import TopicPartition
 
-_BYTES_IN, _BYTES_OUT = (Meter(f"BrokerTopicMetrics.{name}") for name in ("BytesInPerSec", "BytesOutPerSec"))
+_BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Measured rates in bytes per second.
+    """Measured rates in bytes per second, or requests per second.
 
     Attributes:
         written: write rate by partition; missing if unknown.
         read: consumers' read rate from the leader, by partition; missing if unknown.
+        requested: produce and fetch requests to the leader per second, by partition; missing if unknown. They are known
+            only if the counters of requests were read.
         cluster_written: write rate of all producers to all brokers; None if a broker was not measured.
         unmeasured: brokers that are alive but could not be measured, with the reason.
     """
@@ -33,6 +35,7 @@ class Traffic:
     read: Mapping[TopicPartition, float] = field(default_factory=dict)
     cluster_written: float | None = None
     unmeasured: Mapping[int, str] = field(default_factory=dict)
+    requested: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,16 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
     complete = {b: interval for b, interval in intervals.items() if b not in unmeasured}
     written: dict[TopicPartition, float] = {}
     read: dict[TopicPartition, float] = {}
+    requested: dict[TopicPartition, float] = {}
     for (broker, topic), names in _led_by_broker_and_topic(partitions).items():
         if broker in complete:
             written |= complete[broker].written(topic, names)
             read |= complete[broker].read(topic, names)
+            requested |= complete[broker].requested(topic, names)
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
-    return Traffic(written, read, sum(known) if is_complete else None, unmeasured)
+    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested)
 
 
 class _Interval:
@@ -86,6 +91,7 @@ class _Interval:
     def __init__(self, earlier: Metrics, later: Metrics) -> None:
         self._earlier = earlier
         self._later = later
+        self._reported: dict[Callable[[str | None], Meter], bool] = {}
 
     @property
     def restarted(self) -> bool:
@@ -114,16 +120,30 @@ class _Interval:
 
     def read(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""
-        meter = topic_consumed(topic)
-        # A topic without reads has no counter. But if no topic has one, the source may not export it.
-        is_unread = self._reports_reads and meter not in self._later.counters
-        rate = 0.0 if is_unread else self.rate(meter)
+        rate = self._rate_of_topic(topic_consumed, topic)
         return {} if rate is None else dict.fromkeys(names, rate / len(names))
 
-    @cached_property
-    def _reports_reads(self) -> bool:
-        any_topic = any(meter.topic and meter == topic_consumed(meter.topic) for meter in self._later.counters)
-        return any_topic or self.rate(_BYTES_OUT) == 0
+    def requested(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
+        """Return the requests per second of a topic's partitions that the broker leads; none if they are unknown."""
+        produced, fetched = (self._rate_of_topic(meter_of, topic) for meter_of in (produce_requests, fetch_requests))
+        if produced is None or fetched is None:
+            return {}
+        return dict.fromkeys(names, (produced + fetched) / len(names))
+
+    def _rate_of_topic(self, meter_of: Callable[[str | None], Meter], topic: str) -> float | None:
+        """Return the rate of a topic's counter per second; None if it is unknown."""
+        # A topic that was not used has no counter. But if no topic has one, the source may not export it.
+        is_unused = meter_of(topic) not in self._later.counters and self._is_reported(meter_of)
+        return 0.0 if is_unused else self.rate(meter_of(topic))
+
+    def _is_reported(self, meter_of: Callable[[str | None], Meter]) -> bool:
+        """Return whether the source exports a counter of topics, or no topic has one because none was used."""
+        known = self._reported.get(meter_of)
+        if known is None:
+            name = meter_of(None).meter
+            any_topic = any(meter.topic and meter.meter == name for meter in self._later.counters)
+            known = self._reported[meter_of] = any_topic or self.rate(meter_of(None)) == 0
+        return known
 
     def _records(self, name: TopicPartition) -> int | None:
         """Return the number of new records; None if a log end is missing, or the log was truncated."""

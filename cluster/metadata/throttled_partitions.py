@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 
-from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.mbeans import TICK, ReadPlan, ReadScope
 from cluster.model import Partition, Snapshot, TopicConfig
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from schemas.keys import TopicPartition
@@ -60,11 +60,11 @@ class ReadPlanner:
     """Plans the metrics to read from each broker; reuses a broker's plan while nothing changed there.
 
     Args:
-        consumed: whether to read the bytes that consumers fetch of each topic too.
+        scope: kinds of metrics that are read.
     """
 
-    def __init__(self, consumed: bool = False) -> None:
-        self._consumed = consumed
+    def __init__(self, scope: ReadScope = TICK) -> None:
+        self._scope = scope
         self._cached: dict[int, tuple[_BrokerReplicas, ReadPlan]] = {}
 
     def of(self, snapshot: Snapshot, watched: Collection[TopicPartition]) -> dict[int, ReadPlan]:
@@ -81,7 +81,7 @@ class ReadPlanner:
             return cached[1]
         topics = {name.topic for name in replicas_of.leads}
         return ReadPlan(
-            topics, replicas_of.leads, replicas_of.hosts, replicas_of.replicas, replicas_of.follows, self._consumed
+            topics, replicas_of.leads, replicas_of.hosts, replicas_of.replicas, replicas_of.follows, self._scope
         )
 
 

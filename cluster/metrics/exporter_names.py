@@ -13,9 +13,21 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from cluster.metrics.load_meters import (
+    BROKER_IDLE,
+    FETCH_REQUESTS,
+    FLUSH_TIMES,
+    FOLLOWER_FETCH,
+    HANDLER_POOL,
+    PERCENTILES,
+    PROCESS_IDLE,
+    PRODUCE,
+    PRODUCE_REQUESTS,
+    TIMES,
+)
 from cluster.metrics.mbeans import BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
 
-_DOMAIN = re.compile(r"(?:^|_)kafka_(server|log)_(.+)$")
+_DOMAIN = re.compile(r"(?:^|_)kafka_(server|log|network)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.
 _KEYS_IN_NAME = re.compile(
     r"_client_?id_replicafetcherthread_(\d+)_(\d+)"
@@ -27,10 +39,20 @@ _FETCHER_IN_LABEL = re.compile(r"client_?id_replicafetcherthread_(\d+)_(\d+)", r
 _FUTURE_IN_VALUE = f"{FUTURE}=true"
 _GAUGE = re.compile(r"(?:total)?(.*?)(?:value)?")
 _RATES = "(?:one|five|fifteen)minuterate|meanrate"
-_METER = re.compile(rf"(?:total)?(.*?)(?:persec)?(?:total|count|({_RATES}))?(?:count|({_RATES}))?(?:alltopics)?")
+_METER = re.compile(rf"(?:total)?(.*?)(?:persec)?(?:total|count|({_RATES}))?(?:count|total|({_RATES}))?(?:alltopics)?")
+# A percentile: 99thPercentile in the name, or none there and the label quantile.
+_PERCENTILE = re.compile(r"(.*?)(?:(\d+)thpercentile)?")
 
 # Labels, in lower case and without signs, and the keys of MBeans that they are made of.
-_KEYS = {"topic": "topic", "partition": "partition", "name": "name", "isfuture": FUTURE}
+_KEYS = {
+    "topic": "topic",
+    "partition": "partition",
+    "name": "name",
+    "isfuture": FUTURE,
+    "request": "request",
+    "quantile": "quantile",
+}
+_REQUESTS = {request.lower(): request for request in (PRODUCE, FOLLOWER_FETCH)}
 
 
 def _plain_names(names: Iterable[str], ending: str = "") -> dict[str, str]:
@@ -38,9 +60,16 @@ def _plain_names(names: Iterable[str], ending: str = "") -> dict[str, str]:
 
 
 _METERS = {
-    "BrokerTopicMetrics": _plain_names({*BROKER_METERS, *TOPIC_METERS}, "PerSec"),
+    "BrokerTopicMetrics": {
+        **_plain_names({*BROKER_METERS, *TOPIC_METERS}, "PerSec"),
+        # Without their first word, which some configurations add to all counts.
+        "producerequests": PRODUCE_REQUESTS,
+        "fetchrequests": FETCH_REQUESTS,
+    },
     "FetcherStats": {"bytes": "BytesPerSec"},
+    HANDLER_POOL: _plain_names((BROKER_IDLE, PROCESS_IDLE)),
 }
+_TIMES = {"RequestMetrics": TIMES, "LogFlushStats": FLUSH_TIMES}
 _GAUGES = {
     "FetcherLagMetrics": {"consumerlag": "ConsumerLag"},
     "ReplicaManager": _plain_names(GAUGES),
@@ -62,6 +91,8 @@ class Meaning(NamedTuple):
         fetcher: fetcher in the metric's name; None if there is none.
         topic: topic in the metric's name, as spelled there; None if there is none.
         partition: partition in the metric's name; None if there is none.
+        quantile: quantile that the label ``quantile`` must have, 0 to 1; None if the metric's name has it, or none is
+            meant.
     """
 
     metric: str
@@ -73,6 +104,7 @@ class Meaning(NamedTuple):
     fetcher: str | None = None
     topic: str | None = None
     partition: str | None = None
+    quantile: float | None = None
 
 
 def meaning_of(metric: str) -> Meaning | None:
@@ -87,7 +119,9 @@ def meaning_of(metric: str) -> Meaning | None:
         return None
     inner = _KEYS_IN_NAME.search(domain[2])
     plain = (domain[2][: inner.start()] + (inner["rest"] or "") if inner else domain[2]).replace("_", "")
-    found = _of_log(metric, plain) if domain[1] == "log" else _of_server(metric, plain)
+    found = _of_percentile(metric, plain) or (
+        _of_log(metric, plain) if domain[1] == "log" else _of_server(metric, plain)
+    )
     if found is None or inner is None:
         return found
     return found._replace(fetcher=_thread(inner[1], inner[2]), topic=inner["topic"], partition=inner["partition"])
@@ -107,7 +141,7 @@ def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], 
             keys[FUTURE] = "true"
         key = _key_of(label)
         if key is not None:
-            keys[key] = value
+            keys[key] = _REQUESTS.get(value.lower(), value) if key == "request" else value
         elif value.startswith("ReplicaFetcherThread-"):
             keys["clientId"] = value
         elif fetcher := _fetcher_in(label):
@@ -120,9 +154,36 @@ def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], 
     return keys
 
 
+def has_quantile(meaning: Meaning, keys: dict[str, str]) -> bool:
+    """Return whether a sample is of the percentile that is read; true for metrics that are no percentiles.
+
+    Args:
+        meaning: meaning of the metric.
+        keys: keys of the sample. A metric without a quantile may be the number of the times that were measured.
+    """
+    if meaning.quantile is None:
+        return True
+    try:
+        return float(keys.get("quantile", "")) == meaning.quantile
+    except ValueError:
+        return False
+
+
 def spelled_in_metrics(topic: str) -> str:
     """Return the spelling of a topic in the name of a metric."""
     return re.sub(r"[^a-z0-9:]+", "_", topic.lower())
+
+
+def _of_percentile(metric: str, plain: str) -> Meaning | None:
+    for kind, name in _TIMES.items():
+        if plain.startswith(kind.lower()):
+            match = _PERCENTILE.fullmatch(plain, len(kind))
+            digits = PERCENTILES[kind].removesuffix("thPercentile")
+            if match is None or match[1] not in ("", name.lower()) or match[2] not in (None, digits):
+                return None
+            known = name if match[1] else None
+            return Meaning(metric, kind, known, quantile=None if match[2] else float(f"0.{digits}"))
+    return None
 
 
 def _of_log(metric: str, plain: str) -> Meaning | None:

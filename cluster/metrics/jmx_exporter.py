@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.metrics.exporter_names import Meaning, keys_in, meaning_of, spelled_in_metrics
+from cluster.metrics.exporter_names import Meaning, has_quantile, keys_in, meaning_of, spelled_in_metrics
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
+from cluster.metrics.load_meters import HANDLER_IDLE, LOAD_TOPIC_METERS
 from cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
 from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
 from cluster.metrics.text_format import read_samples
@@ -21,6 +22,8 @@ _METERS = {
     "BrokerTopicMetrics.BytesInPerSec",
     "BrokerTopicMetrics.MessagesInPerSec",
     "FetcherStats.BytesPerSec",
+    *(f"BrokerTopicMetrics.{name}" for name in LOAD_TOPIC_METERS),
+    HANDLER_IDLE.meter,
 }
 
 
@@ -66,9 +69,17 @@ def parse(response: Response, plan: ReadPlan) -> Metrics:
         ValueError: the answer is truncated, or not in that format.
     """
     accumulator, meters, topics = MetricsAccumulator(plan), _MeterValues(), _topics_by_spelling(plan)
-    for meaning, labels, value in read_samples(response.body.decode(), meaning_of):
+
+    def wanted(metric: str) -> Meaning | None:
+        # An exporter exports everything at every scrape. Lines that are not read cost no parsing of their labels.
+        found = meaning_of(metric)
+        return found if found is not None and plan.includes(found.kind, found.name) else None
+
+    for meaning, labels, value in read_samples(response.body.decode(), wanted):
         keys = keys_in(meaning, labels, topics.get)
         name = meaning.name or keys.pop("name", None)
+        if not has_quantile(meaning, keys):
+            continue
         if meaning.counts:
             meters.add(meaning, name or "", keys, value)
         else:

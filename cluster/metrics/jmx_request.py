@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from cluster.metrics.mbeans import (
-    BROKER_READS,
-    LAGS,
     LOG_PARTS,
     START,
     MetricsAccumulator,
@@ -33,11 +31,11 @@ class JmxRequest:
         self._reads = [
             START,
             # The lags and the log ends that they refer to are read close together.
-            LAGS,
+            *plan.scope.first_reads,
             *log_reads(plan.watched, LOG_PARTS),
             *topic_reads(plan),
             *log_reads(plan.ends_only, LOG_PARTS[:1]),
-            *BROKER_READS,
+            *plan.scope.broker_reads,
         ]
         self.text = "\n".join(f"{read.mbean}\t{read.attribute}" for read in self._reads)
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
 from cluster.metrics.mbeans import (
-    BROKER_READS,
-    LAGS,
     LOG_PARTS,
     START,
     MBeanRead,
@@ -86,10 +84,10 @@ def bulk_reads(plan: ReadPlan) -> list[list[MBeanRead]]:
     first = [
         START,
         # The lags and the log ends that they refer to are read close together.
-        LAGS,
+        *plan.scope.first_reads,
         *_logs(plan.watched, LOG_PARTS),
-        *(MBeanRead("BrokerTopicMetrics", name, "Count", every=True) for name in plan.topic_meters),
-        *(read for read in BROKER_READS if read.name not in plan.topic_meters),
+        *(MBeanRead("BrokerTopicMetrics", name, "Count", every=True) for name in plan.scope.topic_meters),
+        *(read for read in plan.scope.broker_reads if read.name not in plan.scope.topic_meters),
     ]
     # A pattern for many watched logs returns the other logs too.
     ends = _logs(plan.ends_only, LOG_PARTS[:1]) if len(plan.watched) <= _MAX_NAMED else []

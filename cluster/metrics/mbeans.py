@@ -8,12 +8,32 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from cluster.metrics.load_meters import (
+    BROKER_IDLE,
+    CONSUMED,
+    FLUSH_TIMES,
+    FOLLOWER_FETCH,
+    HANDLER_IDLE,
+    HANDLER_POOL,
+    LOAD_TOPIC_METERS,
+    LOG_FLUSH_P999,
+    PERCENTILES,
+    PROCESS_IDLE,
+    PRODUCE,
+    REQUEST_P99,
+    TIMES,
+)
 from cluster.model import Lag, LogReading, Meter, Metrics, Reading
-from schemas.bounds import LATEST_MS, MOST_COUNTED, MOST_OF_LOG
+from schemas.bounds import LATEST_MS, LONGEST_MS, MOST_COUNTED, MOST_OF_LOG
 from schemas.keys import TopicPartition
 
 _FETCHER = "ReplicaFetcherThread-"
-_DOMAINS = {"Runtime": "java.lang", "Log": "kafka.log"}
+_DOMAINS = {
+    "Runtime": "java.lang",
+    "Log": "kafka.log",
+    "LogFlushStats": "kafka.log",
+    "RequestMetrics": "kafka.network",
+}
 # Valid range of the values of each MBean type. A gauge of a removed object is -1.
 _LOG, _COUNT = (0, MOST_OF_LOG), (0, MOST_COUNTED)
 RANGES: Mapping[str, tuple[int, int]] = {
@@ -25,6 +45,8 @@ RANGES: Mapping[str, tuple[int, int]] = {
     "ReplicaManager": (-1, 2**31),
     "LeaderReplication": _LOG,
     "FollowerReplication": _LOG,
+    **dict.fromkeys(PERCENTILES, (0, LONGEST_MS)),
+    HANDLER_POOL: _COUNT,
 }
 _GONE = -1
 # Maximum digits of a partition number.
@@ -34,7 +56,6 @@ _PARTITION_DIGITS = 9
 FUTURE = "is-future"
 
 TOPIC_METERS = ("BytesInPerSec", "MessagesInPerSec")
-_CONSUMED = "BytesOutPerSec"
 BROKER_METERS = (
     "BytesInPerSec",
     "BytesOutPerSec",
@@ -59,46 +80,6 @@ def topic_bytes(topic: str) -> Meter:
 def topic_messages(topic: str) -> Meter:
     """Return the name of a topic's MessagesInPerSec meter."""
     return Meter("BrokerTopicMetrics.MessagesInPerSec", topic)
-
-
-def topic_consumed(topic: str) -> Meter:
-    """Return the name of a topic's BytesOutPerSec meter: what consumers fetch."""
-    return Meter(f"BrokerTopicMetrics.{_CONSUMED}", topic)
-
-
-class ReadPlan:
-    """Metrics that one tick reads from one broker, the same for every source.
-
-    Attributes:
-        topics: topics of which the broker leads a partition, sorted.
-        leads: partitions that it leads, sorted; their log end offset is read.
-        watched: watched partitions with a replica on it, sorted; their end, size and start are read.
-        replicas: number of replicas on the broker; None if unknown.
-        follows: whether it is an in-sync follower of any leader.
-        topic_meters: names of the meters that are read per topic.
-    """
-
-    def __init__(
-        self,
-        topics: Iterable[str],
-        leads: Iterable[TopicPartition],
-        watched: Iterable[TopicPartition],
-        replicas: int | None = None,
-        follows: bool = False,
-        consumed: bool = False,
-    ) -> None:
-        self.topics = tuple(sorted(topics))
-        self.leads = tuple(sorted(leads))
-        self.watched = tuple(sorted(watched))
-        self.replicas = replicas
-        self.follows = follows
-        self.topic_meters = (*TOPIC_METERS, _CONSUMED) if consumed else TOPIC_METERS
-
-    @property
-    def ends_only(self) -> list[TopicPartition]:
-        """The partitions whose log end offset alone is read."""
-        watched = set(self.watched)
-        return [name for name in self.leads if name not in watched]
 
 
 class MBeanRead(NamedTuple):
@@ -138,6 +119,100 @@ BROKER_READS = (
     *(MBeanRead("ReplicaManager", name, "Value") for name in GAUGES),
     FETCHERS,
 )
+# Loads over all topics, and the times and idle handlers of a broker.
+LOAD_BROKER_READS = tuple(MBeanRead("BrokerTopicMetrics", name, "Count") for name in LOAD_TOPIC_METERS)
+_NETWORK_IN = tuple(
+    MBeanRead("BrokerTopicMetrics", name, "Count") for name in ("BytesInPerSec", "ReplicationBytesInPerSec")
+)
+PERFORMANCE_READS = (
+    *(
+        MBeanRead("RequestMetrics", TIMES, PERCENTILES["RequestMetrics"], {"request": r})
+        for r in (PRODUCE, FOLLOWER_FETCH)
+    ),
+    MBeanRead("LogFlushStats", FLUSH_TIMES, PERCENTILES["LogFlushStats"]),
+    *(MBeanRead(HANDLER_POOL, name, "Count") for name in (BROKER_IDLE, PROCESS_IDLE)),
+)
+
+
+class ReadScope(NamedTuple):
+    """Kinds of metrics that are read, besides logs.
+
+    Attributes:
+        topic_meters: names of the meters that are read per topic.
+        broker_reads: reads of the broker as a whole.
+        first_reads: reads that come before those of logs, so that their values lie close together in time.
+    """
+
+    topic_meters: tuple[str, ...]
+    broker_reads: tuple[MBeanRead, ...]
+    first_reads: tuple[MBeanRead, ...] = ()
+
+    @property
+    def broker_meters(self) -> frozenset[str | None]:
+        """Names of the meters over all topics."""
+        return frozenset(read.name for read in self.broker_reads if read.kind == "BrokerTopicMetrics")
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Types of the MBeans, without logs."""
+        reads = (START, *self.first_reads, *self.broker_reads)
+        return frozenset({"BrokerTopicMetrics", *(read.kind for read in reads)})
+
+
+# What a tick reads.
+TICK = ReadScope(TOPIC_METERS, BROKER_READS, (LAGS,))
+# The same with what consumers fetch of each topic.
+TICK_AND_CONSUMED = TICK._replace(topic_meters=(*TOPIC_METERS, CONSUMED))
+# The same with all loads of topics, for a plan that balances them.
+TICK_AND_LOAD = TICK._replace(
+    topic_meters=(*TOPIC_METERS, *LOAD_TOPIC_METERS), broker_reads=(*BROKER_READS, *LOAD_BROKER_READS)
+)
+# What is read seldom, apart from ticks.
+LOAD = ReadScope(LOAD_TOPIC_METERS, (*_NETWORK_IN, *LOAD_BROKER_READS, *PERFORMANCE_READS))
+
+
+class ReadPlan:
+    """Metrics that are read from one broker at once, the same for every source.
+
+    Attributes:
+        topics: topics of which the broker leads a partition, sorted.
+        leads: partitions that it leads, sorted; their log end offset is read.
+        watched: watched partitions with a replica on it, sorted; their end, size and start are read.
+        replicas: number of replicas on the broker; None if unknown.
+        follows: whether it is an in-sync follower of any leader.
+        scope: kinds of metrics that are read.
+    """
+
+    def __init__(
+        self,
+        topics: Iterable[str],
+        leads: Iterable[TopicPartition],
+        watched: Iterable[TopicPartition],
+        replicas: int | None = None,
+        follows: bool = False,
+        scope: ReadScope = TICK,
+    ) -> None:
+        self.topics = tuple(sorted(topics))
+        self.leads = tuple(sorted(leads))
+        self.watched = tuple(sorted(watched))
+        self.replicas = replicas
+        self.follows = follows
+        self.scope = scope
+        self._kinds, self._meters = scope.kinds, {*scope.topic_meters, *scope.broker_meters}
+
+    def includes(self, kind: str, name: str | None) -> bool:
+        """Return whether values of an MBean type are read; of a meter per topic or broker also by its name if known."""
+        if kind == "Log":
+            return bool(self.leads or self.watched)
+        if kind == "BrokerTopicMetrics" and name is not None:
+            return name in self._meters
+        return kind in self._kinds
+
+    @property
+    def ends_only(self) -> list[TopicPartition]:
+        """The partitions whose log end offset alone is read."""
+        watched = set(self.watched)
+        return [name for name in self.leads if name not in watched]
 
 
 def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[MBeanRead]:
@@ -152,7 +227,7 @@ def log_reads(names: Iterable[TopicPartition], parts: Iterable[str]) -> list[MBe
 
 def topic_reads(plan: ReadPlan) -> list[MBeanRead]:
     """Return the reads of the meters of a plan's topics."""
-    names = plan.topic_meters
+    names = plan.scope.topic_meters
     return [MBeanRead("BrokerTopicMetrics", name, "Count", {"topic": topic}) for topic in plan.topics for name in names]
 
 
@@ -189,7 +264,8 @@ class MetricsAccumulator:
 
     def __init__(self, plan: ReadPlan) -> None:
         self._topics = set(plan.topics)
-        self._topic_meters = plan.topic_meters
+        self._topic_meters = plan.scope.topic_meters
+        self._broker_meters = plan.scope.broker_meters
         watched = dict.fromkeys(plan.watched)
         self._wanted = {**dict.fromkeys(LOG_PARTS, watched), "LogEndOffset": watched | dict.fromkeys(plan.leads)}
         self._started_ms: int | None = None
@@ -214,7 +290,7 @@ class MetricsAccumulator:
             case "BrokerTopicMetrics":
                 topic = keys.get("topic") or None
                 planned = self._topic_meters if topic in self._topics else ()
-                if name in (BROKER_METERS if topic is None else planned):
+                if name in (self._broker_meters if topic is None else planned):
                     self._counters[Meter(f"{kind}.{name}", topic)] = value
             case "FetcherLagMetrics" if name == LAGS.name:
                 self._add_lag(keys, value)
@@ -227,6 +303,14 @@ class MetricsAccumulator:
                 self._gauges[Meter(f"{kind}.{name}")] = value
             case "LeaderReplication" | "FollowerReplication":
                 self._gauges[Meter(f"{kind}.byte-rate")] = value
+            case "RequestMetrics" if name == TIMES and keys.get("request") in REQUEST_P99:
+                self._gauges[REQUEST_P99[keys["request"]]] = value
+            case "LogFlushStats" if name == FLUSH_TIMES:
+                self._gauges[LOG_FLUSH_P999] = value
+            case "KafkaRequestHandlerPool" if name == BROKER_IDLE:
+                self._counters[HANDLER_IDLE] = value
+            case "KafkaRequestHandlerPool" if name == PROCESS_IDLE:
+                self._counters.setdefault(HANDLER_IDLE, value)
             case "Runtime" if name != EXPORTER or self._started_ms is None:
                 self._started_ms = int(value.value)
 

@@ -16,6 +16,7 @@ from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
+from cluster.metrics.mbeans import TICK, ReadScope
 from cluster.model import BrokerRead, Partition, ReplicationSettings, Snapshot
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
@@ -45,7 +46,7 @@ class ClusterStateReader:
         settings: the cluster and the metrics source.
         sleep: waits for the given seconds.
         clock_ms: time now, epoch milliseconds.
-        consumed: whether the counters of consumers' reads are read too.
+        scope: kinds of metrics that are read.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class ClusterStateReader:
         settings: Settings,
         sleep: Callable[[float], None] = time.sleep,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        consumed: bool = False,
+        scope: ReadScope = TICK,
     ) -> None:
         self._name = settings.cluster.name
         self.connection = AdminConnection(settings.cluster)
@@ -61,7 +62,7 @@ class ClusterStateReader:
         wait_s = max(METADATA_S, settings.cluster.request_timeout_ms / 1000)
         self._metadata = SnapshotReader(self.connection, wait_s, CONFIG_MAX_AGE_S, reassignments_share=1.0)
         self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
-        self._plans = ReadPlanner(consumed=consumed)
+        self._plans = ReadPlanner(scope)
         self._sleep = sleep
         self._clock_ms = clock_ms
 

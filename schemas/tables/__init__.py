@@ -9,12 +9,15 @@ from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
+    BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
     LEADER_DISTRIBUTION,
+    LOG_DIRS,
     LOG_END_OFFSETS,
     MESSAGES,
     QUARANTINE,
+    REPLICA_SIZES,
     THROTTLES,
 )
 from schemas.tables.table import Column, Table
@@ -27,12 +30,14 @@ __all__ = [
     "ALL_TABLES",
     "BALANCE_ACTION",
     "BALANCE_PROPOSAL",
+    "BROKER_PERFORMANCE",
     "BRONZE_TICKS",
     "BYTES_PER_SEC",
     "ELECTION_PLAN",
     "FETCHER_LAG",
     "LEADER_DISTRIBUTION",
     "LEADER_IMBALANCE",
+    "LOG_DIRS",
     "LOG_END_OFFSETS",
     "MESSAGES",
     "PARTITION_LOAD",
@@ -40,6 +45,7 @@ __all__ = [
     "PROMPT_TABLES",
     "QUARANTINE",
     "REASSIGNMENT_PROGRESS",
+    "REPLICA_SIZES",
     "TABLES",
     "THROTTLES",
     "THROTTLE_HEADROOM",

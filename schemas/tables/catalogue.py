@@ -10,12 +10,15 @@ from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from schemas.tables.gold_load import PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
+    BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
     LEADER_DISTRIBUTION,
+    LOG_DIRS,
     LOG_END_OFFSETS,
     MESSAGES,
     QUARANTINE,
+    REPLICA_SIZES,
     THROTTLES,
 )
 from schemas.tables.table import Table
@@ -30,6 +33,9 @@ TABLES: tuple[Table, ...] = (
     LOG_END_OFFSETS,
     LEADER_DISTRIBUTION,
     THROTTLES,
+    BROKER_PERFORMANCE,
+    LOG_DIRS,
+    REPLICA_SIZES,
     QUARANTINE,
     THROTTLE_HEADROOM,
     REASSIGNMENT_PROGRESS,

@@ -49,8 +49,18 @@ BYTES_PER_SEC = Table(
         ("topic", "STRING", "topic of the meter; null: whole broker"),
         ("fetcher", "STRING", "client id of the fetcher thread; null: not a fetcher's meter"),
         ("source_broker", "INT", "broker the fetcher fetches from; null: not a fetcher's meter"),
-        ("count_total", "BIGINT", "Count of the meter (bytes; messages for MessagesInPerSec); null: a gauge"),
-        ("bytes_per_s", "DOUBLE", "rate over window_ms, per second; null: no earlier sample, or the counter fell"),
+        (
+            "count_total",
+            "BIGINT",
+            "Count of the meter (bytes; messages for MessagesInPerSec; requests for TotalProduceRequestsPerSec and "
+            "TotalFetchRequestsPerSec); null: a gauge",
+        ),
+        (
+            "bytes_per_s",
+            "DOUBLE",
+            "rate over window_ms, per second; null: no earlier sample, or the counter fell. A gauge's own value: ms for "
+            "RequestMetrics and LogFlushStats, 0 to 1 for KafkaRequestHandlerPool",
+        ),
         ("window_ms", "BIGINT", "time between the two samples, ms; null: a gauge or no earlier sample"),
     ),
 )
@@ -130,6 +140,83 @@ THROTTLES = Table(
         ("follower_throttle_source", "STRING", "entity that sets the rate: broker, default or none; null for a topic"),
         ("leader_throttled_replicas", "STRING", "leader.replication.throttled.replicas of the topic; null: none"),
         ("follower_throttled_replicas", "STRING", "follower.replication.throttled.replicas of the topic; null: none"),
+    ),
+)
+
+BROKER_PERFORMANCE = Table(
+    "silver/broker_performance",
+    "tick, broker whose requests and times were read since the tick before",
+    ("cluster", "tick_ms", "broker"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker"),
+        ("rack", "STRING", "broker.rack; null: none"),
+        ("read_ms", "BIGINT", "time of the reading, epoch milliseconds"),
+        ("window_ms", "BIGINT", "time between the two readings of the counters, ms; null: no earlier reading"),
+        (
+            "bytes_in_per_s",
+            "DOUBLE",
+            "bytes received from producers and leaders over window_ms, bytes/s; null: no earlier reading, or a counter "
+            "fell, as of the next 3",
+        ),
+        (
+            "produce_requests_per_s",
+            "DOUBLE",
+            "produce requests over window_ms, per second; a request counts once for each of its partitions",
+        ),
+        (
+            "fetch_requests_per_s",
+            "DOUBLE",
+            "fetch requests of consumers and followers over window_ms, per second, counted in the same way",
+        ),
+        (
+            "handler_idle_ratio",
+            "DOUBLE",
+            "share of window_ms that the request handlers were idle, mean over their threads, 0 to 1",
+        ),
+        ("produce_p99_ms", "DOUBLE", "99th percentile of the total times of produce requests, ms; null: not reported"),
+        (
+            "follower_fetch_p99_ms",
+            "DOUBLE",
+            "99th percentile of the total times of followers' fetches, ms, with the wait for new records; null: not "
+            "reported",
+        ),
+        ("log_flush_p999_ms", "DOUBLE", "99.9th percentile of log flush times, ms; null: not reported"),
+    ),
+)
+
+LOG_DIRS = Table(
+    "silver/log_dirs",
+    "tick, broker, log directory",
+    ("cluster", "tick_ms", "broker", "log_dir"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker"),
+        ("log_dir", "STRING", "path of the log directory"),
+        ("read_ms", "BIGINT", "time of the reading, epoch milliseconds"),
+        ("total_bytes", "BIGINT", "size of its volume, bytes; null: not reported (before Kafka 3.3), or offline"),
+        ("usable_bytes", "BIGINT", "free bytes of its volume; null: not reported, or offline"),
+        ("offline", "BOOLEAN", "true if the broker cannot use it"),
+        ("cordoned", "BOOLEAN", "true if it takes no new replicas (KIP-1066)"),
+    ),
+)
+
+REPLICA_SIZES = Table(
+    "silver/replica_sizes",
+    "tick, broker, topic, partition, log directory",
+    ("cluster", "tick_ms", "broker", "topic", "partition", "log_dir"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("broker", "INT", "broker of the replica"),
+        *PARTITION_COLUMNS,
+        ("log_dir", "STRING", "path of the log directory"),
+        ("read_ms", "BIGINT", "time of the reading, epoch milliseconds"),
+        ("size_bytes", "BIGINT", "bytes of the log's segments; null: impossible value"),
+        ("lag_offsets", "BIGINT", "offsets behind the high watermark; of a future log: behind the current log"),
+        ("is_future", "BOOLEAN", "true for the copy of a log that moves to this directory"),
     ),
 )
 

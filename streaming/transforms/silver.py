@@ -8,10 +8,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from schemas.tables import (
+    BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
     LEADER_DISTRIBUTION,
+    LOG_DIRS,
     LOG_END_OFFSETS,
+    REPLICA_SIZES,
     THROTTLES,
     Table,
 )
@@ -95,6 +98,39 @@ def topic_throttles(lists: DataFrame) -> DataFrame:
     return as_table(rows, THROTTLES)
 
 
+def broker_performance(readings: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/broker_performance`` from those of the kind ``broker_performance``.
+
+    A counter that fell (the broker has restarted) has no rate: null.
+    """
+    rows = readings.withColumn("window_ms", F.expr(_WINDOW_MS))
+    for column, counter in (
+        ("bytes_in_per_s", "bytes_in"),
+        ("produce_requests_per_s", "produce_requests"),
+        ("fetch_requests_per_s", "fetch_requests"),
+        ("idle_ns_per_s", "handler_idle_ns"),
+    ):
+        rows = rows.withColumn(column, F.expr(_rate_of(counter)))
+    # A little more than the whole time is possible, because the counter and the time are not read at once.
+    return as_table(rows.withColumn("handler_idle_ratio", F.expr("least(idle_ns_per_s / 1e9D, 1D)")), BROKER_PERFORMANCE)
+
+
+def _rate_of(counter: str) -> str:
+    """Return the expression of the rate of a counter over ``window_ms``, per second; null if it fell."""
+    return f"""CASE WHEN window_ms > 0 AND {counter} >= prev_{counter}
+        THEN ({counter} - prev_{counter}) * 1000D / window_ms END"""
+
+
+def log_dirs(directories: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/log_dirs`` from those of the kind ``log_dirs``."""
+    return as_table(directories, LOG_DIRS)
+
+
+def replica_sizes(sizes: DataFrame) -> DataFrame:
+    """Return the rows of ``silver/replica_sizes`` from those of the kind ``replica_sizes``."""
+    return as_table(sizes, REPLICA_SIZES)
+
+
 # Table to message kind to the function that makes rows of the table from rows of the kind.
 SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     FETCHER_LAG: {"lags": fetcher_lag},
@@ -102,4 +138,7 @@ SILVER: Mapping[Table, Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     LOG_END_OFFSETS: {"logs": log_end_offsets},
     LEADER_DISTRIBUTION: {"leaders": leader_distribution},
     THROTTLES: {"brokers": broker_throttles, "topic_throttles": topic_throttles},
+    BROKER_PERFORMANCE: {"broker_performance": broker_performance},
+    LOG_DIRS: {"log_dirs": log_dirs},
+    REPLICA_SIZES: {"replica_sizes": replica_sizes},
 }

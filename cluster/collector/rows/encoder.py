@@ -16,7 +16,10 @@ MAX_COLUMNAR_ROWS = 2000
 # Below the default max.message.bytes of a topic (1,048,588).
 MAX_BYTES = 800_000
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
-KIND_ORDER = ("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs")
+KIND_ORDER = (
+    *("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs"),
+    *("broker_performance", "log_dirs", "replica_sizes"),
+)
 Rows = Sequence[dict[str, Any]]
 
 

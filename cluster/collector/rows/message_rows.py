@@ -63,6 +63,7 @@ def broker_row(registered: Broker, read: BrokerRead | None) -> Row:
         **asdict(replication),
         "log_dirs_throttle_bytes_per_s": throttles.log_dirs_bytes_per_s,
         "log_dirs_throttle_source": throttles.log_dirs_source,
+        "rack": registered.rack,
     }
 
 

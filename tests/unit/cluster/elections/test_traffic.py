@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cluster.elections.traffic import CounterSample, traffic_between
-from cluster.metrics.mbeans import topic_bytes, topic_consumed
+from cluster.metrics.load_meters import topic_consumed
+from cluster.metrics.mbeans import topic_bytes
 from cluster.model import LogReading, Meter, Metrics, Partition, Reading
 from schemas.keys import TopicPartition
 

@@ -9,7 +9,15 @@ import pytest
 
 from cluster.metrics.http import Response
 from cluster.metrics.jolokia import add_values, bulk_reads
-from cluster.metrics.mbeans import LEADER_QUOTA, MBeanRead, MetricsAccumulator, ReadPlan, topic_bytes, topic_consumed
+from cluster.metrics.load_meters import topic_consumed
+from cluster.metrics.mbeans import (
+    LEADER_QUOTA,
+    TICK_AND_CONSUMED,
+    MBeanRead,
+    MetricsAccumulator,
+    ReadPlan,
+    topic_bytes,
+)
 from cluster.model import Lag, LogReading, Meter, Metrics
 from schemas.keys import TopicPartition
 
@@ -43,7 +51,7 @@ def test_few_logs_are_asked_for_by_name_and_the_watched_ones_whole() -> None:
 
 
 def test_what_consumers_fetch_of_topics_comes_with_that_of_the_broker_where_it_is_asked_for() -> None:
-    plan = ReadPlan(["orders"], [LED], [], consumed=True)
+    plan = ReadPlan(["orders"], [LED], [], scope=TICK_AND_CONSUMED)
     names = {read.mbean for reads in bulk_reads(plan) for read in reads if read.name == "BytesOutPerSec"}
     (pattern,) = names
     mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"

@@ -7,9 +7,11 @@ import math
 import pytest
 
 from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.load_meters import topic_consumed
 from cluster.metrics.mbeans import (
     FOLLOWER_QUOTA,
     LAGS,
+    TICK_AND_CONSUMED,
     MBeanRead,
     MetricsAccumulator,
     ReadPlan,
@@ -17,7 +19,6 @@ from cluster.metrics.mbeans import (
     reading,
     source_broker,
     topic_bytes,
-    topic_consumed,
 )
 from cluster.metrics.missing_metrics import describe_impossible
 from cluster.model import Lag, LogReading, Meter, Metrics
@@ -57,7 +58,7 @@ def test_a_read_names_its_mbean_or_its_pattern() -> None:
 def test_what_consumers_fetch_of_a_topic_is_read_where_it_is_asked_for() -> None:
     mbean = "kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec,topic=orders\tCount"
     assert mbean not in JmxRequest(PLAN).text.splitlines()
-    plan = ReadPlan({"orders"}, [LED], [], consumed=True)
+    plan = ReadPlan({"orders"}, [LED], [], scope=TICK_AND_CONSUMED)
     lines = JmxRequest(plan).text.splitlines()
     metrics = JmxRequest(plan).parse(f"{lines.index(mbean)}\t1000\t70")
     assert metrics.counters[topic_consumed("orders")].value == 70
