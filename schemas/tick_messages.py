@@ -97,10 +97,10 @@ ROWS: dict[str, str] = {
     ),
     # One row per topic with a throttled replica list, as Kafka stores it: 'partition:broker,...' or '*'.
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",
-    # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself, or with another value of its own
-    # unit: milliseconds of RequestMetrics and LogFlushStats, 0 to 1 of KafkaRequestHandlerPool. Requests of topics and
-    # BytesOutPerSec of topics are only in the tick after they were read; the latest values of the broker as a whole are
-    # in every tick.
+    # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself, or with a value in another unit:
+    # milliseconds of RequestMetrics and LogFlushStats, 0 to 1 of KafkaRequestHandlerPool, bytes of LogDirs (the logs in
+    # all directories, and the volumes of those online). Requests and BytesOutPerSec of topics are only in the tick after
+    # they were read; the latest values of the broker as a whole are in every tick.
     "meters": (
         "broker INT, meter STRING, topic STRING, fetcher STRING, source_broker INT, read_ms BIGINT, "
         "count_total BIGINT, prev_read_ms BIGINT, prev_count_total BIGINT, gauge_value DOUBLE"
@@ -110,10 +110,10 @@ ROWS: dict[str, str] = {
     # One row per log that was read: the log of every leader, and of every replica of a watched partition. preferred:
     # the preferred leader, if another broker leads in its place; otherwise null.
     "logs": f"topic STRING, partition INT, is_leader BOOLEAN, preferred INT, {_LOG_SAMPLE}",
-    # One row per broker whose requests and times were read since the last tick, every collect.load_interval_s. bytes_in:
-    # from producers and leaders. Requests count once per partition; followers' fetches count too. handler_idle_ns: idle
-    # time of the request handlers, a mean over their threads. Percentiles are of all times since the broker started, but
-    # favour the last 5 minutes; null: not reported, or not a number.
+    # One row per broker whose requests and times were read since the last tick, every collect.load_interval_s.
+    # bytes_in: from producers and leaders. Requests count once per partition; followers' fetches count too.
+    # handler_idle_ns: idle time of the request handlers, a mean over their threads. Percentiles are of all times since
+    # the broker started, but favour the last 5 minutes; null: not reported, or not a number.
     "broker_performance": (
         "broker INT, rack STRING, read_ms BIGINT, prev_read_ms BIGINT, bytes_in BIGINT, prev_bytes_in BIGINT, "
         "produce_requests BIGINT, prev_produce_requests BIGINT, fetch_requests BIGINT, prev_fetch_requests BIGINT, "
@@ -128,8 +128,8 @@ ROWS: dict[str, str] = {
     ),
     # One row per log in these directories. is_future: copy of a log that moves to this directory.
     "replica_sizes": (
-        "broker INT, topic STRING, partition INT, read_ms BIGINT, log_dir STRING, size_bytes BIGINT, lag_offsets BIGINT, "
-        "is_future BOOLEAN"
+        "broker INT, topic STRING, partition INT, read_ms BIGINT, log_dir STRING, size_bytes BIGINT, "
+        "lag_offsets BIGINT, is_future BOOLEAN"
     ),
 }
 

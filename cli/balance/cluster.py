@@ -13,6 +13,7 @@ from cli.common.output import console
 from cli.common.progress import ProgressView
 from cli.config.load import load_settings, read_settings
 from cluster.log_dirs.describe import describe_log_dirs
+from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster
 from planning.balance.observation.loads import ObservedLoads, WriteHistory, no_history, observed_loads

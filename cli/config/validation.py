@@ -70,6 +70,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("collect", "broker_timeout_s"): NO_SECONDS_OR_MORE,
     ("collect", "topic_config_max_age_s"): NO_SECONDS_OR_MORE,
     ("collect", "metadata_max_age_s"): NO_SECONDS_OR_MORE,
+    ("collect", "load_interval_s"): NO_SECONDS_OR_MORE,
+    ("collect", "log_dirs_interval_s"): NO_SECONDS_OR_MORE,
     ("store", "bronze_keep_days"): DAYS,
     ("store", "silver_keep_days"): DAYS,
     ("store", "gold_keep_days"): DAYS,

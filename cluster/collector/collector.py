@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cluster.collector.clock import Clock
+from cluster.collector.load.load_collector import LoadCollector
 from cluster.collector.observation import Observer
 from cluster.collector.other_collectors import CollectorId, OtherCollectors
 from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
@@ -21,7 +22,7 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.failover import MetadataError
 from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.factory import metrics_source
+from cluster.metrics.factory import metrics_sources
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -93,7 +94,7 @@ class Collector:
         self._window_ms = int(collect.window_s() * 1000)
         self._interval_ms = int(collect.interval_s * 1000)
         self._connection = AdminConnection(settings.cluster)
-        self._source = metrics_source(collect)
+        self._source, load_source = metrics_sources(collect)
         metadata = SnapshotReader(
             self._connection,
             collect.timeout_s(),
@@ -103,7 +104,8 @@ class Collector:
         broker_reader = BrokerMetricsReader(self._connection, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
         self._clock = clock or Clock()
-        self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock)
+        self._load = LoadCollector(collect, load_source, AdminConnection(settings.cluster), self._clock)
+        self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock, self._load)
         # A tick that cannot be written must not delay the next observation by much more than one interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
         self._id = CollectorId.own(self._clock.now_ms())
@@ -142,6 +144,7 @@ class Collector:
     def close(self) -> None:
         """Close every connection, and stop the gateway JVM if the source is JMX."""
         self._source.stop()
+        self._load.close()
         self._sink.close()
         self._connection.close()
 

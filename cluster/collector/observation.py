@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster.collector.clock import Clock, ClockSteps, on_one_clock
+from cluster.collector.load.load_collector import LoadCollector
 from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
 from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metadata.staleness import StalenessDetector
@@ -43,6 +44,7 @@ class Observer:
         builder: builds the rows.
         timeout_s: longest wait for the brokers, seconds.
         clock: clock of ticks and readings.
+        load: collects loads beside the ticks; None: they are not collected.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Observer:
         builder: TickBuilder,
         timeout_s: float,
         clock: Clock = _CLOCK,
+        load: LoadCollector | None = None,
     ) -> None:
         self._metadata = metadata
         self._readers = readers
@@ -60,6 +63,7 @@ class Observer:
         self._plans = ReadPlanner()
         self._staleness = StalenessDetector()
         self._clock = clock
+        self._load = load
         self._steps = ClockSteps(clock)
 
     def observe(self, tick_ms: int) -> Observation:
@@ -73,13 +77,18 @@ class Observer:
         snapshot = self._metadata.snapshot()
         watched = watched_partitions(snapshot)
         began_s = self._clock.elapsed_s()
-        reads = self._readers.read(snapshot.brokers, self._plans.of(snapshot, watched), self._timeout_s)
+        plans = self._plans.of(snapshot, watched)
+        reads = self._readers.read(snapshot.brokers, plans, self._timeout_s)
         step_ms = self._follow_clock()
         if step_ms:
             tick_ms += step_ms
             reads = self._on_one_clock(reads, began_s, step_ms)
         self._metadata.mark_stale(self._staleness.contradicted_topics(snapshot, reads))
-        rows = self._builder.rows(tick_ms, snapshot, reads, watched)
+        load_rows, load_meters = self._load.rows(snapshot) if self._load is not None else ({}, [])
+        rows = self._builder.rows(tick_ms, snapshot, reads, watched, load_meters) | load_rows
+        if self._load is not None:
+            # Not together with the reads of the tick, which would have to share the brokers' time with these.
+            self._load.start_due(snapshot, plans)
         oldest_ms = max(snapshot.ages_ms.values(), default=0)
         return Observation(tick_ms, rows, unanswered(snapshot, reads), oldest_ms)
 
@@ -88,6 +97,8 @@ class Observer:
         step_ms = self._steps.step_ms()
         if step_ms:
             self._builder.shift(step_ms)
+            if self._load is not None:
+                self._load.shift(step_ms)
         return step_ms
 
     def _on_one_clock(self, reads: Mapping[int, BrokerRead], began_s: float, step_ms: int) -> dict[int, BrokerRead]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from cluster.collector.rows.columns import Columns, Row
 from cluster.collector.rows.message_rows import (
@@ -96,7 +97,12 @@ class TickBuilder:
         self._last_inputs: dict[int, _BrokerInput] = {}
 
     def rows(
-        self, tick_ms: int, snapshot: Snapshot, reads: Mapping[int, BrokerRead], watched: set[TopicPartition]
+        self,
+        tick_ms: int,
+        snapshot: Snapshot,
+        reads: Mapping[int, BrokerRead],
+        watched: set[TopicPartition],
+        loads: Sequence[Mapping[str, Sequence[Any]]] = (),
     ) -> Rows:
         """Return the rows of a tick by kind of message, as in ``schemas.tick_messages.ROWS``.
 
@@ -105,6 +111,7 @@ class TickBuilder:
             snapshot: metadata of the cluster.
             reads: metrics and rates by broker id.
             watched: partitions that are reassigned or in a throttled replica list.
+            loads: further columns of the kind ``meters``.
         """
         self._forget_gone(snapshot)
         self._switches.observe(tick_ms, snapshot.partitions, watched, self._before)
@@ -132,7 +139,8 @@ class TickBuilder:
                 topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed
             ],
             "meters": Columns.joined(
-                METERS, (meter_columns(b, inputs[b].counters, metrics.gauges) for b, metrics in answered.items())
+                METERS,
+                [*(meter_columns(b, inputs[b].counters, metrics.gauges) for b, metrics in answered.items()), *loads],
             ),
             "lags": Columns.joined(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
             "logs": Columns.joined(

@@ -11,6 +11,15 @@ from cluster.metrics.source import MetricsSource
 from schemas.config import CollectSettings, Source
 
 
+def metrics_sources(collect: CollectSettings) -> tuple[MetricsSource, MetricsSource]:
+    """Return two sources of ``collect.source``, of which neither waits for the reads of the other, not started yet."""
+    if collect.source is Source.JMX:
+        # One JVM serves both.
+        gateway = JmxGateway(collect)
+        return JmxSource(gateway), JmxSource(gateway)
+    return metrics_source(collect), metrics_source(collect)
+
+
 def metrics_source(collect: CollectSettings) -> MetricsSource:
     """Return the source of ``collect.source``, not started yet."""
     if collect.source is Source.JOLOKIA:

@@ -25,6 +25,9 @@ HANDLER_POOL = "KafkaRequestHandlerPool"
 BROKER_IDLE, PROCESS_IDLE = "BrokerRequestHandlerAvgIdlePercent", "RequestHandlerAvgIdlePercent"
 HANDLER_IDLE = Meter(f"{HANDLER_POOL}.{PROCESS_IDLE}")
 
+# No MBeans, but sums over a broker's answer to DescribeLogDirs: bytes of all logs, and of the volumes that are online.
+LOG_DIRS_USED, LOG_DIRS_TOTAL = Meter("LogDirs.UsedBytes"), Meter("LogDirs.TotalBytes")
+
 
 def topic_consumed(topic: str | None = None) -> Meter:
     """Return the name of the BytesOutPerSec meter of a topic, what consumers fetch; of the broker if None."""

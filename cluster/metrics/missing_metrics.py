@@ -73,13 +73,13 @@ def _iterate_missing(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric
             "FetcherLagMetrics ConsumerLag", "no replication lag of this broker's replicas", transient=True
         )
     if plan.follows and not any(meter.fetcher for meter in metrics.counters):
-        metric = f"FetcherStats BytesPerSec{_as_rate_suffix('FetcherStats.BytesPerSec', metrics)}"
+        metric = f"FetcherStats BytesPerSec{as_rate_suffix('FetcherStats.BytesPerSec', metrics)}"
         yield MissingMetric(metric, "no rate per fetcher", transient=True)
     if not any(meter.meter.startswith("ReplicaManager.") for meter in metrics.gauges):
         yield MissingMetric("ReplicaManager", "no counts of under-replicated and moving partitions")
     if _BYTES_IN not in metrics.counters:
         yield MissingMetric(
-            f"BrokerTopicMetrics{_as_rate_suffix(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole"
+            f"BrokerTopicMetrics{as_rate_suffix(_BYTES_IN.meter, metrics)}", "no traffic of the broker as a whole"
         )
 
 
@@ -111,10 +111,11 @@ def _missing_topic_meters(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingM
         return
     for name, meter_of in (("BytesInPerSec", topic_bytes), ("MessagesInPerSec", topic_messages)):
         if not any(meter_of(topic) in metrics.counters for topic in plan.topics):
-            rate = _as_rate_suffix(f"BrokerTopicMetrics.{name}", metrics)
+            rate = as_rate_suffix(f"BrokerTopicMetrics.{name}", metrics)
             consequence = "no write rate of compacted or trimmed topics"
             yield MissingMetric(f"BrokerTopicMetrics {name} of topics{rate}", consequence, certain=broker_bytes is None)
 
 
-def _as_rate_suffix(meter: str, metrics: Metrics) -> str:
+def as_rate_suffix(meter: str, metrics: Metrics) -> str:
+    """Return what a text adds to the name of a meter that is exported only as a rate; empty for others."""
     return " as a count (only as a rate, which lags behind by minutes)" if meter in metrics.rates_only else ""

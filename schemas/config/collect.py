@@ -37,6 +37,10 @@ class CollectSettings:
         metadata_max_age_s: maximum age of leaders and in-sync replicas, in seconds. Up to 5,000 partitions are read
             every tick. In larger clusters, every tick reads topics in a reassignment, with lists, or with recent or
             suspected changes, and some of the others in turn. 0: as soon as possible.
+        load_interval_s: interval between readings of a broker's requests, request times, log flush times and idle
+            handlers, in seconds. No tick waits for them. 0: never.
+        log_dirs_interval_s: interval between readings of a broker's log directories and of the sizes of its replicas,
+            in seconds. No tick waits for them. 0: never.
         jmx_username: JMX user; None: no authentication.
         jmx_password: JMX password. Set it with ``HEADROOM_COLLECT__JMX_PASSWORD``.
         jmx_password_file: file that contains only the JMX password; None: not used.
@@ -65,6 +69,8 @@ class CollectSettings:
     broker_timeout_s: float = 0.0
     topic_config_max_age_s: float = 30.0
     metadata_max_age_s: float = 60.0
+    load_interval_s: float = 30.0
+    log_dirs_interval_s: float = 300.0
     jmx_username: str | None = None
     jmx_password: str | None = field(default=None, repr=False)
     jmx_password_file: str | None = None

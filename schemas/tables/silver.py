@@ -58,8 +58,8 @@ BYTES_PER_SEC = Table(
         (
             "bytes_per_s",
             "DOUBLE",
-            "rate over window_ms, per second; null: no earlier sample, or the counter fell. A gauge's own value: ms for "
-            "RequestMetrics and LogFlushStats, 0 to 1 for KafkaRequestHandlerPool",
+            "rate over window_ms, per second; null: no earlier sample, or the counter fell. A gauge's own value: ms "
+            "for RequestMetrics and LogFlushStats, 0 to 1 for KafkaRequestHandlerPool, bytes for LogDirs",
         ),
         ("window_ms", "BIGINT", "time between the two samples, ms; null: a gauge or no earlier sample"),
     ),
