@@ -72,6 +72,10 @@ class BackgroundReads(Generic[_Result]):
             self._discarded.discard(broker)
         return found
 
+    def idle(self) -> bool:
+        """Return whether no read is running."""
+        return all(future.done() for future in self._running.values())
+
     def discard_running(self) -> None:
         """Discard the results of the reads that are running, because the clock was set meanwhile."""
         self._discarded |= self._running.keys()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from cluster.collector.clock import Clock
@@ -80,7 +80,7 @@ class LoadCollector:
         self._samples.keep_brokers(alive)
         now_ms = self._clock.now_ms()
         self._samples.drop_before(now_ms - int(_STALE_INTERVALS * 1000 * self._collect.load_interval_s))
-        fresh = [broker for broker in sorted(loads) if broker in alive]
+        fresh = [broker for broker in self._samples.brokers if broker in loads]
         rows: dict[str, Sequence[Row]] = {}
         performance = [self._samples.performance_row(b, snapshot.brokers[b].rack) for b in fresh]
         if known := [row for row in performance if row is not None]:

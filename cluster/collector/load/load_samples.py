@@ -40,6 +40,7 @@ class LoadSamples:
         self._topics: SampleColumns[Meter] = SampleColumns(window_ms, interval_ms)
         self._brokers: SampleColumns[Meter] = SampleColumns(window_ms, interval_ms)
         self._gauges: dict[int, Mapping[Meter, Reading]] = {}
+        self._read_ms: dict[int, int] = {}
         self._started_ms: dict[int, int] = {}
 
     def add(self, broker: int, metrics: Metrics) -> None:
@@ -53,22 +54,30 @@ class LoadSamples:
         self._topics.add(broker, {meter: value for meter, value in counters if meter.topic is not None})
         self._brokers.add(broker, {meter: value for meter, value in counters if meter.topic is None})
         self._gauges[broker] = metrics.gauges
+        values = (*metrics.counters.values(), *metrics.gauges.values())
+        self._read_ms[broker] = max((value.read_ms for value in values), default=0)
 
     def keep_brokers(self, brokers: Collection[int]) -> None:
         """Drop the brokers that are not among the given ones."""
         self._topics.keep_brokers(brokers)
         self._brokers.keep_brokers(brokers)
         self._gauges = {broker: gauges for broker, gauges in self._gauges.items() if broker in brokers}
+        self._read_ms = {broker: read_ms for broker, read_ms in self._read_ms.items() if broker in brokers}
 
     def drop_before(self, read_ms: int) -> None:
         """Drop the brokers whose last reading is older than a time, epoch milliseconds: their values are stale."""
-        kept = [broker for broker in self._gauges if self._brokers.latest(broker).now.at_ms >= read_ms]
-        self.keep_brokers(kept)
+        self.keep_brokers([broker for broker, at_ms in self._read_ms.items() if at_ms >= read_ms])
+
+    @property
+    def brokers(self) -> list[int]:
+        """Ids of the brokers that have a reading, in order."""
+        return sorted(self._read_ms)
 
     def shift(self, step_ms: int) -> None:
         """Shift the times of all samples after a clock step."""
         self._topics.shift(step_ms)
         self._brokers.shift(step_ms)
+        self._read_ms = {broker: read_ms + step_ms for broker, read_ms in self._read_ms.items()}
         self._gauges = {
             broker: {meter: Reading(value.read_ms + step_ms, value.value) for meter, value in gauges.items()}
             for broker, gauges in self._gauges.items()
@@ -80,7 +89,7 @@ class LoadSamples:
         Args:
             fresh: brokers that were read since the last tick.
         """
-        for broker in sorted(self._gauges):
+        for broker in self.brokers:
             whole = self._brokers.latest(broker)
             counters = {meter: pair for meter in _OWN_COUNTERS if (pair := whole.of(meter)) is not None}
             idle = self._idle(broker)

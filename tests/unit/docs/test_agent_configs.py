@@ -11,7 +11,7 @@ import pytest
 from cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
 from cluster.metrics.exporter_names import meaning_of
 from cluster.metrics.jmx_request import JmxRequest
-from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.mbeans import LOAD, TICK, ReadPlan
 from schemas.keys import TopicPartition
 
 NAME = TopicPartition("orders", 0)
@@ -25,7 +25,9 @@ READS = [
         attribute,
     )
     for mbean, _, attribute in (
-        line.partition("\t") for line in JmxRequest(ReadPlan(["orders"], [NAME], [NAME])).text.splitlines()
+        line.partition("\t")
+        for scope in (TICK, LOAD)
+        for line in JmxRequest(ReadPlan(["orders"], [NAME], [NAME], scope=scope)).text.splitlines()
     )
 ]
 RULES = re.findall(r"- pattern: '(.+)'\n    name: (\S+)", EXPORTER_CONFIG.read_text(encoding="utf-8"))

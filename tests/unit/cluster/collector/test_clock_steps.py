@@ -115,9 +115,10 @@ class Running:
         self.now, self.brokers, self.rows = FakeTime(), Brokers(), Rows()
         self.source = Source(self.now)
         monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: self.brokers)
-        monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: self.source)
+        monkeypatch.setattr(cluster.collector.collector, "metrics_sources", lambda collect: (self.source, self.source))
         settings = Settings(
-            cluster=ClusterSettings(bootstrap_servers="h:1", name="c"), collect=CollectSettings(interval_s=1.0)
+            cluster=ClusterSettings(bootstrap_servers="h:1", name="c"),
+            collect=CollectSettings(interval_s=1.0, load_interval_s=0.0, log_dirs_interval_s=0.0),
         )
         self._collector = Collector(settings, self.rows, clock=self.now.clock)
 

@@ -68,7 +68,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickR
     """Run a collector until a tick is written, and return the report of each tick."""
     brokers, reports, stop = Brokers(), [], threading.Event()
     monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: brokers)
-    monkeypatch.setattr(cluster.collector.collector, "metrics_source", lambda collect: Source())
+    monkeypatch.setattr(cluster.collector.collector, "metrics_sources", lambda collect: (Source(), Source()))
 
     def on_tick(report: TickReport) -> None:
         reports.append(report)
@@ -76,7 +76,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickR
             stop.set()
 
     settings = Settings(
-        cluster=ClusterSettings(bootstrap_servers="h:1", name="c"), collect=CollectSettings(interval_s=0.1)
+        cluster=ClusterSettings(bootstrap_servers="h:1", name="c"),
+        collect=CollectSettings(interval_s=0.1, load_interval_s=0.0, log_dirs_interval_s=0.0),
     )
     Collector(settings, Failing(*errors), on_tick).run(stop)
     return reports, brokers
@@ -91,11 +92,11 @@ def test_an_unexpected_error_costs_a_tick_and_its_connections(
     assert [report.failed for report in reports] == [f"unexpected {type(error).__name__}: {error}", None]
     (record,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
     assert record.exc_info is not None
-    # Once to reconnect, and once at the end.
-    assert brokers.closed == 2
+    # Once to reconnect, and at the end the connections of ticks and of loads.
+    assert brokers.closed == 3
 
 
 def test_what_was_foreseen_leaves_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     reports, brokers = run(monkeypatch, PublishError("late"))
     assert [report.failed for report in reports] == ["late", None]
-    assert brokers.closed == 1
+    assert brokers.closed == 2

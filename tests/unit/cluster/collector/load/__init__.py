@@ -1,0 +1,1 @@
+"""Loads that the collector reads beside the ticks."""
