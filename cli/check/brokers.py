@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 
-from cli.check.result import Check, failed, ok, unknown, with_timeout
+from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
 from cluster.connection.admin_connection import AdminConnection, connection_options
 from cluster.connection.refusal import Refusal, why_refused
 from cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.mbeans import LOAD, ReadPlan
+from cluster.metrics.missing_load import find_missing_load
 from cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
 from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
@@ -44,7 +45,11 @@ class _Probe:
 
     def checks(self, broker: Broker) -> list[Check]:
         """Return the checks of one broker."""
-        return [self._rates(broker), *metrics_checks(self.settings.collect, self.source, self.snapshot, broker)]
+        collect = self.settings.collect
+        metrics = metrics_checks(collect, self.source, self.snapshot, broker)
+        # A broker without metrics has no loads either, for the same reason.
+        loads = load_checks(collect, self.source, self.snapshot, broker) if metrics[0].answer is CheckStatus.OK else []
+        return [self._rates(broker), *metrics, *loads]
 
     def _rates(self, broker: Broker) -> Check:
         name = f"Broker {broker.broker}: throttle rates"
@@ -98,6 +103,26 @@ def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Sn
     return [ok(name, endpoint), *_mbeans(broker.broker, plan, metrics, REMEDIES[collect.source])]
 
 
+def load_checks(collect: CollectSettings, source: MetricsSource, snapshot: Snapshot, broker: Broker) -> list[Check]:
+    """Return which loads a broker exposes, and the goals of ``headroom balance`` that are lost without the others.
+
+    Missing ones are unknown and no failure, because the watch does not need them.
+    """
+    title, remedy = f"Broker {broker.broker}: load MBeans", REMEDIES[collect.source]
+    plan = ReadPlan(_plan(snapshot, broker.broker).topics, (), (), scope=LOAD)
+    try:
+        metrics = source.read(broker.broker, endpoint_of(collect, broker) or "", plan, READ_TIMEOUT_S)
+    except MetricsError as error:
+        return [unknown(title, f"{error.subject}: {error.rule}", error.remedy)]
+    missing = find_missing_load(metrics)
+    if not missing:
+        return [ok(title, "read")]
+    return [
+        unknown(f"Broker {broker.broker}: {m.metric}", f"not exposed; without it: {m.consequence}", remedy)
+        for m in missing
+    ]
+
+
 def tcp_error(endpoint: str) -> str | None:
     """Return why a TCP connection to ``host:port`` failed; None if it succeeded."""
     host, _, port = endpoint.rpartition(":")
@@ -124,7 +149,7 @@ def _broker_checks(probe: _Probe, broker: Broker) -> list[Check]:
     name = f"Broker {broker.broker}"
     if not broker.alive:
         return [failed(name, "has replicas but is not registered", "Start it; until then its verdicts are no_data.")]
-    limit_s = CONNECT_TIMEOUT_S + 2 * READ_TIMEOUT_S
+    limit_s = CONNECT_TIMEOUT_S + 3 * READ_TIMEOUT_S
     return with_timeout(name, limit_s, lambda: probe.checks(broker))
 
 

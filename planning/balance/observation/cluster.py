@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,12 +20,19 @@ from planning.balance.model import (
     cluster_model,
 )
 from planning.balance.observation.loads import ObservedLoads, filled_writes, measured_writes
+from planning.balance.slow_brokers.slow_brokers import advice
 from planning.reassignments.cluster_state import BrokerState, ClusterState
 from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 EXCLUDED = "excluded"
 _OWN_VOLUME_RATIO = 0.9
+_EXPORT_REQUESTS = "Export them (headroom check), or use the goal leaders."
+_NO_ROUNDS: Mapping[int, int] = MappingProxyType({})
+_MANY_SLOW = (
+    "More than a tenth of the brokers are slow by their log flush times at once: the cause is not one broker, and they "
+    "take replicas as others do."
+)
 _CHECK = "Make the metrics of all brokers readable (headroom check)."
 
 
@@ -93,13 +101,16 @@ class ObservedCluster:
         return found
 
 
-def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: BalanceSettings) -> ObservedCluster:
+def observed_cluster(
+    state: ClusterState, loads: ObservedLoads, settings: BalanceSettings, slow_rounds: Mapping[int, int] = _NO_ROUNDS
+) -> ObservedCluster:
     """Return the model of a cluster, and what is not known of it.
 
     Args:
         state: brokers and partitions.
         loads: rates of its partitions.
         settings: percentile and capacities.
+        slow_rounds: rounds in which a broker was slow, less those in which it was not, by broker id.
 
     Raises:
         HeadroomError: the state has no partition, or a load is negative or infinite.
@@ -107,7 +118,8 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
     if not state.partitions:
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
     arrays = _arrays(state, loads)
-    unknown = frozenset(_unknown(arrays))
+    silent = _without_requests(state, arrays)
+    unknown = frozenset({*_unknown(arrays), *([Resource.REQUESTS] if silent else [])})
     # A load that is unknown everywhere takes its goals with it, and must not exclude every partition from the others.
     hours = arrays.write.shape
     rates = replace(
@@ -115,15 +127,21 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    brokers = [_broker(broker, arrays, settings) for broker in state.brokers.values()]
+    slow = advice({broker: slow_rounds.get(broker, 0) for broker in state.brokers})
+    brokers = [
+        _broker(
+            broker, arrays, settings, slow_rounds.get(broker.broker, 0) if broker.broker in slow.take_nothing else 0
+        )
+        for broker in state.brokers.values()
+    ]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
         loads,
         unknown,
-        tuple(_lost_goals(model, unknown)),
+        tuple(_lost_goals(model, unknown, silent)),
         _seen_ratio(state, loads, model),
-        tuple(_notes(model, state, loads)),
+        (*_notes(model, state, loads), *([_MANY_SLOW] if slow.too_many else [])),
     )
 
 
@@ -177,7 +195,19 @@ def _unknown(arrays: PartitionArrays) -> Iterator[Resource]:
         yield Resource.DISK
 
 
-def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings) -> BalanceBroker:
+def _without_requests(state: ClusterState, arrays: PartitionArrays) -> list[int]:
+    """Return the brokers that report writes of partitions that they lead, but requests of none, while others do.
+
+    Their sources leave the requests out. If only their partitions were unknown, they could take nothing, although all
+    that the other goals need is known.
+    """
+    measured, known = np.isfinite(measured_writes(state)), np.isfinite(np.asarray(arrays.requests)[0])
+    leaders = np.asarray(arrays.leaders)
+    reporting = set(leaders[known].tolist())
+    return sorted(set(leaders[measured].tolist()) - reporting) if reporting else []
+
+
+def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings, slow_rounds: int) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
@@ -187,7 +217,7 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
     known = bool(not led.any() or rated[led].any() or not rated.any())
-    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state))
+    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state, slow_rounds))
 
 
 def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
@@ -209,20 +239,32 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     return total if room >= _OWN_VOLUME_RATIO * total else room
 
 
-def _takes(state: BrokerState) -> str:
-    """Return why a broker takes no replicas; empty if it may."""
+def _takes(state: BrokerState, slow_rounds: int) -> str:
+    """Return why a broker takes no replicas; empty if it may.
+
+    Args:
+        state: the broker.
+        slow_rounds: its slow rounds if it counts as slow, otherwise 0.
+    """
     if any(directory.offline for directory in state.log_dirs):
         return "a log directory is offline"
     if state.log_dirs and all(directory.cordoned for directory in state.log_dirs):
         return "cordoned"
+    if slow_rounds:
+        return f"slow by its log flush times ({slow_rounds} more minutes slow than not)"
     return ""
 
 
-def _lost_goals(model: ClusterModel, unknown: Collection[Resource]) -> Iterator[LostGoal]:
+def _lost_goals(model: ClusterModel, unknown: Collection[Resource], silent: Sequence[int]) -> Iterator[LostGoal]:
+    """Yield the goals that are lost; ``silent`` are the brokers that report no requests although others do."""
+    named = ", ".join(map(str, silent))
+    requests = (
+        f"no requests by topic are reported by broker {named}" if silent else "no broker reports requests by topic"
+    )
     for resource, reason, remedy in (
         (Resource.NETWORK_IN, "write rates are unknown", _CHECK),
         (Resource.NETWORK_OUT, "read rates of consumers, or write rates, are unknown", _CHECK),
-        (Resource.REQUESTS, "requests by topic are not read from any source", "Use the goal leaders."),
+        (Resource.REQUESTS, requests, _EXPORT_REQUESTS),
         (Resource.DISK, "sizes are unknown", "Let this user describe log directories (DESCRIBE on the cluster)."),
     ):
         if resource in unknown:

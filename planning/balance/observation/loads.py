@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -66,7 +67,10 @@ class ObservedLoads:
 
 
 def observed_loads(
-    state: ClusterState, history: WriteHistory, read_bytes_per_s: Mapping[TopicPartition, float]
+    state: ClusterState,
+    history: WriteHistory,
+    read_bytes_per_s: Mapping[TopicPartition, float],
+    requests_per_s: Mapping[TopicPartition, float] = MappingProxyType({}),
 ) -> ObservedLoads:
     """Return the rates of a state's partitions.
 
@@ -74,10 +78,11 @@ def observed_loads(
         state: the cluster, with write rates of one reading.
         history: write rates by hour.
         read_bytes_per_s: bytes that consumers fetch per second, of one reading; a missing partition is unknown.
+        requests_per_s: produce and fetch requests per second, of one reading; a missing partition is unknown.
     """
     order = {name: number for number, name in enumerate(state.partitions)}
     read = np.array([read_bytes_per_s.get(name, np.nan) for name in order], dtype=np.float64)
-    requests = np.full(len(order), np.nan)
+    requests = np.array([requests_per_s.get(name, np.nan) for name in order], dtype=np.float64)
     found = [(n, order[name]) for n, name in enumerate(history.names) if name in order]
     hours = _usable_hours(history, [n for n, _ in found])
     if not hours.any():

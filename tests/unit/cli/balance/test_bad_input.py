@@ -139,7 +139,7 @@ def test_a_goal_that_fails_stops_by_its_name(goal: str, rule: str, command: tupl
         (("--exclude", "nothing"), "topic nothing: is unknown"),
         (("--exclude", "broker:9"), "broker 9: is unknown"),
         (("--topics", "logs", "--exclude", "logs"), "all chosen topics are excluded"),
-        (("--goals", "requests"), "goal requests: requests by topic are not read"),
+        (("--goals", "requests"), "goal requests: no broker reports requests by topic"),
     ],
 )
 def test_what_is_unknown_or_allows_nothing(arguments: tuple[str, ...], rule: str) -> None:

@@ -9,11 +9,20 @@ import pytest
 from click.testing import CliRunner
 
 from cli.check import command as check_command
-from cli.check.brokers import endpoint_of, metrics_checks, tcp_error
+from cli.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
 from cli.check.kafka import may_alter, rights
 from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
 from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
-from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.load_meters import (
+    FOLLOWER_FETCH_P99,
+    HANDLER_IDLE,
+    LOG_FLUSH_P999,
+    PRODUCE_P99,
+    fetch_requests,
+    produce_requests,
+    topic_consumed,
+)
+from cluster.metrics.mbeans import ReadPlan, topic_bytes
 from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
@@ -226,6 +235,31 @@ def test_topics_without_meters_may_be_idle(listening: str) -> None:
     rows = rows_of(Metrics(1, written, GAUGES, (), LOGS), 1, listening)
     unknowns = [row.name for row in rows if row.answer is CheckStatus.UNKNOWN and "of topics" in row.name]
     assert len(unknowns) == 2
+
+
+def test_loads_that_are_missing_are_shown_with_the_goal_that_is_lost_and_are_no_failure() -> None:
+    counters = {
+        **{meter: Reading(1, 5) for meter in (fetch_requests("t"), topic_consumed("t"), HANDLER_IDLE)},
+        topic_bytes("t"): Reading(1, 5),
+    }
+    gauges = {meter: Reading(1, 5.0) for meter in (PRODUCE_P99, FOLLOWER_FETCH_P99)}
+    collect = CollectSettings(source=Source.PROMETHEUS, endpoints={"1": "h:1"})
+
+    def rows(found: Metrics) -> list[Check]:
+        return load_checks(collect, FakeSource(found), _snapshot(1), Broker(1, "h", 1, True))
+
+    first, second = rows(Metrics(1, counters, gauges, (), {}))
+    assert (first.answer, first.name) == (
+        CheckStatus.UNKNOWN,
+        "Broker 1: BrokerTopicMetrics TotalProduceRequestsPerSec of topics",
+    )
+    assert first.found == "not exposed; without it: the goal requests of headroom balance is lost"
+    assert "docker/jmx_exporter.yml" in first.remedy
+    assert second.found == "not exposed; without it: slow brokers are not detected"
+    whole = {**counters, produce_requests("t"): Reading(1, 5)}
+    assert rows(Metrics(1, whole, {**gauges, LOG_FLUSH_P999: Reading(1, 5.0)}, (), {})) == [
+        ok("Broker 1: load MBeans", "read")
+    ]
 
 
 @pytest.mark.parametrize(

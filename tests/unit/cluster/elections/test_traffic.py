@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cluster.elections.traffic import CounterSample, traffic_between
-from cluster.metrics.load_meters import topic_consumed
+from cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
 from cluster.metrics.mbeans import topic_bytes
 from cluster.model import LogReading, Meter, Metrics, Partition, Reading
 from schemas.keys import TopicPartition
@@ -69,6 +69,25 @@ def test_what_consumers_read_of_a_topic_is_divided_evenly() -> None:
     earlier, later = metrics_at(0, {topic_consumed("t"): 5_000}), metrics_at(1_000, {topic_consumed("t"): 6_000})
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
     assert found.read == {("t", 0): 500.0, ("t", 1): 500.0}
+
+
+def test_requests_of_a_topic_are_divided_evenly() -> None:
+    # 300 produce and 500 fetch requests in 1 s to two partitions.
+    earlier = metrics_at(0, {produce_requests("t"): 100, fetch_requests("t"): 200})
+    later = metrics_at(1_000, {produce_requests("t"): 400, fetch_requests("t"): 700})
+    found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.requested == {("t", 0): 400.0, ("t", 1): 400.0}
+
+
+def test_requests_are_known_only_if_both_counters_are_reported() -> None:
+    def requested(*meters: Meter) -> object:
+        earlier, later = (metrics_at(ms, dict.fromkeys(meters, 5 + ms)) for ms in (0, 1_000))
+        partitions = [led("t", 0), led("u", 0)]
+        return traffic_between(partitions, CounterSample({1: earlier}), CounterSample({1: later})).requested
+
+    assert requested(produce_requests("t")) == {}
+    # A topic without a counter was not used.
+    assert requested(produce_requests("t"), fetch_requests("u")) == {("t", 0): 1000.0, ("u", 0): 1000.0}
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,43 @@ def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
 
 
+def test_requests_of_one_reading_are_known() -> None:
+    state = state_of([broker(1)], topic("t", [[1], [1]]))
+    found = observed_loads(state, no_history(5, "why"), {}, {TopicPartition("t", 1): 70.0})
+    assert found.requests == pytest.approx(np.array([NAN, 70.0]), nan_ok=True)
+
+
+def test_a_broker_that_reports_writes_but_no_requests_costs_the_goal_and_not_its_replicas() -> None:
+    state = state_of([broker(1), broker(2)], topic("t", [[1, 2], [2, 1], [1, 2]], write_bytes_per_s=5.0))
+    loads = replace(loads_of(state), requests=np.array([7.0, NAN, 7.0]))
+    observed = observed_cluster(state, loads, SETTINGS)
+    assert Resource.REQUESTS in observed.unknown
+    (lost,) = (goal for goal in observed.lost_goals if goal.name == "requests")
+    assert lost.reason == "no requests by topic are reported by broker 2"
+    assert observed.model.may_take.tolist() == [True, True]
+    # A broker whose metrics could not be read at all is unknown in every load, and takes nothing.
+    unread = replace(
+        state,
+        partitions={
+            n: replace(p, write_bytes_per_s=None if p.leader == 2 else 5.0) for n, p in state.partitions.items()
+        },
+    )
+    partly = observed_cluster(unread, replace(loads, read=np.array([1.0, NAN, 1.0])), SETTINGS)
+    assert Resource.REQUESTS not in partly.unknown
+
+
+def test_a_slow_broker_takes_nothing_unless_many_are_slow() -> None:
+    state = state_of([broker(n) for n in range(1, 12)], topic("t", [[1, 2]]))
+    takes = {b.broker: b.takes for b in observed_cluster(state, loads_of(state), SETTINGS, {2: 5, 3: 4}).model.brokers}
+    assert {b: why for b, why in takes.items() if why} == {
+        2: "slow by its log flush times (5 more minutes slow than not)"
+    }
+    # 2 of 11 are more than a tenth.
+    many = observed_cluster(state, loads_of(state), SETTINGS, {2: 5, 3: 5})
+    assert not any(b.takes for b in many.model.brokers)
+    assert any("More than a tenth of the brokers are slow" in note for note in many.notes)
+
+
 def test_lost_goals_are_left_out_unless_they_are_demanded() -> None:
     observed = observed_cluster(skewed(), loads_of(skewed()), SETTINGS)
     names = [goal.name for goal in observed.known_goals(built_in_goals())]
