@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 from numpy.typing import NDArray
@@ -28,7 +29,8 @@ def columns(tables: Mapping[str, str | DeltaTable], sql: str) -> dict[str, NDArr
         sql: one SELECT, of columns that are numbers and never null.
     """
     found = _result(tables, sql)
-    return {name: found.column(name).to_numpy() for name in found.column_names}
+    # A column without a row has no chunk, which to_numpy refuses.
+    return {name: found.column(name).to_numpy() if found.num_rows else np.empty(0) for name in found.column_names}
 
 
 def _result(tables: Mapping[str, str | DeltaTable], sql: str) -> Table:

@@ -105,6 +105,9 @@ def _outside() -> list[dict[str, Any]]:
         "meters": {"broker": 1, "meter": "m", "read_ms": 1},
         "lags": LAG,
         "logs": log(1, 5) | {"topic": "t", "partition": 0},
+        "broker_performance": {"broker": 1, "read_ms": 1},
+        "log_dirs": {"broker": 1, "read_ms": 1, "log_dir": "/a"},
+        "replica_sizes": {"broker": 1, "topic": "t", "partition": 0, "log_dir": "/a"},
     }
     found = [
         message(kind, 0, [row, row | {name: number}])
@@ -144,6 +147,9 @@ VALID: list[dict[str, Any]] = [
     message("meters", 4, [{"broker": 1, "meter": "m", "read_ms": 1}]),
     message("lags", 5, [{"broker": 1, "topic": "t", "partition": 0, "lag_offsets": None}]),
     message("logs", 6, [log(1, 5) | {"topic": "t", "partition": 0}]),
+    message("broker_performance", 7, [{"broker": 1, "read_ms": 1}]),
+    message("log_dirs", 8, [{"broker": 1, "read_ms": 1, "log_dir": "/a"}]),
+    message("replica_sizes", 9, [{"broker": 1, "topic": "t", "partition": 0, "log_dir": "/a"}]),
     # A later version may add fields; those of this one are what counts.
     BROKERS | {"mood": "good", "rows": [broker(1, 5, None, mood="good")]},
 ]
@@ -244,8 +250,8 @@ def test_numbers_at_their_bounds_pass(spark: SparkSession) -> None:
         there = records(spark, alert_partition, 10)
         assert alert_messages(there).count() == 2
         assert headroom_rows(alert_messages(there)).count() > 0
-        for kind in ("meters", "logs", "lags", "leaders"):
-            row = {"broker": 1, "topic": "t", "partition": 0, "meter": "m", "replicas": [1], "isr": [1]}
+        for kind in ("meters", "logs", "lags", "leaders", "broker_performance", "log_dirs", "replica_sizes"):
+            row = {"broker": 1, "topic": "t", "partition": 0, "meter": "m", "replicas": [1], "isr": [1], "log_dir": "/"}
             row = {name: row.get(name) for name in row_columns(kind)} | at_bound(scalar_columns(kind), end)
             (found,) = with_message(with_headers(records(spark, [message(kind, 2, [row])])), kind).collect()
             assert found["reason"] is None

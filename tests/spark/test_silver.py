@@ -13,6 +13,7 @@ from schemas.alerts import AlertEvent
 from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
+    BROKER_PERFORMANCE,
     BRONZE_TICKS,
     BYTES_PER_SEC,
     ELECTION_PLAN,
@@ -26,6 +27,7 @@ from schemas.tables import (
     TABLES,
     THROTTLE_HEADROOM,
 )
+from schemas.tick_messages import row_columns
 from streaming.jobs.silver import bronze, header_rejected, ledger, quarantine, silver_rows, value_rejected
 from streaming.transforms.decode import alert_messages, message_rows, with_headers
 from streaming.transforms.gold import GoldQueries, as_table
@@ -34,11 +36,14 @@ from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbal
 from streaming.transforms.partition_load import LoadHour, LoadInputs, partition_load
 from streaming.transforms.silver import (
     SILVER,
+    broker_performance,
     broker_throttles,
     bytes_per_sec,
     fetcher_lag,
     leader_distribution,
+    log_dirs,
     log_end_offsets,
+    replica_sizes,
     topic_throttles,
 )
 from streaming.transforms.tick_status import rows_of
@@ -91,6 +96,62 @@ def test_rates_of_meters(spark: SparkSession) -> None:
     }
     # 1,800,000,000 s after the epoch.
     assert {str(row["date"]) for row in rows.values()} == {"2027-01-15"}
+
+
+def test_rates_of_a_brokers_requests_and_what_is_unknown(spark: SparkSession) -> None:
+    names = ("bytes_in", "produce_requests", "fetch_requests", "handler_idle_ns")
+    row: dict[str, Any] = {
+        **dict.fromkeys(row_columns("broker_performance")),
+        "broker": 1,
+        "rack": "a",
+        "read_ms": TICK_MS,
+        "prev_read_ms": TICK_MS - 30_000,
+        # In 30 s: 3,000 bytes, 90 and 900 requests, and 24 s idle.
+        **dict(zip(names, (4000, 100, 1000, 25 * 10**9), strict=True)),
+        **dict(zip((f"prev_{name}" for name in names), (1000, 10, 100, 10**9), strict=True)),
+        "produce_p99_ms": 12.5,
+        "follower_fetch_p99_ms": 501.0,
+        "log_flush_p999_ms": 80.5,
+    }
+    unknown = dict.fromkeys(name for name in row if name.startswith(("prev_", "bytes", "produce", "fetch", "handler")))
+    rows = [
+        row,
+        row | unknown | {"broker": 2, "log_flush_p999_ms": None},
+        # Restarted, and idle a little longer than the time between the readings.
+        row | {"broker": 3, "produce_requests": 5, "handler_idle_ns": 32 * 10**9},
+    ]
+    found = by(broker_performance(frame(spark, "broker_performance", rows)).collect(), "broker")
+    assert [c for c in BROKER_PERFORMANCE.names() if c not in found[1].asDict()] == []
+    kept = BROKER_PERFORMANCE.names()[BROKER_PERFORMANCE.names().index("rack") :]
+    assert {name: found[1][name] for name in kept} == {
+        "rack": "a",
+        "read_ms": TICK_MS,
+        "window_ms": 30_000,
+        "bytes_in_per_s": 100,
+        "produce_requests_per_s": 3,
+        "fetch_requests_per_s": 30,
+        "handler_idle_ratio": 0.8,
+        "produce_p99_ms": 12.5,
+        "follower_fetch_p99_ms": 501.0,
+        "log_flush_p999_ms": 80.5,
+    }
+    assert {name for name in kept if found[2][name] is not None} == {"rack", "read_ms", "follower_fetch_p99_ms"}
+    assert (found[3]["produce_requests_per_s"], found[3]["handler_idle_ratio"]) == (None, 1.0)
+
+
+def test_log_directories_and_sizes_of_replicas_keep_what_is_unknown(spark: SparkSession) -> None:
+    directory = {"broker": 1, "read_ms": TICK_MS, "log_dir": "/a", "total_bytes": 9, "usable_bytes": None} | {
+        "offline": False,
+        "cordoned": True,
+    }
+    (kept,) = log_dirs(frame(spark, "log_dirs", [directory])).collect()
+    assert {name: kept[name] for name in directory} == directory
+    size = {"broker": 1, "topic": "t", "partition": 0, "read_ms": TICK_MS, "log_dir": "/a", "size_bytes": None} | {
+        "lag_offsets": 3,
+        "is_future": True,
+    }
+    (kept,) = replica_sizes(frame(spark, "replica_sizes", [size])).collect()
+    assert {name: kept[name] for name in size} == size
 
 
 def test_growth_of_logs(spark: SparkSession) -> None:

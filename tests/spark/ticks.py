@@ -94,6 +94,7 @@ def broker(broker_id: int, leader: int | None, follower: int | None, **more: Any
         "replica_fetch_backoff_ms": None,
         "log_dirs_throttle_bytes_per_s": None,
         "log_dirs_throttle_source": None,
+        "rack": None,
     }
     return row | more
 

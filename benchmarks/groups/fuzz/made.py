@@ -141,6 +141,19 @@ def tick(cluster: str, tick_ms: int) -> list[dict[str, Any]]:
         "meters": [_meter(tick_ms, name) for name in meters],
         "lags": [{"broker": 2, "topic": "t", "partition": 0, "source_broker": 1, "fetcher": "f", "lag_offsets": 5}],
         "logs": [_log(tick_ms, broker) | {"topic": "t", "partition": 0, "is_leader": broker == 1} for broker in (1, 2)],
+        "broker_performance": [_performance(tick_ms)],
+        "log_dirs": [
+            {
+                **{"broker": 1, "read_ms": tick_ms, "log_dir": "/a", "total_bytes": 10**12, "usable_bytes": 10**11},
+                **{"offline": False, "cordoned": False},
+            }
+        ],
+        "replica_sizes": [
+            {
+                **{"broker": 1, "topic": "t", "partition": 0, "read_ms": tick_ms, "log_dir": "/a"},
+                **{"size_bytes": 9_000_000, "lag_offsets": 0, "is_future": False},
+            }
+        ],
     }
     messages = encode_rows(cluster, tick_ms, rows)
     end = encode_end(cluster, tick_ms, len(messages), _end(tick_ms))
@@ -174,6 +187,16 @@ def _broker(broker: int) -> dict[str, Any]:
         **{"leader_imbalance_percentage": 10, "quota_window_num": 11, "quota_window_size_s": 1},
         **{"replica_fetch_max_bytes": 2**20, "replica_fetch_response_max_bytes": 10 * 2**20, "num_replica_fetchers": 1},
         **{"replica_fetch_backoff_ms": 1000, "log_dirs_throttle_bytes_per_s": None, "log_dirs_throttle_source": "none"},
+        "rack": "a",
+    }
+
+
+def _performance(tick_ms: int) -> dict[str, Any]:
+    return {
+        **{"broker": 1, "rack": "a", "read_ms": tick_ms, "prev_read_ms": tick_ms - 30_000},
+        **{"bytes_in": 9_000_000, "prev_bytes_in": 1000, "produce_requests": 90, "prev_produce_requests": 0},
+        **{"fetch_requests": 900, "prev_fetch_requests": 0, "handler_idle_ns": 27 * 10**9, "prev_handler_idle_ns": 0},
+        **{"produce_p99_ms": 12.5, "follower_fetch_p99_ms": 501.0, "log_flush_p999_ms": 80.5},
     }
 
 
