@@ -1,8 +1,12 @@
-"""Group ``sources``: time to read one broker's metrics of a tick from each source, and the CPU cost for the broker."""
+"""Group ``sources``: time to read one broker's metrics of a tick from each source, and the CPU cost for the broker.
+
+The same for its loads, which are read beside the ticks, and the time of a tick while they are read.
+"""
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +21,11 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.results import Figure, percentile
 from cli.common.output import print_table
 from cluster.embedded import BrokerOptions, endpoint
-from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError, MetricsSource
+from cluster.metrics.factory import metrics_sources
+from cluster.metrics.mbeans import LOAD, ReadPlan
+from cluster.metrics.source import MetricsError
 from cluster.model import Metrics
-from schemas.config import Source
+from schemas.config import CollectSettings, Source
 from schemas.keys import TopicPartition
 
 _PARTITIONS_PER_TOPIC = 100
@@ -34,12 +38,13 @@ _LEAST_READS = 5
 _WARM_UP_READS = 5
 # Ten times the usual waits, for a machine that is busy with something else.
 _TIMEOUT_S = 300.0
-_TICK_S = 10.0
+_TICK_S, _LOAD_S = 10.0, CollectSettings().load_interval_s
 _CORE_RATIO_AT = 4000
 # JVM options of Kafka's own script; embedded brokers run with less. Indexes of 64 kB suffice for logs of one record.
 _JVM = ("-Xmx1500m", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-XX:TieredStopAtLevel=4")
 _PROPERTIES = {"log.index.size.max.bytes": "65536", "num.io.threads": "2", "num.network.threads": "2"}
 _BROKER = 1
+_Read = Callable[[ReadPlan], Metrics]
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ class SourceCost:
         read_s: median time to read and parse the metrics of a tick.
         core_ratio: share of one core that the broker spends on a read every 10 s.
         reads: number of measured reads.
+        load_s: median time to read and parse the loads.
+        load_core_ratio: share of one core that the broker spends on reads of loads at their default interval.
+        during_load_s: median time of a tick's read while loads are read all the time.
     """
 
     source: Source
@@ -59,6 +67,9 @@ class SourceCost:
     read_s: float
     core_ratio: float
     reads: int
+    load_s: float
+    load_core_ratio: float
+    during_load_s: float
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
@@ -84,7 +95,13 @@ def _figures(costs: list[SourceCost]) -> list[Figure]:
     size = best.replicas
     figures = [Figure(f"collect_{size}_replicas_s", best.read_s, "s", best.reads)]
     figures += [Figure(f"collect_{size}_replicas_{c.source.value}_s", c.read_s, "s", c.reads) for c in costs]
+    for c in costs:
+        figures.append(Figure(f"load_{size}_replicas_{c.source.value}_s", c.load_s, "s", c.reads))
+        figures.append(Figure(f"collect_{size}_replicas_during_load_{c.source.value}_s", c.during_load_s, "s", c.reads))
     if size == _CORE_RATIO_AT:
+        figures += [
+            Figure(f"load_broker_core_ratio_{c.source.value}", c.load_core_ratio, "ratio", c.reads) for c in costs
+        ]
         figures.append(Figure("collect_broker_core_ratio", best.core_ratio, "ratio", best.reads))
         figures += [
             Figure(f"collect_broker_core_ratio_{c.source.value}", c.core_ratio, "ratio", c.reads) for c in costs
@@ -147,7 +164,7 @@ def _write_one_each(bench: BenchCluster, names: list[TopicPartition]) -> None:
 def _await_complete(bench: BenchCluster, plan: ReadPlan) -> None:
     """Return once every source returns all metrics."""
     for source in Source:
-        with _reading(bench, source) as read:
+        with _reading(bench, source) as (read, _):
             deadline = time.monotonic() + _TIMEOUT_S
             while (missing := _missing_readings(read, plan)) is not None:
                 if time.monotonic() > deadline:
@@ -155,7 +172,7 @@ def _await_complete(bench: BenchCluster, plan: ReadPlan) -> None:
                 time.sleep(1)
 
 
-def _missing_readings(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> str | None:
+def _missing_readings(read: _Read, plan: ReadPlan) -> str | None:
     """Return what a read is missing as text; None if it is complete."""
     try:
         metrics = read(plan)
@@ -170,37 +187,77 @@ def _missing_readings(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> st
 
 
 @contextmanager
-def _reading(bench: BenchCluster, source: Source) -> Iterator[Callable[[ReadPlan], Metrics]]:
-    """Yield a function that reads the broker from a source."""
+def _reading(bench: BenchCluster, source: Source) -> Iterator[tuple[_Read, _Read]]:
+    """Yield two functions that read the broker from a source, of which neither waits for the other."""
     collect = replace(bench.settings.collect, source=source, broker_timeout_s=_TIMEOUT_S)
-    open_source: MetricsSource = metrics_source(collect)
+    first, second = metrics_sources(collect)
     address = endpoint(bench.broker(_BROKER), source)
-    open_source.start()
+    first.start()
     try:
-        yield lambda plan: open_source.read(_BROKER, address, plan, _TIMEOUT_S)
+        yield (
+            lambda plan: first.read(_BROKER, address, plan, _TIMEOUT_S),
+            lambda plan: second.read(_BROKER, address, plan, _TIMEOUT_S),
+        )
     finally:
-        open_source.stop()
+        first.stop()
+        second.stop()
 
 
 def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnProgress) -> SourceCost:
     process = psutil.Process(bench.broker(_BROKER).pid)
-    with _reading(bench, source) as read:
+    load = ReadPlan(plan.topics, (), (), plan.replicas, scope=LOAD)
+    with _reading(bench, source) as (read, read_load):
         for _ in range(_WARM_UP_READS):
             read(plan)
+            read_load(load)
         idle = _cpu_ratio(process, lambda: time.sleep(_READ_S))[0]
-        times: list[float] = []
-        busy, took_s = _cpu_ratio(process, lambda: times.extend(_times(read, plan)))
-    per_read_s = (busy - idle) * took_s / len(times)
+        tick_s, tick_core_s = _measured(process, idle, read, plan)
+        load_s, load_core_s = _measured(process, idle, read_load, load)
+        during_s = _times_during(read, plan, lambda: read_load(load))
     replicas = len(plan.leads) * 2
-    cost = SourceCost(source, replicas, percentile(times, 0.5), per_read_s / _TICK_S, len(times))
+    cost = SourceCost(
+        source,
+        replicas,
+        percentile(tick_s, 0.5),
+        tick_core_s / _TICK_S,
+        len(tick_s),
+        percentile(load_s, 0.5),
+        load_core_s / _LOAD_S,
+        percentile(during_s, 0.5),
+    )
     on_progress(
-        f"{replicas} replicas by {source.value}: {cost.read_s:.3f} s, broker {per_read_s:.3f} core seconds a read"
-        f" (idle {idle:.3f} of a core)"
+        f"{replicas} replicas by {source.value}: {cost.read_s:.3f} s, broker {tick_core_s:.3f} core seconds a read"
+        f" (idle {idle:.3f} of a core); loads {cost.load_s:.3f} s, {load_core_s:.3f} core seconds;"
+        f" a tick meanwhile {cost.during_load_s:.3f} s"
     )
     return cost
 
 
-def _times(read: Callable[[ReadPlan], Metrics], plan: ReadPlan) -> Iterator[float]:
+def _measured(process: psutil.Process, idle: float, read: _Read, plan: ReadPlan) -> tuple[list[float], float]:
+    """Return the seconds of each read, and the core seconds that the broker spends on one."""
+    times: list[float] = []
+    busy, took_s = _cpu_ratio(process, lambda: times.extend(_times(read, plan)))
+    return times, (busy - idle) * took_s / len(times)
+
+
+def _times_during(read: _Read, plan: ReadPlan, other: Callable[[], object]) -> list[float]:
+    """Return the seconds of each read while another thread reads without a pause."""
+    ended = threading.Event()
+
+    def work() -> None:
+        while not ended.is_set():
+            other()
+
+    thread = threading.Thread(target=work, name="loads")
+    thread.start()
+    try:
+        return list(_times(read, plan))
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _times(read: _Read, plan: ReadPlan) -> Iterator[float]:
     """Yield the seconds of each read."""
     began, reads = time.monotonic(), 0
     while reads < _LEAST_READS or time.monotonic() - began < _READ_S:
@@ -220,7 +277,11 @@ def _cpu_ratio(process: psutil.Process, work: Callable[[], None]) -> tuple[float
 
 def _print(costs: list[SourceCost]) -> None:
     rows = [
-        (str(c.replicas), c.source.value, f"{c.read_s:.3f}", f"{c.core_ratio * _TICK_S:.3f}", f"{c.core_ratio:.4f}")
+        (
+            *(str(c.replicas), c.source.value, f"{c.read_s:.3f}", f"{c.core_ratio * _TICK_S:.3f}"),
+            *(f"{c.core_ratio:.4f}", f"{c.load_s:.3f}", f"{c.load_core_ratio:.5f}", f"{c.during_load_s:.3f}"),
+        )
         for c in costs
     ]
-    print_table("", ("replicas", "source", "read s", "broker CPU s a read", "of a core at 10 s"), rows)
+    header = ("replicas", "source", "read s", "broker CPU s a read", "of a core at 10 s")
+    print_table("", (*header, "loads s", "of a core at 30 s", "read s meanwhile"), rows)

@@ -84,7 +84,8 @@ class Observer:
             tick_ms += step_ms
             reads = self._on_one_clock(reads, began_s, step_ms)
         self._metadata.mark_stale(self._staleness.contradicted_topics(snapshot, reads))
-        load_rows, load_meters = self._load.rows(snapshot) if self._load is not None else ({}, [])
+        answered = {broker for broker, read in reads.items() if read.metrics is not None}
+        load_rows, load_meters = self._load.rows(snapshot, answered) if self._load is not None else ({}, [])
         rows = self._builder.rows(tick_ms, snapshot, reads, watched, load_meters) | load_rows
         if self._load is not None:
             # Not together with the reads of the tick, which would have to share the brokers' time with these.

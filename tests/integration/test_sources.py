@@ -20,11 +20,21 @@ from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_op
 from cluster.embedded.layout import free_ports
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.metrics.factory import metrics_source
+from cluster.metrics.load_meters import (
+    FOLLOWER_FETCH_P99,
+    HANDLER_IDLE,
+    LOG_DIRS_TOTAL,
+    LOG_DIRS_USED,
+    LOG_FLUSH_P999,
+    PRODUCE_P99,
+    produce_requests,
+    topic_consumed,
+)
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.throttles.rates import apply_lists, apply_rates
 from planning.throttles.replica_lists import TopicLists
-from schemas.config import CollectSettings, Source
+from schemas.config import CollectSettings, Settings, Source
 from tests.integration.conftest import StartCluster
 from tests.integration.support import admin_of, create_topic
 from tests.integration.ticks import Running, Tick, collecting, settings_of
@@ -49,12 +59,55 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
             yield cluster
 
 
+# Meters that are read beside the ticks.
+LOADS = {
+    *(f"BrokerTopicMetrics.{name}" for name in ("TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec")),
+    *(meter.meter for meter in (PRODUCE_P99, FOLLOWER_FETCH_P99, LOG_FLUSH_P999, HANDLER_IDLE)),
+    *(meter.meter for meter in (LOG_DIRS_USED, LOG_DIRS_TOTAL)),
+}
+
+
+def is_load(row: dict[str, Any]) -> bool:
+    """Return whether a meter is read beside the ticks."""
+    consumed = row["meter"] == topic_consumed().meter and row["topic"] is not None
+    return consumed or row["meter"] in LOADS
+
+
+def loads(tick: Tick) -> set[tuple[Any, ...]]:
+    """Return which loads a tick has, without those of internal topics."""
+    return {
+        (row["broker"], row["meter"], row["topic"], row["gauge_value"] is None)
+        for row in tick.rows("meters")
+        if is_load(row) and row["topic"] in (None, "orders", "Pay.v2")
+    }
+
+
+def loaded(tick: Tick) -> bool:
+    """Return whether a tick has rates of requests of all topics, and of both brokers."""
+    requested = {
+        (row["broker"], row["topic"])
+        for row in tick.rows("meters")
+        if row["meter"] == produce_requests().meter and row["prev_count_total"] is not None
+    }
+    rated = {row["broker"] for row in tick.rows("broker_performance") if row["prev_handler_idle_ns"] is not None}
+    return requested >= {(1, None), (2, None), (1, "orders"), (2, "orders"), (2, "Pay.v2")} and rated == {1, 2}
+
+
+def performance(tick: Tick) -> dict[int, set[str]]:
+    """Return what is known of each broker's performance."""
+    return {
+        row["broker"]: {name for name, value in row.items() if value is not None}
+        for row in tick.rows("broker_performance")
+    }
+
+
 def names(tick: Tick) -> dict[str, set[Any]]:
     """Return what a tick tells of, without its values; meters of topics that the collectors themselves make aside."""
     return {
         "meters": {
             (row["broker"], row["meter"], row["topic"], row["fetcher"], row["gauge_value"] is None)
             for row in tick.rows("meters")
+            if not is_load(row)
         },
         "lags": {(row["broker"], row["topic"], row["partition"], row["fetcher"]) for row in tick.rows("lags")},
         "logs": {
@@ -78,6 +131,8 @@ def growths(tick: Tick) -> dict[tuple[Any, ...], tuple[float, int]]:
     """Return growth per second and window of every count, and of every watched log's bytes and offsets."""
     found = {}
     for row in tick.rows("meters"):
+        if is_load(row):
+            continue
         found |= grown((row["broker"], row["meter"], row["topic"], row["fetcher"]), row, "count_total")
     for move in tick.rows("moves"):
         for log in move["logs"]:
@@ -115,10 +170,14 @@ def settled(tick: Tick) -> bool:
 def test_all_sources_return_the_same_tick(agents: EmbeddedCluster) -> None:
     with ExitStack() as stack:
         running: dict[Source, Running] = {
-            source: stack.enter_context(collecting(settings_of(agents, window_s=WINDOW_S, source=source)))
+            source: stack.enter_context(collecting(with_loads(settings_of(agents, window_s=WINDOW_S, source=source))))
             for source in Source
         }
         ticks = {source: each.tick_with(settled, f"a whole tick by {source.value}") for source, each in running.items()}
+        carried = {source: each.tick_with(loaded, f"loads by {source.value}") for source, each in running.items()}
+        described = {
+            source: next(tick for tick in each.ticks if tick.rows("log_dirs")) for source, each in running.items()
+        }
     shown, measured = names(ticks[Source.JMX]), rates(ticks[Source.JMX])
     assert shown["silent"] == {(1, None), (2, None)}
     assert (1, "LeaderReplication.byte-rate", None, None, False) in shown["meters"]
@@ -127,13 +186,29 @@ def test_all_sources_return_the_same_tick(agents: EmbeddedCluster) -> None:
         assert names(ticks[source]) == shown, source
         # Windows that begin up to a second apart: some hundredths, or a tenth where the load stalled in between.
         assert rates(ticks[source]) == pytest.approx(measured, rel=0.15), source
+        assert loads(carried[source]) == loads(carried[Source.JMX]), source
+        assert performance(carried[source]) == performance(carried[Source.JMX]), source
+        assert replicas(described[source]) >= {(1, "orders", 0), (2, "orders", 0), (2, "Pay.v2", 0)}, source
+    whole = {"produce_p99_ms", "follower_fetch_p99_ms", "log_flush_p999_ms", "handler_idle_ns", "prev_produce_requests"}
+    assert all(found >= whole for found in performance(carried[Source.JMX]).values())
+
+
+def with_loads(settings: Settings) -> Settings:
+    """Return the settings with loads read every other second."""
+    return replace(settings, collect=replace(settings.collect, load_interval_s=2.0))
+
+
+def replicas(tick: Tick) -> set[tuple[int, str, int]]:
+    """Return the replicas whose sizes a tick has."""
+    return {(row["broker"], row["topic"], row["partition"]) for row in tick.rows("replica_sizes") if row["size_bytes"]}
 
 
 @pytest.mark.parametrize("source", Source)
 def test_check_finds_nothing_missing(agents: EmbeddedCluster, source: Source) -> None:
     rows = broker_checks(settings_of(agents, source=source))
     assert [row for row in rows if row.answer is not CheckStatus.OK] == []
-    assert len(rows) == 8
+    # For each broker its rates, the source, and the MBeans of logs, lags and loads.
+    assert len(rows) == 10
 
 
 @pytest.fixture

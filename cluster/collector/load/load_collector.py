@@ -70,8 +70,15 @@ class LoadCollector:
         for broker in self._log_dirs.due(brokers, now_s):
             self._log_dirs.start(broker, now_s, self._log_dirs_read(broker))
 
-    def rows(self, snapshot: Snapshot) -> tuple[dict[str, Sequence[Row]], list[Mapping[str, Sequence[Any]]]]:
-        """Return what was read since the last tick: rows by kind, and columns of the kind ``meters``."""
+    def rows(
+        self, snapshot: Snapshot, answered: Collection[int]
+    ) -> tuple[dict[str, Sequence[Row]], list[Mapping[str, Sequence[Any]]]]:
+        """Return what was read since the last tick: rows by kind, and columns of the kind ``meters``.
+
+        Args:
+            snapshot: metadata of the tick.
+            answered: brokers whose metrics the tick has. A broker that does not answer has no meters.
+        """
         loads = self._loads.take()
         for broker, metrics in loads.items():
             self._samples.add(broker, metrics)
@@ -89,7 +96,10 @@ class LoadCollector:
         self._described |= described
         self._sizes |= {broker: log_dir_gauges(logs, read_ms) for broker, (read_ms, logs) in described.items()}
         rows |= self._log_dir_rows()
-        return rows, [*self._samples.meter_columns(fresh), *self._size_columns(alive, now_ms)]
+        return rows, [
+            *self._samples.meter_columns(answered, fresh),
+            *self._size_columns(answered, now_ms),
+        ]
 
     def shift(self, step_ms: int) -> None:
         """Shift all kept times after the wall clock of this machine was set; what is being read is discarded."""
@@ -135,16 +145,17 @@ class LoadCollector:
             return {}
         return {"log_dirs": directories, "replica_sizes": Columns.joined(REPLICA_SIZES, sizes)}
 
-    def _size_columns(self, alive: Collection[int], now_ms: int) -> Iterator[Mapping[str, Sequence[Any]]]:
+    def _size_columns(self, answered: Collection[int], now_ms: int) -> Iterator[Mapping[str, Sequence[Any]]]:
         """Yield the latest sizes of log directories, as columns of the kind ``meters``."""
         oldest_ms = now_ms - int(_STALE_INTERVALS * 1000 * self._collect.log_dirs_interval_s)
         self._sizes = {
             broker: sizes
             for broker, sizes in self._sizes.items()
-            if broker in alive and all(size.read_ms >= oldest_ms for size in sizes.values())
+            if all(size.read_ms >= oldest_ms for size in sizes.values())
         }
         for broker, sizes in sorted(self._sizes.items()):
-            yield broker_meter_columns(broker, {}, sizes)
+            if broker in answered:
+                yield broker_meter_columns(broker, {}, sizes)
 
     def _next(self) -> BrokerLogs:
         return next(iter(self._described.values()))[1]

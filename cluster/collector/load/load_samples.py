@@ -83,13 +83,14 @@ class LoadSamples:
             for broker, gauges in self._gauges.items()
         }
 
-    def meter_columns(self, fresh: Collection[int]) -> Iterator[Mapping[str, Sequence[Any]]]:
+    def meter_columns(self, answered: Collection[int], fresh: Collection[int]) -> Iterator[Mapping[str, Sequence[Any]]]:
         """Yield columns of the kind ``meters``: the latest values of each broker, and of topics of fresh brokers.
 
         Args:
+            answered: brokers that answered the tick; others have none.
             fresh: brokers that were read since the last tick.
         """
-        for broker in self.brokers:
+        for broker in [broker for broker in self.brokers if broker in answered]:
             whole = self._brokers.latest(broker)
             counters = {meter: pair for meter in _OWN_COUNTERS if (pair := whole.of(meter)) is not None}
             idle = self._idle(broker)

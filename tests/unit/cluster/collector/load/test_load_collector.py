@@ -113,6 +113,8 @@ class Stage:
             ],
             2: [described("/a", {("orders", 1): (2 * GIB, 3, False)})],
         }
+        # Brokers that do not answer the tick.
+        self.silent: set[int] = set()
         admin: Any = self.admin
         self.collector = LoadCollector(collect, self.source, admin, self.time.clock())
 
@@ -120,7 +122,8 @@ class Stage:
         """Start what is due, wait until it was read, and return the rows of the next tick."""
         self.collector.start_due(snapshot, {b: plan for b, plan in PLANS.items() if snapshot.brokers[b].alive})
         wait_until(lambda: self.collector._loads.idle() and self.collector._log_dirs.idle())
-        rows, meters = self.collector.rows(snapshot)
+        alive = {b for b, found in snapshot.brokers.items() if found.alive}
+        rows, meters = self.collector.rows(snapshot, alive - self.silent)
         columns = [dict(zip(METERS, values, strict=True)) for part in meters for values in rows_of(part)]
         return {kind: [dict(row) for row in found] for kind, found in rows.items()} | {"meters": columns}
 
@@ -206,6 +209,17 @@ def test_values_that_are_not_read_again_end_after_three_intervals() -> None:
     assert {row["meter"] for row in stage.tick()["meters"]} == {LOG_DIRS_USED.meter, LOG_DIRS_TOTAL.meter}
     stage.time.elapsed = 1001.0
     assert stage.tick()["meters"] == []
+
+
+def test_a_broker_that_does_not_answer_a_tick_has_no_meters_in_it() -> None:
+    stage = Stage()
+    stage.tick()
+    stage.silent = {2}
+    stage.time.elapsed = 101.0
+    assert {row["broker"] for row in stage.tick()["meters"]} == {1}
+    stage.silent = set()
+    stage.time.elapsed = 102.0
+    assert {row["broker"] for row in stage.tick()["meters"]} == {1, 2}
 
 
 def test_a_broker_that_restarted_or_went_down_has_no_earlier_counters() -> None:
