@@ -75,6 +75,23 @@ def describe_log_dirs(
     )
 
 
+def describe_broker_log_dirs(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerLogs:
+    """Return the log directories of one broker with all logs in them, on the thread of the caller.
+
+    Args:
+        connection: the admin connection.
+        broker: broker id.
+        timeout_s: longest wait for the answer, seconds.
+
+    Raises:
+        HeadroomError: the broker did not report them.
+    """
+    answer = _describe(connection, broker, DescribeLogDirsRequest(topics=None), timeout_s)
+    if isinstance(answer, HeadroomError):
+        raise answer
+    return answer
+
+
 def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(names):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +14,7 @@ from cluster.collector.load.load_samples import LoadSamples, broker_meter_column
 from cluster.collector.load.log_dir_rows import REPLICA_SIZES, log_dir_gauges, log_dir_rows, replica_size_columns
 from cluster.collector.rows.columns import Columns, Row
 from cluster.connection.admin_connection import AdminConnection
-from cluster.log_dirs.describe import describe_log_dirs
+from cluster.log_dirs.describe import describe_broker_log_dirs
 from cluster.metrics.mbeans import LOAD, ReadPlan
 from cluster.metrics.missing_load import find_missing_load
 from cluster.metrics.missing_metrics import describe_impossible, describe_missing
@@ -20,6 +22,7 @@ from cluster.metrics.source import MetricsSource
 from cluster.model import Broker, Meter, Metrics, Reading, Snapshot
 from planning.log_dirs.broker_logs import BrokerLogs
 from schemas.config import CollectSettings
+from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 # No tick waits for these reads, so that they may take longer than those of a tick.
@@ -48,6 +51,7 @@ class LoadCollector:
         self._source = source
         self._connection = connection
         self._clock = clock
+        self._connecting = threading.Lock()
         self._loads: BackgroundReads[Metrics] = BackgroundReads("loads", collect.load_interval_s)
         self._log_dirs: BackgroundReads[tuple[int, BrokerLogs]] = BackgroundReads(
             "log directories", collect.log_dirs_interval_s
@@ -124,10 +128,19 @@ class LoadCollector:
 
     def _log_dirs_read(self, broker: int) -> Callable[[], tuple[int, BrokerLogs]]:
         def read() -> tuple[int, BrokerLogs]:
-            found = describe_log_dirs(self._connection, [broker], _DESCRIBE_S)
-            if broker in found.errors:
-                raise found.errors[broker]
-            return self._clock.now_ms(), found.brokers[broker]
+            # The client is made at first use, and several threads would each make one.
+            with self._connecting:
+                self._connection.client()
+            try:
+                found = describe_broker_log_dirs(self._connection, broker, _DESCRIBE_S)
+            except HeadroomError:
+                raise
+            except Exception:
+                # A client whose I/O thread died would fail every time: reconnect.
+                with contextlib.suppress(Exception):
+                    self._connection.close()
+                raise
+            return self._clock.now_ms(), found
 
         return read
 

@@ -312,6 +312,16 @@ def test_a_broker_that_is_not_reached_costs_no_other_rows_and_is_logged_once(cap
     ]
 
 
+def test_a_client_that_breaks_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(replace(COLLECT, log_dirs_interval_s=30.0))
+    calls: list[str] = []
+    monkeypatch.setattr(stage.admin, "client", lambda: calls.append("client"))
+    monkeypatch.setattr(stage.admin, "close", lambda: calls.append("close"))
+    stage.admin.directories[1] = [object()]  # type: ignore[list-item]
+    assert {row["broker"] for row in stage.tick()["log_dirs"]} == {2}
+    assert sorted(calls) == ["client", "client", "close"]
+
+
 def test_an_interval_of_zero_reads_never() -> None:
     stage = Stage(replace(COLLECT, load_interval_s=0.0, log_dirs_interval_s=0.0))
     assert stage.tick() == {"meters": []}
