@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
@@ -29,10 +30,12 @@ class ChildProcess:
         name: name in messages.
         arguments: arguments of ``headroom``.
         config: settings file; the default one if None.
+        inherited_fds: file descriptors that the process inherits.
     """
 
-    def __init__(self, name: str, arguments: list[str], config: str | None) -> None:
+    def __init__(self, name: str, arguments: list[str], config: str | None, inherited_fds: Sequence[int] = ()) -> None:
         self._name = name
+        self._inherited_fds = inherited_fds
         self._command = headroom_command(*arguments, "--with-parent")
         if config:
             self._command += ["--config", config]
@@ -44,8 +47,17 @@ class ChildProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         # In its own session, so that Ctrl-C reaches it once, as our SIGTERM. Its output is a log, not a result: stderr.
         return subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            start_new_session=True,
+            pass_fds=self._inherited_fds,
         )
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the process has not ended."""
+        return self._process.poll() is None
 
     def check(self) -> None:
         """Restart the process if it has ended and its delay has passed."""
