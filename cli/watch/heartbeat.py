@@ -17,6 +17,8 @@ _SILENT_S, _MAX_SILENT_S = 3.0, 60.0
 # If the checks themselves were further apart, the whole machine stood still and silence proves nothing.
 _OWN_PAUSE_S = 2.5
 _KILLED_WITHIN_S = 0.5
+# Such a process has no JVM to start, so a restart every 10 s costs little.
+_EARLY_S = 10.0
 _READ_BYTES = 65_536
 
 
@@ -35,7 +37,8 @@ class BeatingProcess(ChildProcess):
         # None until the first heartbeat: a command that starts has to import its modules first.
         self._heard_at: float | None = None
         self._checked_at, self._silent_s = time.monotonic(), _SILENT_S
-        super().__init__(name, [*arguments, "--heartbeat-fd", str(child_end)], config, (child_end,))
+        beating = [*arguments, "--heartbeat-fd", str(child_end)]
+        super().__init__(name, beating, config, early_s=_EARLY_S, inherited_fds=(child_end,))
 
     def check(self) -> None:
         """Kill the process if its heartbeats have stopped, and restart it if it has ended."""

@@ -9,7 +9,8 @@ from schemas.errors import HeadroomError
 
 # How long Spark tries to read offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000
-_BETWEEN_ATTEMPTS_MS = 200
+# Short, because Spark also uses up all attempts when offsets have become lower: the topic was created again.
+_BETWEEN_ATTEMPTS_MS = 20
 # After each poll Spark asks for the end offset of the partition, on the connection of the next fetch. That fetch waits
 # at the broker for new records, by default 500 ms per partition, and the question waits behind it.
 _FETCH_WAIT_MS = 10
