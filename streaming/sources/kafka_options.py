@@ -31,7 +31,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
         "kafka.security.protocol": settings.security_protocol.value,
         "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         "kafka.max.poll.records": str(_POLL_RECORDS),
-        **offset_options(settings.request_timeout_ms),
+        **offset_options(settings.request_timeout_ms, settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
         options |= _sasl_options(settings, password or "")
@@ -40,7 +40,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     return options
 
 
-def offset_options(attempt_ms: int) -> dict[str, str]:
+def offset_options(attempt_ms: int, request_ms: int) -> dict[str, str]:
     """Return the options for Spark's reads of offsets: short attempts, for 3 minutes in all.
 
     Kafka's admin client waits for a dead leader until its API timeout, although there is a new one by then. Only
@@ -48,9 +48,10 @@ def offset_options(attempt_ms: int) -> dict[str, str]:
 
     Args:
         attempt_ms: timeout of one attempt, milliseconds.
+        request_ms: timeout of one request of an attempt, milliseconds.
     """
     return {
-        "kafka.request.timeout.ms": str(attempt_ms),
+        "kafka.request.timeout.ms": str(request_ms),
         "kafka.default.api.timeout.ms": str(attempt_ms),
         "fetchOffset.numRetries": str(max(1, _OFFSETS_MS // attempt_ms)),
         "fetchOffset.retryIntervalMs": str(_BETWEEN_ATTEMPTS_MS),
