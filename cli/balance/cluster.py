@@ -17,13 +17,11 @@ from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster
 from planning.balance.observation.loads import ObservedLoads, WriteHistory, no_history, observed_loads
-from planning.balance.slow_brokers.replay import FlushReadings, no_flush_readings, slow_rounds_of
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms
-from streaming.tables.flush_history import read_flush_history
 from streaming.tables.load_history import read_load_history
 
 
@@ -62,10 +60,7 @@ def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:
         return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
     settings = load_settings(config)
     state, loads, notes = _read(settings)
-    flushes = _flushes(settings)
-    if flushes.missing is not None:
-        notes.append(f"Slow brokers are not detected: {flushes.missing}.")
-    observed = observed_cluster(state, loads, settings.balance, slow_rounds_of(flushes))
+    observed = observed_cluster(state, loads, settings.balance)
     observed = replace(observed, notes=(*notes, *observed.notes))
     return BalanceCluster(settings, state, loads, observed, live=True)
 
@@ -91,14 +86,6 @@ def _history(settings: Settings) -> WriteHistory:
         return read_load_history(settings, now_ms())
     except HeadroomError as error:
         return no_history(max(1, round(settings.balance.history / 3600)), str(error))
-
-
-def _flushes(settings: Settings) -> FlushReadings:
-    """Return the log flush times; a table that cannot be read stops no score, and a note names the reason."""
-    try:
-        return read_flush_history(settings, now_ms())
-    except HeadroomError as error:
-        return no_flush_readings(f"{error.subject} {error.rule}")
 
 
 def _reasons(rule: str, reasons: Mapping[int, str]) -> list[str]:

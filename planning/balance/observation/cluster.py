@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from planning.balance.model import (
     cluster_model,
 )
 from planning.balance.observation.loads import ObservedLoads, filled_writes, measured_writes
-from planning.balance.slow_brokers.slow_brokers import advice
 from planning.reassignments.cluster_state import BrokerState, ClusterState
 from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
@@ -28,11 +26,6 @@ from schemas.errors import HeadroomError
 EXCLUDED = "excluded"
 _OWN_VOLUME_RATIO = 0.9
 _EXPORT_REQUESTS = "Export them (headroom check), or use the goal leaders."
-_NO_ROUNDS: Mapping[int, int] = MappingProxyType({})
-_MANY_SLOW = (
-    "More than a tenth of the brokers are slow by their log flush times at once: the cause is not one broker, and they "
-    "take replicas as others do."
-)
 _CHECK = "Make the metrics of all brokers readable (headroom check)."
 
 
@@ -101,16 +94,13 @@ class ObservedCluster:
         return found
 
 
-def observed_cluster(
-    state: ClusterState, loads: ObservedLoads, settings: BalanceSettings, slow_rounds: Mapping[int, int] = _NO_ROUNDS
-) -> ObservedCluster:
+def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: BalanceSettings) -> ObservedCluster:
     """Return the model of a cluster, and what is not known of it.
 
     Args:
         state: brokers and partitions.
         loads: rates of its partitions.
         settings: percentile and capacities.
-        slow_rounds: rounds in which a broker was slow, less those in which it was not, by broker id.
 
     Raises:
         HeadroomError: the state has no partition, or a load is negative or infinite.
@@ -127,13 +117,7 @@ def observed_cluster(
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    slow = advice({broker: slow_rounds.get(broker, 0) for broker in state.brokers})
-    brokers = [
-        _broker(
-            broker, arrays, settings, slow_rounds.get(broker.broker, 0) if broker.broker in slow.take_nothing else 0
-        )
-        for broker in state.brokers.values()
-    ]
+    brokers = [_broker(broker, arrays, settings) for broker in state.brokers.values()]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
@@ -141,7 +125,7 @@ def observed_cluster(
         unknown,
         tuple(_lost_goals(model, unknown, silent)),
         _seen_ratio(state, loads, model),
-        (*_notes(model, state, loads), *([_MANY_SLOW] if slow.too_many else [])),
+        tuple(_notes(model, state, loads)),
     )
 
 
@@ -207,7 +191,7 @@ def _without_requests(state: ClusterState, arrays: PartitionArrays) -> list[int]
     return sorted(set(leaders[measured].tolist()) - reporting) if reporting else []
 
 
-def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings, slow_rounds: int) -> BalanceBroker:
+def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettings) -> BalanceBroker:
     capacity = BrokerCapacity(
         settings.network_in_capacity,
         settings.network_out_capacity,
@@ -217,7 +201,7 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
     known = bool(not led.any() or rated[led].any() or not rated.any())
-    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state, slow_rounds))
+    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state))
 
 
 def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
@@ -239,19 +223,12 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     return total if room >= _OWN_VOLUME_RATIO * total else room
 
 
-def _takes(state: BrokerState, slow_rounds: int) -> str:
-    """Return why a broker takes no replicas; empty if it may.
-
-    Args:
-        state: the broker.
-        slow_rounds: its slow rounds if it counts as slow, otherwise 0.
-    """
+def _takes(state: BrokerState) -> str:
+    """Return why a broker takes no replicas; empty if it may."""
     if any(directory.offline for directory in state.log_dirs):
         return "a log directory is offline"
     if state.log_dirs and all(directory.cordoned for directory in state.log_dirs):
         return "cordoned"
-    if slow_rounds:
-        return f"slow by its log flush times ({slow_rounds} more minutes slow than not)"
     return ""
 
 

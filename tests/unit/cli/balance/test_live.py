@@ -20,7 +20,6 @@ from cluster.elections.traffic import Traffic
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.metrics.mbeans import TICK_AND_LOAD, ReadScope
 from planning.balance.observation.loads import WriteHistory, no_history
-from planning.balance.slow_brokers.replay import FlushReadings
 from planning.elections.planner import PartitionState
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
@@ -124,22 +123,6 @@ def test_requests_of_two_readings_give_back_their_goal(monkeypatch: pytest.Monke
     # Broker 1 leads all 6 partitions.
     assert [broker["loads"]["requests"]["load"] for broker in values["brokers"]] == [180.0, 0.0, 0.0]
     assert "requests" in {goal["goal"] for goal in values["goals"]}
-
-
-def test_slow_brokers_come_from_their_flush_times_or_the_reason_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (
-        "Slow brokers are not detected: silver/broker_performance does not exist yet; `headroom watch` writes it."
-        in found()["notes"]
-    )
-    # A fourth of the brokers would be too many, so there are others without replicas.
-    state = FakeReader.state
-    others = {n: replace(state.brokers[3], broker=n) for n in range(4, 13)}
-    monkeypatch.setattr(FakeReader, "state", replace(state, brokers={**state.brokers, **others}))
-    slow = FlushReadings([1, 2, 3], np.array([[0.1, 5.0, 0.1]] * 6), np.full((6, 3), 9.0 * MB))
-    monkeypatch.setattr(cluster_module, "read_flush_history", lambda settings, now: slow)
-    notes = found()["notes"]
-    assert "Broker 2 takes nothing: slow by its log flush times (6 more minutes slow than not)." in notes
-    assert not any("not detected" in note for note in notes)
 
 
 def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

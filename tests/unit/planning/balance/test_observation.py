@@ -117,18 +117,6 @@ def test_a_broker_that_reports_writes_but_no_requests_costs_the_goal_and_not_its
     assert Resource.REQUESTS not in partly.unknown
 
 
-def test_a_slow_broker_takes_nothing_unless_many_are_slow() -> None:
-    state = state_of([broker(n) for n in range(1, 12)], topic("t", [[1, 2]]))
-    takes = {b.broker: b.takes for b in observed_cluster(state, loads_of(state), SETTINGS, {2: 5, 3: 4}).model.brokers}
-    assert {b: why for b, why in takes.items() if why} == {
-        2: "slow by its log flush times (5 more minutes slow than not)"
-    }
-    # 2 of 11 are more than a tenth.
-    many = observed_cluster(state, loads_of(state), SETTINGS, {2: 5, 3: 5})
-    assert not any(b.takes for b in many.model.brokers)
-    assert any("More than a tenth of the brokers are slow" in note for note in many.notes)
-
-
 def test_lost_goals_are_left_out_unless_they_are_demanded() -> None:
     observed = observed_cluster(skewed(), loads_of(skewed()), SETTINGS)
     names = [goal.name for goal in observed.known_goals(built_in_goals())]
