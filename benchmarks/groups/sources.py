@@ -1,6 +1,6 @@
 """Group ``sources``: time to read one broker's metrics of a tick from each source, and the CPU cost for the broker.
 
-The same for its loads, which are read beside the ticks, and the time of a tick while they are read.
+The same for its loads, which are read apart from the ticks, and the time of a tick while they are read.
 """
 
 from __future__ import annotations

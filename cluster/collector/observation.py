@@ -44,7 +44,7 @@ class Observer:
         builder: builds the rows.
         timeout_s: longest wait for the brokers, seconds.
         clock: clock of ticks and readings.
-        load: collects loads beside the ticks; None: they are not collected.
+        load: collects loads apart from the ticks; None: they are not collected.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
             yield cluster
 
 
-# Meters that are read beside the ticks.
+# Meters that are read apart from the ticks.
 LOADS = {
     *(f"BrokerTopicMetrics.{name}" for name in ("TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec")),
     *(meter.meter for meter in (PRODUCE_P99, FOLLOWER_FETCH_P99, LOG_FLUSH_P999, HANDLER_IDLE)),
@@ -68,7 +68,7 @@ LOADS = {
 
 
 def is_load(row: dict[str, Any]) -> bool:
-    """Return whether a meter is read beside the ticks."""
+    """Return whether a meter is read apart from the ticks."""
     consumed = row["meter"] == topic_consumed().meter and row["topic"] is not None
     return consumed or row["meter"] in LOADS
 

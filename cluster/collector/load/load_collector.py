@@ -1,4 +1,4 @@
-"""Collects loads and log directories beside the ticks, and hands their rows to the tick after they were read."""
+"""Collects loads and log directories apart from the ticks, and hands their rows to the tick after they were read."""
 
 from __future__ import annotations
 

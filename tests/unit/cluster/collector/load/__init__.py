@@ -1,1 +1,1 @@
-"""Loads that the collector reads beside the ticks."""
+"""Loads that the collector reads apart from the ticks."""

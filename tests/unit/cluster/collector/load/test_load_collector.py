@@ -1,4 +1,4 @@
-"""Loads and log directories beside the ticks: when they are read, and which rows they become."""
+"""Loads and log directories apart from the ticks: when they are read, and which rows they become."""
 
 from __future__ import annotations
 
