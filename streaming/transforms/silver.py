@@ -111,10 +111,10 @@ def broker_performance(readings: DataFrame) -> DataFrame:
         ("idle_ns_per_s", "handler_idle_ns"),
     ):
         rows = rows.withColumn(column, F.expr(_rate_of(counter)))
-    # A little more than the whole time is possible, because the counter and the time are not read at once.
-    return as_table(
-        rows.withColumn("handler_idle_ratio", F.expr("least(idle_ns_per_s / 1e9D, 1D)")), BROKER_PERFORMANCE
-    )
+    # A little more than the whole time is possible, because the counter and the time are not read at once. Not least(),
+    # which ignores a null.
+    ratio = F.expr("if(idle_ns_per_s > 1e9D, 1D, idle_ns_per_s / 1e9D)")
+    return as_table(rows.withColumn("handler_idle_ratio", ratio), BROKER_PERFORMANCE)
 
 
 def _rate_of(counter: str) -> str:
