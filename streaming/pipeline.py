@@ -145,6 +145,7 @@ class Pipeline:
         # The settings of the own cluster count last, in case of two with one name.
         watched = [*(other.settings for other in config.others), settings]
         stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
+        self._load_settings = {of_cluster.cluster.name: of_cluster.balance for of_cluster in watched}
         self._owners = ThrottleOwnersFollower(
             stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
         )
@@ -215,6 +216,7 @@ class Pipeline:
             throughput_topic=self._topic_of(throughput_session(self._spark)),
             threshold_ratio=self._settings.alerts.leader_imbalance_percentage / 100,
             limits=limits_of(self._settings.elections),
+            loads=self._load_settings,
         )
         balance = LeaderImbalanceJob(
             self._spark, self._topic, self._store, f"{checkpoints}/balance", trigger_s, config, pace

@@ -9,12 +9,11 @@ import numpy as np
 
 from cli.balance.cluster import BalanceCluster
 from cli.balance.parameters import ClusterChange
-from planning.balance.goals.catalogue import find_goals
+from planning.balance.goals.catalogue import configured_goals, find_goals
 from planning.balance.goals.goal import BalanceGoal
 from planning.balance.model import ClusterModel
 from planning.balance.reports.scorecard import BrokenGoal, Scorecard, scorecard_of
 from planning.balance.what_if import brokers_missing
-from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 
@@ -65,11 +64,6 @@ def chosen_goals(cluster: BalanceCluster, names: Sequence[str] | None) -> tuple[
     settings = cluster.settings.balance
     chosen = list(names) if names is not None else configured_goals(settings)
     return cluster.observed.known_goals(find_goals(chosen, settings.detect_below), names or ())
-
-
-def configured_goals(settings: BalanceSettings) -> list[str]:
-    """Return the names in ``balance.goals``; empty for all built-in goals."""
-    return [name.strip() for name in settings.goals.split(",") if name.strip()]
 
 
 def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: Sequence[ClusterChange]) -> ScoreResult:
