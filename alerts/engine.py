@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from alerts.faults import Faults
 from alerts.finding import Subject
-from alerts.inputs.broker_load import BalanceAdvice, BrokerLoads, CapacityAtRisk, LoadInputs
+from alerts.inputs.broker_load import BalanceAdvice, BalanceInputs, LossRisk, MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
@@ -152,9 +152,9 @@ class AlertEngine:
         # By cluster: owners of its throttles, by subject in the journal of changes.
         self._owners: dict[str, Mapping[str, ThrottleOwner]] = {}
         # By cluster: loads of its brokers in the last minute.
-        self._loads: dict[str, BrokerLoads] = {}
+        self._loads: dict[str, MinuteLoads] = {}
         # By cluster: the last estimate of lost capacity, and when it was made, by ``elapsed_ms``.
-        self._risks: dict[str, tuple[int, Sequence[CapacityAtRisk]]] = {}
+        self._risks: dict[str, tuple[int, Sequence[LossRisk]]] = {}
         self._advice: dict[str, BalanceAdvice] = {}
         # By cluster and what is counted: when the first tick without fresh figures was evaluated, by ``elapsed_ms``.
         self._uncounted_ms: dict[tuple[str, str], int] = {}
@@ -229,7 +229,7 @@ class AlertEngine:
             return []
         return self._lifecycle.resolve(cluster, tick_ms, _NOT_COUNTED.format(what, format_duration(limit_s)), kinds)
 
-    def _load_inputs(self, cluster: str, tick_ms: int) -> LoadInputs:
+    def _load_inputs(self, cluster: str, tick_ms: int) -> BalanceInputs:
         """Return the loads of brokers as far as they are fresh."""
         of_cluster = self._settings_of(cluster)
         loads = self._loads.get(cluster)
@@ -238,7 +238,7 @@ class AlertEngine:
         made_ms, risks = self._risks.get(cluster, (0, None))
         if risks is not None and self._elapsed_ms() - made_ms > of_cluster.risks_stale_after_s() * 1000:
             risks = None
-        return LoadInputs(loads, risks, self._advice.get(cluster))
+        return BalanceInputs(loads, risks, self._advice.get(cluster))
 
     def _detect_clock_set_back(self, cluster: str, tick_ms: int) -> None:
         """Shift stored times if the collector's clock was set back: two ticks in a row are older than one before.
@@ -306,7 +306,7 @@ class AlertEngine:
         """
         self._balances[cluster] = (tick_ms, balances)
 
-    def update_broker_loads(self, cluster: str, loads: BrokerLoads) -> None:
+    def update_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         """Set the loads that the next ticks are evaluated with.
 
         Args:
@@ -320,7 +320,7 @@ class AlertEngine:
         loads = self._loads.get(cluster)
         return () if loads is None else loads.uneven
 
-    def update_capacity_risks(self, cluster: str, risks: Sequence[CapacityAtRisk]) -> None:
+    def update_capacity_risks(self, cluster: str, risks: Sequence[LossRisk]) -> None:
         """Set what the loss of a broker or rack would do, for the ticks evaluated from now on.
 
         Args:

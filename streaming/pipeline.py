@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
 from alerts.engine import AlertEngine, WatchedCluster
-from alerts.inputs.broker_load import BrokerLoads
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.limits import limits_of
 from schemas.alerts import AlertEvent
@@ -112,7 +112,7 @@ class _EngineListener(AlertPathListener):
     def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         self._engine.update_leader_balance(cluster, tick_ms, balances)
 
-    def on_broker_loads(self, cluster: str, loads: BrokerLoads) -> None:
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         self._engine.update_broker_loads(cluster, loads)
 
 

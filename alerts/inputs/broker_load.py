@@ -68,7 +68,7 @@ class BrokerLoadState:
 
 
 @dataclass(frozen=True)
-class BrokerLoads:
+class MinuteLoads:
     """Loads of all brokers of a cluster in one minute.
 
     Attributes:
@@ -105,7 +105,7 @@ class BrokerLoads:
 
 
 @dataclass(frozen=True)
-class CapacityAtRisk:
+class LossRisk:
     """A broker that would exceed its limit if others were lost.
 
     Attributes:
@@ -149,7 +149,7 @@ class BalanceAdvice:
 
 
 @dataclass(frozen=True)
-class LoadInputs:
+class BalanceInputs:
     """What rules on the load of brokers evaluate.
 
     Attributes:
@@ -158,8 +158,8 @@ class LoadInputs:
         advice: last proposal; None if there is none.
     """
 
-    brokers: BrokerLoads | None = field(default_factory=lambda: BrokerLoads(0))
-    risks: Sequence[CapacityAtRisk] | None = ()
+    brokers: MinuteLoads | None = field(default_factory=lambda: MinuteLoads(0))
+    risks: Sequence[LossRisk] | None = ()
     advice: BalanceAdvice | None = None
 
 

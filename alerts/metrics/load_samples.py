@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.inputs.broker_load import BrokerLoads, BrokerLoadState
+from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from alerts.metrics.samples import Sample
 from schemas import metrics
 from schemas.metrics import MetricSpec
 
 
-def load_samples(cluster: str, loads: BrokerLoads) -> Iterator[Sample]:
+def load_samples(cluster: str, loads: MinuteLoads) -> Iterator[Sample]:
     """Yield the known values of every broker and resource.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.broker_load import BrokerLoads
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics.histogram import BucketCounts, empty_counts
@@ -76,7 +76,7 @@ class PublishedBalance(Published):
 class PublishedLoads(Published):
     """The last loads of a cluster's brokers."""
 
-    loads: BrokerLoads
+    loads: MinuteLoads
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class MetricsState:
         with self._lock:
             self._balances[cluster] = PublishedBalance(tick_ms, now_ms, tuple(balances))
 
-    def on_broker_loads(self, cluster: str, loads: BrokerLoads) -> None:
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
         """Record the loads of a cluster's brokers."""
         now_ms = self._clock_ms()
         with self._lock:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from alerts.finding import Finding, Subject
-from alerts.inputs.broker_load import LoadInputs
+from alerts.inputs.broker_load import BalanceInputs
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
@@ -54,7 +54,7 @@ class RuleInputs:
     is_backlog: bool = False
     missing: MissingTicks | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
-    loads: LoadInputs = field(default_factory=LoadInputs)
+    loads: BalanceInputs = field(default_factory=BalanceInputs)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property

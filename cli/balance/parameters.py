@@ -66,19 +66,6 @@ class ExclusionList(click.ParamType[Exclusions]):
         return Exclusions(topics, frozenset(map(int, brokers)))
 
 
-class BrokerIds(click.ParamType[frozenset[int]]):
-    """Broker ids separated by commas: ``3,5``."""
-
-    name = "brokers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[int]:
-        """Return the ids."""
-        parts = [part.strip() for part in str(value).split(",")]
-        if not all(part.isdecimal() for part in parts):
-            self.fail("must be broker ids separated by commas, such as 3,5", param, ctx)
-        return frozenset(map(int, parts))
-
-
 @dataclass(frozen=True)
 class ClusterChange:
     """A change of the cluster to be tried in the model.

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.inputs.broker_load import BrokerLoads, BrokerLoadState, broker_load_of
+from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads, broker_load_of
 from schemas.keys import Tick
 from schemas.tables import BROKER_LOAD
 from streaming.clock import now_ms
@@ -39,7 +39,7 @@ class BrokerLoadFollower:
         self,
         spark: SparkSession,
         store: Store,
-        on_loads: Callable[[str, BrokerLoads], None],
+        on_loads: Callable[[str, MinuteLoads], None],
         clock_ms: Callable[[], int] = now_ms,
     ) -> None:
         self._on_loads = on_loads
@@ -72,7 +72,7 @@ class BrokerLoadFollower:
         self._is_unreadable = False
         for (cluster, tick_ms), states in newer.items():
             self._table.passed_on([(cluster, tick_ms)])
-            self._on_loads(cluster, BrokerLoads(tick_ms, tuple(states)))
+            self._on_loads(cluster, MinuteLoads(tick_ms, tuple(states)))
 
 
 def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[BrokerLoadState]]:

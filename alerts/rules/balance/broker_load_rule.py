@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alerts.evidence.evidence import Evidence
-from alerts.inputs.broker_load import BrokerLoads, BrokerLoadState
+from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.formatting import percent
 from alerts.text.loads import VERBS, load_text
@@ -44,7 +44,7 @@ class BrokerLoadRule(Rule):
         return self.evaluate_loads(tick.loads.brokers, tick)
 
     @abstractmethod
-    def evaluate_loads(self, loads: BrokerLoads, tick: RuleInputs) -> Assessment:
+    def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
         """Return the findings on the brokers, and the subjects whose alerts must not resolve.
 
         Args:
@@ -63,7 +63,7 @@ def ordered(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
     return sorted(states, key=lambda state: (-abs(_deviation(state)), state.resource))
 
 
-def evidence_of(broker: int, loads: BrokerLoads, found: Sequence[BrokerLoadState]) -> BrokerLoadEvidence:
+def evidence_of(broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState]) -> BrokerLoadEvidence:
     """Return the evidence on a broker.
 
     Args:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
-from alerts.inputs.broker_load import CapacityAtRisk as Risk
+from alerts.inputs.broker_load import LossRisk
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.text.loads import load_text
 from schemas.alerts import AlertKind, Severity
@@ -28,7 +28,7 @@ class CapacityEvidence(Evidence):
     """
 
     lost: str
-    risks: Sequence[Risk]
+    risks: Sequence[LossRisk]
 
 
 class CapacityAtRisk(Rule):
@@ -45,12 +45,12 @@ class CapacityAtRisk(Rule):
         risks = tick.loads.risks
         if risks is None or tick.has_moves:
             return Assessment(keep_firing=tick.active_of(self.kind))
-        by_loss: dict[str, list[Risk]] = defaultdict(list)
+        by_loss: dict[str, list[LossRisk]] = defaultdict(list)
         for risk in risks:
             by_loss[risk.lost].append(risk)
         return Assessment([self._finding(lost, found, tick) for lost, found in by_loss.items()])
 
-    def _finding(self, lost: str, found: Sequence[Risk], tick: RuleInputs) -> Finding:
+    def _finding(self, lost: str, found: Sequence[LossRisk], tick: RuleInputs) -> Finding:
         worst, *others = sorted(found, key=lambda risk: (risk.limit - risk.load, risk.broker))
         return Finding(
             kind=self.kind,
@@ -65,7 +65,7 @@ class CapacityAtRisk(Rule):
         )
 
 
-def _summary(worst: Risk, others: int) -> str:
+def _summary(worst: LossRisk, others: int) -> str:
     load, over, limit = (
         load_text(worst.resource, amount) for amount in (worst.load, worst.load - worst.limit, worst.limit)
     )

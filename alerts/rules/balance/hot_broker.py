@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alerts.finding import Finding
-from alerts.inputs.broker_load import BrokerLoads, BrokerLoadState
+from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from alerts.rules.balance.broker_load_rule import UNEVEN, BrokerLoadRule, changed_by_move, evidence_of, ordered
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import percent
@@ -22,7 +22,7 @@ class HotBroker(BrokerLoadRule):
 
     kind = AlertKind.HOT_BROKER
 
-    def evaluate_loads(self, loads: BrokerLoads, tick: RuleInputs) -> Assessment:
+    def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
         """Return a finding for each such broker that no move changes; its alert keeps firing within the exit margin."""
         moved = changed_by_move(tick)
         hot = {broker: [s for s in states if s.is_hot] for broker, states in loads.by_broker.items()}
@@ -38,7 +38,7 @@ class HotBroker(BrokerLoadRule):
         }
         return Assessment(findings, near & tick.active_of(self.kind))
 
-    def _finding(self, broker: int, loads: BrokerLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
         return Finding(
             kind=self.kind,
             subject=f"broker {broker}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from alerts.finding import Finding
-from alerts.inputs.broker_load import LOADS, BrokerLoads, BrokerLoadState
+from alerts.inputs.broker_load import LOADS, BrokerLoadState, MinuteLoads
 from alerts.rules.balance.broker_load_rule import (
     OF_LEADERS,
     UNEVEN,
@@ -31,7 +31,7 @@ class LoadOutOfBand(BrokerLoadRule):
 
     kind = AlertKind.LOAD_OUT_OF_BAND
 
-    def evaluate_loads(self, loads: BrokerLoads, tick: RuleInputs) -> Assessment:
+    def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
         """Return a finding for each such broker; its alert keeps firing within the exit margin, and while explained."""
         active = tick.active_of(self.kind)
         if loads.is_broker_down:
@@ -48,7 +48,7 @@ class LoadOutOfBand(BrokerLoadRule):
                 kept.add((self.kind, f"broker {broker}"))
         return Assessment(findings, kept & active)
 
-    def _finding(self, broker: int, loads: BrokerLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
         busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in found)
         return Finding(
             kind=self.kind,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
-from alerts.inputs.broker_load import BrokerLoads
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import join_names
@@ -42,7 +42,7 @@ class SlowBroker(BrokerLoadRule):
 
     kind = AlertKind.SLOW_BROKER
 
-    def evaluate_loads(self, loads: BrokerLoads, tick: RuleInputs) -> Assessment:
+    def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
         """Return a finding for each slow broker, or one for all of them; the count of rounds is the exit margin."""
         rounds = loads.slow_rounds
         slow = sorted(broker for broker, count in rounds.items() if count >= GIVES_LEADERS_AT)
@@ -54,7 +54,7 @@ class SlowBroker(BrokerLoadRule):
             return Assessment([self._finding(_MANY, slow, loads, tick)], kept)
         return Assessment([self._finding(f"broker {broker}", [broker], loads, tick) for broker in slow], kept)
 
-    def _finding(self, subject: str, slow: Sequence[int], loads: BrokerLoads, tick: RuleInputs) -> Finding:
+    def _finding(self, subject: str, slow: Sequence[int], loads: MinuteLoads, tick: RuleInputs) -> Finding:
         flushes = {broker: loads.by_broker[broker][0].flush_p999_s for broker in slow}
         return Finding(
             kind=self.kind,
@@ -74,7 +74,7 @@ class SlowBroker(BrokerLoadRule):
         )
 
 
-def _summary(subject: str, slow: Sequence[int], loads: BrokerLoads, flush_s: float | None) -> str:
+def _summary(subject: str, slow: Sequence[int], loads: MinuteLoads, flush_s: float | None) -> str:
     if subject == _MANY:
         names = join_names([str(broker) for broker in slow], most=10)
         return f"Log flushes are slow on {len(slow)} of {len(loads.by_broker)} brokers at once ({names})"

@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from cli.balance.cluster import load_cluster
-from cli.balance.parameters import BrokerIds
 from cli.balance.proposal.files import write_files
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.options import ProposalOptions, proposal_options
@@ -20,7 +19,7 @@ from cli.balance.saved_state import write_loads
 from cli.common.changing import print_notes
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import print_json
-from cli.common.parameters import Duration
+from cli.common.parameters import BrokerIds, Duration
 
 
 @click.command(short_help="Propose changes that balance the load, with what each gains and costs.")
@@ -66,7 +65,7 @@ def propose(
     options: ProposalOptions,
     finish_within: float | None,
     prefix: int | None,
-    in_band: frozenset[int] | None,
+    in_band: list[int] | None,
     folder: Path | None,
     plot: Path | None,
     save_state: Path | None,
@@ -100,7 +99,9 @@ def propose(
         write_loads(save_state, cluster.state, cluster.loads)
     # Millions of objects that stay make every collection slow, and the process ends soon.
     gc.disable()
-    result = proposal_result(cluster, options, finish_within, FirstActions(prefix, in_band))
+    result = proposal_result(
+        cluster, options, finish_within, FirstActions(prefix, None if in_band is None else frozenset(in_band))
+    )
     files = write_files(folder, result) if folder is not None else []
     if plot is not None:
         write_gain_plot(plot, result.proposal)

@@ -52,8 +52,8 @@ class ChildCommand:
     def __init__(self, arguments: tuple[str, ...]) -> None:
         # Files, because a pipe that is not read would stop the command.
         self._files = ExitStack()
-        self._output = self._files.enter_context(tempfile.TemporaryFile())
-        self._messages = self._files.enter_context(tempfile.TemporaryFile())
+        self._output = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._messages = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
         self._process = subprocess.Popen(
             headroom_command(*arguments),
             stdin=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.engine import AlertEngine, WatchedCluster
-from alerts.inputs.broker_load import BalanceAdvice, CapacityAtRisk
+from alerts.inputs.broker_load import BalanceAdvice, LossRisk
 from cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
 from cli.watch.pipeline import ConfiguredClusters
 from schemas.alerts import AlertEvent, AlertKind, AlertState
@@ -158,4 +158,4 @@ def _use_proposal(engine: AlertEngine, found: Mapping[str, Any]) -> None:
 
 
 def _use_risks(engine: AlertEngine, found: Mapping[str, Any]) -> None:
-    engine.update_capacity_risks(found["cluster"], [CapacityAtRisk(**risk) for risk in found["at_risk"]])
+    engine.update_capacity_risks(found["cluster"], [LossRisk(**risk) for risk in found["at_risk"]])

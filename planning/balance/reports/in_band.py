@@ -49,7 +49,7 @@ def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
         last = np.r_[actions[1:] != actions[:-1], True] if len(actions) else np.zeros(0, dtype=np.bool_)
         since = np.r_[0, actions[last] + 1]
         loads = np.concatenate([proposal.loads_before[:, [broker]], after[:, last]], axis=1)
-        place = np.searchsorted(since, np.arange(count + 1), side="right") - 1
+        place = np.searchsorted(since, np.arange(1, count + 2)) - 1
         met &= _is_met(proposal, broker, loads)[place]
     found = np.flatnonzero(met)
     return int(found[0]) if len(found) else None

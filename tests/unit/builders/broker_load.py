@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from alerts.inputs.broker_load import BrokerLoads, BrokerLoadState
+from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from planning.balance.broker_loads.loads import broker_loads
 from planning.balance.broker_loads.reading import BrokerReading
 from planning.balance.model import Resource
@@ -32,7 +32,7 @@ def loads(
     flush_s: Mapping[int, float] | None = None,
     tick_ms: int = TICK_MS,
     **settings: Any,
-) -> BrokerLoads:
+) -> MinuteLoads:
     """The states of a minute in which brokers receive, and send, so many MB/s."""
     out, flushes = mb_out or {}, flush_s or {}
     brokers = sorted({*mb_in, *out})
@@ -41,7 +41,7 @@ def loads(
         for b in brokers
     ]
     every = broker_loads(readings, BalanceSettings(**settings))
-    return BrokerLoads(
+    return MinuteLoads(
         tick_ms,
         tuple(
             BrokerLoadState(
