@@ -53,7 +53,7 @@ def test_an_unknown_broker_is_an_error() -> None:
         prefix_in_band(proposal, [7])
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(clusters())
 def test_it_is_the_first_prefix_by_a_recount(drawn: tuple[list[BalanceBroker], PartitionArrays]) -> None:
     states, arrays = drawn
