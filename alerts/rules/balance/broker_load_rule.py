@@ -60,7 +60,7 @@ def changed_by_move(tick: RuleInputs) -> set[int]:
 
 def ordered(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
     """Return states by their distance from the mean, in shares of it, the greatest first."""
-    return sorted(states, key=lambda state: (-abs(_deviation(state)), state.resource))
+    return sorted(states, key=lambda state: (-abs(deviation(state)), state.resource))
 
 
 def evidence_of(broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState]) -> BrokerLoadEvidence:
@@ -82,11 +82,11 @@ def describe_bands(broker: int, states: Sequence[BrokerLoadState]) -> str:
     for state in states:
         load, share = (load_text(state.resource, value or 0.0) for value in (state.load, state.mean))
         where = "above" if state.is_above_band else "below"
-        parts.append(f"{VERBS[state.resource]} {load}, {percent(abs(_deviation(state)))} {where} its share of {share}")
+        parts.append(f"{VERBS[state.resource]} {load}, {percent(abs(deviation(state)))} {where} its share of {share}")
     return f"Broker {broker} {'; it '.join(parts)}"
 
 
-def _deviation(state: BrokerLoadState) -> float:
+def deviation(state: BrokerLoadState) -> float:
     """Return the distance of a load from the mean in shares of the mean; above it is positive."""
     if state.load is None or state.mean is None:
         return 0.0

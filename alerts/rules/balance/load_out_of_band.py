@@ -12,6 +12,7 @@ from alerts.rules.balance.broker_load_rule import (
     BrokerLoadRule,
     changed_by_move,
     describe_bands,
+    deviation,
     evidence_of,
     ordered,
 )
@@ -60,8 +61,7 @@ class LoadOutOfBand(BrokerLoadRule):
             hold_s=tick.settings.out_of_band_s,
             cause=UNEVEN,
             precedence=1,
-            # What is above its band comes before what is below.
-            weight=max((s.load or 0.0) / s.mean if s.mean else 0.0 for s in found),
+            weight=abs(deviation(found[0])),
             continues=(UNEVEN,),
         )
 
