@@ -5,14 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
 
-# Delay before a restart. It doubles if the process ended sooner than _STABLE_S after its start. A process that ran
-# longer is restarted at once, because nobody watches the brokers meanwhile.
+# Delay before a restart. It doubles with each process that ended early. The first one, and one that ran longer, is
+# restarted at once: without a collector nobody watches the brokers.
 _RESTART_AFTER_S, _MAX_RESTART_AFTER_S = 5.0, 60.0
-_STABLE_S = 30.0
 # The record process ends its micro-batch first, which may take this long.
 STOP_S = 45.0
 
@@ -29,23 +29,44 @@ class ChildProcess:
         name: name in messages.
         arguments: arguments of ``headroom``.
         config: settings file; the default one if None.
+        early_s: a process that ends sooner than this after its start ends early.
+        inherited_fds: file descriptors that the process inherits.
     """
 
-    def __init__(self, name: str, arguments: list[str], config: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        config: str | None,
+        *,
+        early_s: float = 30.0,
+        inherited_fds: Sequence[int] = (),
+    ) -> None:
         self._name = name
+        self._early_s = early_s
+        self._inherited_fds = inherited_fds
         self._command = headroom_command(*arguments, "--with-parent")
         if config:
             self._command += ["--config", config]
         self._process, self._began_at = self._start(), time.monotonic()
         self._ended_at: float | None = None
-        self._restart_after_s = 0.0
+        self._early_ends, self._restart_after_s = 0, 0.0
         self._stop_requested = False
 
     def _start(self) -> subprocess.Popen[bytes]:
         # In its own session, so that Ctrl-C reaches it once, as our SIGTERM. Its output is a log, not a result: stderr.
         return subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            start_new_session=True,
+            pass_fds=self._inherited_fds,
         )
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the process has not ended."""
+        return self._process.poll() is None
 
     def check(self) -> None:
         """Restart the process if it has ended and its delay has passed."""
@@ -55,8 +76,8 @@ class ChildProcess:
         now = time.monotonic()
         if self._ended_at is None:
             self._ended_at = now
-            stable = now - self._began_at >= _STABLE_S
-            self._restart_after_s = 0.0 if stable else _next_delay_s(self._restart_after_s)
+            self._early_ends = self._early_ends + 1 if now - self._began_at < self._early_s else 0
+            self._restart_after_s = _delay_s(self._early_ends)
             delay = f" in {format_duration(self._restart_after_s)}" if self._restart_after_s else ""
             echo(f"headroom: the {self._name} ended with code {code}; it is started again{delay}", err=True)
         if now - self._ended_at >= self._restart_after_s:
@@ -78,5 +99,6 @@ class ChildProcess:
             self._process.wait()
 
 
-def _next_delay_s(delay_s: float) -> float:
-    return min(max(_RESTART_AFTER_S, 2 * delay_s), _MAX_RESTART_AFTER_S)
+def _delay_s(early_ends: int) -> float:
+    """Return the delay before a restart after a number of early ends in a row."""
+    return 0.0 if early_ends < 2 else min(_RESTART_AFTER_S * 2.0 ** (early_ends - 2), _MAX_RESTART_AFTER_S)

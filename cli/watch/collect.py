@@ -16,6 +16,7 @@ from cli.common.options import config_option, for_option
 from cli.common.output import echo, print_json_line
 from cli.common.stopping import stop_on_signals
 from cli.config.load import load_settings
+from cli.watch.heartbeat import send_heartbeats
 from cluster.collector.collector import Collector, TickReport
 from cluster.collector.publisher import PublishError, SentMessages
 from cluster.collector.rows.encoder import Message
@@ -32,8 +33,15 @@ log = logging.getLogger(__name__)
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
 @click.option("--verbose", is_flag=True, help="Log every tick on stderr.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
+@click.option("--heartbeat-fd", type=int, hidden=True, help="File descriptor for heartbeats to the process above.")
 def collect(
-    config: str | None, seconds: float | None, once: bool, print_ticks: bool, verbose: bool, with_parent: bool
+    config: str | None,
+    seconds: float | None,
+    once: bool,
+    print_ticks: bool,
+    verbose: bool,
+    with_parent: bool,
+    heartbeat_fd: int | None,
 ) -> None:
     """Read metadata and metrics of all brokers at every interval, and write them to the ticks topic.
 
@@ -41,6 +49,8 @@ def collect(
     Example:  headroom collect --config headroom.toml --verbose
               headroom collect --once --print
     """  # noqa: D301
+    if heartbeat_fd is not None:
+        send_heartbeats(heartbeat_fd)
     settings = load_settings(config)
     # The collector logs a broker that is down once; the clients would log every attempt.
     log_to_stderr(logging.INFO, logging.WARNING if verbose else logging.CRITICAL)

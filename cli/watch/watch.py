@@ -14,6 +14,7 @@ from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
 from cli.common.stopping import stop_on_signals, stop_when_orphaned
 from cli.watch.balance.worker import BalanceWorker
+from cli.watch.heartbeat import BeatingProcess
 from cli.watch.metrics_server import serving_metrics
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
@@ -54,7 +55,7 @@ def watch(
     # Before anything is started, because a store or port in use ends the command.
     with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as state:
         collectors = [
-            ChildProcess(f"collector of {name}", ["collect"], config)
+            BeatingProcess(f"collector of {name}", ["collect"], config)
             for name, config in clusters.configs
             if not without_collector
         ]

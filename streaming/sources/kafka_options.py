@@ -9,7 +9,8 @@ from schemas.errors import HeadroomError
 
 # How long Spark tries to read offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000
-_BETWEEN_ATTEMPTS_MS = 200
+# Short, because Spark also uses up all attempts when offsets have become lower: the topic was created again.
+_BETWEEN_ATTEMPTS_MS = 20
 # After each poll Spark asks for the end offset of the partition, on the connection of the next fetch. That fetch waits
 # at the broker for new records, by default 500 ms per partition, and the question waits behind it.
 _FETCH_WAIT_MS = 10
@@ -30,7 +31,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
         "kafka.security.protocol": settings.security_protocol.value,
         "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         "kafka.max.poll.records": str(_POLL_RECORDS),
-        **offset_options(settings.request_timeout_ms),
+        **offset_options(settings.request_timeout_ms, settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):
         options |= _sasl_options(settings, password or "")
@@ -39,7 +40,7 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
     return options
 
 
-def offset_options(attempt_ms: int) -> dict[str, str]:
+def offset_options(attempt_ms: int, request_ms: int) -> dict[str, str]:
     """Return the options for Spark's reads of offsets: short attempts, for 3 minutes in all.
 
     Kafka's admin client waits for a dead leader until its API timeout, although there is a new one by then. Only
@@ -47,9 +48,10 @@ def offset_options(attempt_ms: int) -> dict[str, str]:
 
     Args:
         attempt_ms: timeout of one attempt, milliseconds.
+        request_ms: timeout of one request of an attempt, milliseconds.
     """
     return {
-        "kafka.request.timeout.ms": str(attempt_ms),
+        "kafka.request.timeout.ms": str(request_ms),
         "kafka.default.api.timeout.ms": str(attempt_ms),
         "fetchOffset.numRetries": str(max(1, _OFFSETS_MS // attempt_ms)),
         "fetchOffset.retryIntervalMs": str(_BETWEEN_ATTEMPTS_MS),

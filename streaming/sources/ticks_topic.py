@@ -15,6 +15,8 @@ from streaming.sources.trust import ANY, Trust
 # For the alert partition: a cluster elects new leaders for a dead broker's partitions within some ten seconds. The
 # first tick after that must be read before missing ticks raise an alert.
 _ALERT_ATTEMPT_MS = 3_000
+# Kafka's clients ask any broker for metadata. One that hangs must not use up the attempt, so a second one is asked.
+_ALERT_REQUEST_MS = 1_500
 
 
 class TicksTopic:
@@ -38,7 +40,8 @@ class TicksTopic:
         # By default Spark invents a group name per range, and keeps the consumers of a group for minutes with all
         # fetched records. Nothing joins a group of this name.
         self._range_group = f"headroom-ranges-{uuid.uuid4()}"
-        self._alert_options = options | offset_options(min(_ALERT_ATTEMPT_MS, int(options["kafka.request.timeout.ms"])))
+        attempt_ms = min(_ALERT_ATTEMPT_MS, int(options["kafka.request.timeout.ms"]))
+        self._alert_options = options | offset_options(attempt_ms, min(_ALERT_REQUEST_MS, attempt_ms))
 
     def alert_stream(self, starting: str, max_offsets: int | None = None) -> DataFrame:
         """Return the alert partition as a stream of Kafka records.

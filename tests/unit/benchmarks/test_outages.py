@@ -298,6 +298,20 @@ def test_an_announcement_is_news_if_the_situation_changed() -> None:
     assert is_news(fired("unknown"), fired("unknown", goes_on_with={"kind": "under_replicated"}))
 
 
+@pytest.mark.parametrize(("in_force", "later"), [(1e6, False), (8e6, True)])
+def test_an_announcement_is_news_if_a_rate_was_raised_as_it_advised(in_force: float, later: bool) -> None:
+    def fired(leader_bytes_per_s: float) -> AlertEvent:
+        rates = [
+            {"broker_id": 1, "role": "leader", "throttle_bytes_per_s": leader_bytes_per_s},
+            {"broker_id": 2, "role": "follower", "throttle_bytes_per_s": 5e5},
+            {"broker_id": 3, "role": "follower", "throttle_bytes_per_s": None},
+        ]
+        advice = [{**rate, "recommended_bytes_per_s": max(2e6, rate["throttle_bytes_per_s"] or 0)} for rate in rates]
+        return event(evidence="{}", recommendation=json.dumps({"action": "raise_throttle", "per_broker": advice}))
+
+    assert is_news(fired(7e5), fired(in_force)) is later
+
+
 def test_a_critical_alert_counts_once_and_only_in_the_play_in_which_it_is_announced() -> None:
     old, again = event("a", tick_ms=1), event("a", tick_ms=2)
     warning = event("b", tick_ms=3, severity="warning")

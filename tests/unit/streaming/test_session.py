@@ -125,13 +125,18 @@ def test_ranges_of_one_topic_are_read_by_the_same_consumers_and_those_of_another
     assert group(one) == group(one) != group(other)
 
 
-@pytest.mark.parametrize(("request_timeout_ms", "attempt_ms"), [(10_000, 3_000), (2_000, 2_000)])
-def test_the_alert_lane_waits_for_a_dead_leader_three_seconds_at_most(request_timeout_ms: int, attempt_ms: int) -> None:
+@pytest.mark.parametrize(
+    ("request_timeout_ms", "attempt_ms", "request_ms"), [(10_000, 3_000, 1_500), (2_000, 2_000, 1_500), (800, 800, 800)]
+)
+def test_the_alert_partition_is_asked_for_in_short_attempts_with_time_for_two_brokers(
+    request_timeout_ms: int, attempt_ms: int, request_ms: int
+) -> None:
     settings = KafkaSettings(bootstrap_servers="b:1", request_timeout_ms=request_timeout_ms)
     spark = MagicMock()
     TicksTopic(spark, "ticks", kafka_options(settings, None)).alert_stream("latest")
     options = spark.readStream.format.return_value.options.call_args.kwargs
-    assert options["kafka.default.api.timeout.ms"] == options["kafka.request.timeout.ms"] == str(attempt_ms)
+    timeouts = options["kafka.default.api.timeout.ms"], options["kafka.request.timeout.ms"]
+    assert timeouts == (str(attempt_ms), str(request_ms))
     assert int(options["fetchOffset.numRetries"]) * attempt_ms >= 180_000
 
 

@@ -99,15 +99,27 @@ class Notifications:
 
 
 def is_news(before: AlertEvent, now: AlertEvent) -> bool:
-    """Return whether the situation has changed since an announcement, for example because the broker died."""
+    """Return whether the situation or the advice has changed: a broker died, or one of the rates was raised."""
     return _state_of_alert(before) != _state_of_alert(now)
 
 
 def _state_of_alert(event: AlertEvent) -> tuple[Any, ...]:
     evidence: Mapping[str, Any] = json.loads(event.evidence)
     goes_on_with = (evidence.get("goes_on_with") or {}).get("kind")
-    action = json.loads(event.recommendation).get("action")
-    return evidence.get("cause"), evidence.get("group"), evidence.get("escalation"), goes_on_with, action
+    advice = json.loads(event.recommendation)
+    state = evidence.get("cause"), evidence.get("group"), evidence.get("escalation"), goes_on_with
+    return *state, advice.get("action"), _rates_to_raise(advice)
+
+
+def _rates_to_raise(advice: Mapping[str, Any]) -> frozenset[tuple[int, str]]:
+    """Return broker and role of the rates that the advice raises."""
+    return frozenset(
+        (one["broker_id"], one["role"])
+        for one in advice.get("per_broker") or ()
+        if one["recommended_bytes_per_s"] is not None
+        and one["throttle_bytes_per_s"] is not None
+        and one["recommended_bytes_per_s"] > one["throttle_bytes_per_s"]
+    )
 
 
 def critical(events: Sequence[AlertEvent], known: frozenset[str]) -> list[AlertEvent]:

@@ -52,7 +52,7 @@ def test_what_ends_again_and_again_is_started_less_and_less_often(
 ) -> None:
     machine = Machine(monkeypatch, lasts_s=1)
     machine.wait(400)
-    assert machine.pauses_s == [6, 11, 21, 41, 61, 61, 61, 61, 61]
+    assert machine.pauses_s == [1, 6, 11, 21, 41, 61, 61, 61, 61, 61]
     assert "the history ended with code 1; it is started again in 5 s" in capfd.readouterr().err
 
 
@@ -63,5 +63,5 @@ def test_what_lasted_is_started_again_at_once(
     machine.wait(30)
     machine.lasts_s = 40
     machine.wait(200)
-    assert machine.pauses_s[:6] == [6, 11, 21, 40, 40, 40]
+    assert machine.pauses_s[:7] == [1, 6, 11, 21, 40, 40, 40]
     assert "the history ended with code 1; it is started again\n" in capfd.readouterr().err
