@@ -23,7 +23,7 @@ class BrokerLoadState:
     load: float | None = None
     unknown_reason: str | None = None
     capacity: float | None = None
-    limit: float | None = None
+    load_limit: float | None = None
     mean: float | None = None
     lower: float | None = None
     upper: float | None = None
@@ -41,7 +41,7 @@ class BrokerLoadState:
     @property
     def is_above_limit(self) -> bool:
         """Return whether the load is known and above its limit."""
-        return self.load is not None and self.limit is not None and self.load > self.limit
+        return self.load is not None and self.load_limit is not None and self.load > self.load_limit
 
     @property
     def is_hot(self) -> bool:
@@ -50,7 +50,7 @@ class BrokerLoadState:
 
     def is_near_limit(self, exit_ratio: float) -> bool:
         """Return whether a load that was above its limit is not well below it yet."""
-        return self.load is not None and self.limit is not None and self.load > self.limit / exit_ratio
+        return self.load is not None and self.load_limit is not None and self.load > self.load_limit / exit_ratio
 
     def is_near_edge(self, exit_ratio: float) -> bool:
         """Return whether a load that was out of its band is outside, or not well inside yet.

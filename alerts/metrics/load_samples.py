@@ -34,7 +34,7 @@ def _numbers(state: BrokerLoadState) -> list[tuple[MetricSpec, float | None]]:
         (metrics.BROKER_LOAD_MEAN, state.mean),
         (metrics.BROKER_LOAD_LOWER, state.lower),
         (metrics.BROKER_LOAD_UPPER, state.upper),
-        (metrics.BROKER_LOAD_LIMIT, state.limit),
+        (metrics.BROKER_LOAD_LIMIT, state.load_limit),
         (metrics.BROKER_LOAD_IN_BAND, state.in_band),
         (metrics.BROKER_LOAD_SCORE, state.band_score),
     ]

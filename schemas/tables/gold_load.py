@@ -56,7 +56,7 @@ BROKER_LOAD = Table(
         ("load", "DOUBLE", f"load of the broker {_OF_RESOURCE}; rates are means since the row before; null: unknown"),
         ("unknown_reason", "STRING", "why the load is unknown; null: it is known"),
         ("capacity", "DOUBLE", "capacity of the broker, in the same unit; null: unknown"),
-        ("limit", "DOUBLE", "share of the capacity that a proposal lets it use; null: unknown"),
+        ("load_limit", "DOUBLE", "share of the capacity that a proposal lets it use; null: unknown"),
         ("mean", "DOUBLE", "load that it would have if all brokers carried their share; null: no broker's is known"),
         ("lower", "DOUBLE", "lower edge of its band, included; null: no goal of balance.goals is on the resource"),
         ("upper", "DOUBLE", "upper edge of its band, included; null: the same"),

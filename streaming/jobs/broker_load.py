@@ -43,7 +43,7 @@ class BrokerLoadRow:
     load: float | None
     unknown_reason: str | None
     capacity: float | None
-    limit: float | None
+    load_limit: float | None
     mean: float | None
     lower: float | None
     upper: float | None
@@ -198,7 +198,7 @@ def _columns(load: BrokerLoad) -> dict[str, Any]:
         "load": load.load,
         "unknown_reason": load.unknown,
         "capacity": load.capacity,
-        "limit": load.limit,
+        "load_limit": load.limit,
         "mean": load.mean,
         "lower": load.lower,
         "upper": load.upper,

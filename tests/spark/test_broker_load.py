@@ -168,7 +168,7 @@ def test_capacities_of_the_settings_make_limits(spark: SparkSession, tmp_path: P
     store = MemoryStore(spark)
     run(spark, topic(spark, tick(0, {**EVEN, 1: (90.0, 10.0)})), store, tmp_path, network_in_capacity=100.0 * MB)
     (row,) = store.read(BROKER_LOAD).where("broker = 1 AND resource = 'network_in'").collect()
-    assert (row["capacity"], row["limit"]) == (100 * MB, 80 * MB)
+    assert (row["capacity"], row["load_limit"]) == (100 * MB, 80 * MB)
     assert row["limit_score"] < 1.0
 
 

@@ -48,7 +48,7 @@ class HotBroker(BrokerLoadRule):
             recommendation=tick.recommender.balance_load(loads.uneven, tick.loads.advice, loads.tick_ms),
             hold_s=tick.settings.hot_broker_s,
             cause=UNEVEN,
-            weight=max((state.load or 0.0) / (state.limit or 1.0) for state in found),
+            weight=max((state.load or 0.0) / (state.load_limit or 1.0) for state in found),
             # An alert on another broker that is merely uneven does not cover a hot one.
             joins=False,
             continues=(UNEVEN,),
@@ -59,7 +59,7 @@ def _summary(broker: int, found: Sequence[BrokerLoadState]) -> str:
     parts = []
     for state in found:
         load, limit, share = (
-            load_text(state.resource, value or 0.0) for value in (state.load, state.limit, state.mean)
+            load_text(state.resource, value or 0.0) for value in (state.load, state.load_limit, state.mean)
         )
         used = percent((state.load or 0.0) / state.capacity) if state.capacity else "an unknown part"
         above = f"{used} of its capacity and above its limit of {limit}"

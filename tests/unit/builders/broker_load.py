@@ -52,7 +52,7 @@ def loads(
                 load=load.load,
                 unknown_reason=load.unknown,
                 capacity=load.capacity,
-                limit=load.limit,
+                load_limit=load.limit,
                 mean=load.mean,
                 lower=load.lower,
                 upper=load.upper,

@@ -32,7 +32,7 @@ def row(cluster: str, tick_ms: int, broker: int, **more: Any) -> BrokerLoadRow:
         load=30e6,
         unknown_reason=None,
         capacity=None,
-        limit=None,
+        load_limit=None,
         mean=20e6,
         lower=18e6,
         upper=22e6,
