@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from alerts.faults import Faults
 from alerts.finding import Subject
+from alerts.inputs.broker_load import BalanceAdvice, BalanceInputs, LossRisk, MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.lifecycle import Lifecycle
 from alerts.recommendations.recommender import Recommender
+from alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
 from alerts.rules.no_ticks import MissingTicks, is_missing
@@ -49,7 +51,13 @@ _GAP_S = 60.0
 # A gold job that stopped is restarted within minutes. After this time leader balances may not be counted any more.
 _UNCOUNTED_S = 15 * 60.0
 _BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
-_NOT_COUNTED = "ended, for the balance of leaders is no longer known: it was not counted for {}"
+_LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
+_RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
+# A lost capacity is estimated this often at least, in intervals between proposals, before the estimate is stale.
+_RISK_INTERVALS = 3
+# Rows of broker loads are a minute apart.
+_LOADS_S = 180.0
+_NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
 _NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
 
 
@@ -85,6 +93,14 @@ class WatchedCluster:
         """Return the age from which leader balances are stale, in seconds."""
         idle_s = self.settings.spark.gold_idle_s()
         return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s, _BALANCE_INTERVALS * idle_s)
+
+    def loads_stale_after_s(self) -> float:
+        """Return the age from which loads of brokers are stale, in seconds."""
+        return max(_LOADS_S, self.balances_stale_after_s())
+
+    def risks_stale_after_s(self) -> float:
+        """Return the age from which an estimate of lost capacity is stale, in seconds."""
+        return _RISK_INTERVALS * self.settings.balance.propose_every_s
 
     def gap_after_s(self) -> float:
         """Return the largest gap between two ticks across which a condition counts as continuous, in seconds."""
@@ -135,8 +151,13 @@ class AlertEngine:
         self._elections: dict[str, ElectionPlanSummary] = {}
         # By cluster: owners of its throttles, by subject in the journal of changes.
         self._owners: dict[str, Mapping[str, ThrottleOwner]] = {}
-        # By cluster: when the first tick without fresh balances was evaluated, by ``elapsed_ms``.
-        self._uncounted_ms: dict[str, int] = {}
+        # By cluster: loads of its brokers in the last minute.
+        self._loads: dict[str, MinuteLoads] = {}
+        # By cluster: the last estimate of lost capacity, and when it was made, by ``elapsed_ms``.
+        self._risks: dict[str, tuple[int, Sequence[LossRisk]]] = {}
+        self._advice: dict[str, BalanceAdvice] = {}
+        # By cluster and what is counted: when the first tick without fresh figures was evaluated, by ``elapsed_ms``.
+        self._uncounted_ms: dict[tuple[str, str], int] = {}
         # Why the store cannot be written; None if it can.
         self._store_trouble: str | None = None
         self._faults = Faults(log)
@@ -178,6 +199,7 @@ class AlertEngine:
             self._store_trouble_of(cluster),
             self._is_backlog(cluster, self._clock_ms() - tick_ms),
             owners=self._owners.get(cluster, {}),
+            loads=self._load_inputs(cluster, tick_ms),
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -186,17 +208,37 @@ class AlertEngine:
             events = self._lifecycle.apply(cluster, tick_ms, assessment)
             # Last, because a tick whose evaluation failed counts as missing.
             self._last_tick[cluster] = (tick_ms, self._elapsed_ms())
-            return [*events, *self._resolve_uncounted(cluster, tick_ms, tick.balances is not None)]
+            counted = (
+                ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
+                ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
+                ("what a lost broker would add to others", tick.loads.risks is not None, _RISK_KINDS),
+            )
+            for what, is_counted, kinds in counted:
+                events = [*events, *self._resolve_uncounted(cluster, tick_ms, what, is_counted, kinds)]
+            return events
 
-    def _resolve_uncounted(self, cluster: str, tick_ms: int, is_counted: bool) -> list[AlertEvent]:
-        """Resolve alerts on leader balance after balances have been stale for too long, and return the events."""
+    def _resolve_uncounted(
+        self, cluster: str, tick_ms: int, what: str, is_counted: bool, kinds: Collection[AlertKind]
+    ) -> list[AlertEvent]:
+        """Resolve alerts on figures that have been stale for too long, and return the events."""
         if is_counted:
-            self._uncounted_ms.pop(cluster, None)
+            self._uncounted_ms.pop((cluster, what), None)
             return []
         now_ms, limit_s = self._elapsed_ms(), self._settings_of(cluster).uncounted_after_s()
-        if now_ms - self._uncounted_ms.setdefault(cluster, now_ms) < limit_s * 1000:
+        if now_ms - self._uncounted_ms.setdefault((cluster, what), now_ms) < limit_s * 1000:
             return []
-        return self._lifecycle.resolve(cluster, tick_ms, _NOT_COUNTED.format(format_duration(limit_s)), _BALANCE_KINDS)
+        return self._lifecycle.resolve(cluster, tick_ms, _NOT_COUNTED.format(what, format_duration(limit_s)), kinds)
+
+    def _load_inputs(self, cluster: str, tick_ms: int) -> BalanceInputs:
+        """Return the loads of brokers as far as they are fresh."""
+        of_cluster = self._settings_of(cluster)
+        loads = self._loads.get(cluster)
+        if loads is not None and abs(tick_ms - loads.tick_ms) > of_cluster.loads_stale_after_s() * 1000:
+            loads = None
+        made_ms, risks = self._risks.get(cluster, (0, None))
+        if risks is not None and self._elapsed_ms() - made_ms > of_cluster.risks_stale_after_s() * 1000:
+            risks = None
+        return BalanceInputs(loads, risks, self._advice.get(cluster))
 
     def _detect_clock_set_back(self, cluster: str, tick_ms: int) -> None:
         """Shift stored times if the collector's clock was set back: two ticks in a row are older than one before.
@@ -243,10 +285,13 @@ class AlertEngine:
             self._shift_balances(cluster, set_ms)
 
     def _shift_balances(self, cluster: str, by_ms: int, later_than_ms: int = -1) -> None:
-        """Shift the times of the last balances and the last election plan, if later than ``later_than_ms``."""
+        """Shift the times of the last balances, loads and election plan, if later than ``later_than_ms``."""
         counted_ms, balances = self._balances.get(cluster, (-1, ()))
         if counted_ms > later_than_ms:
             self._balances[cluster] = (counted_ms + by_ms, balances)
+        loads = self._loads.get(cluster)
+        if loads is not None and loads.tick_ms > later_than_ms:
+            self._loads[cluster] = replace(loads, tick_ms=loads.tick_ms + by_ms)
         plan = self._elections.get(cluster)
         if plan is not None and plan.tick_ms > later_than_ms:
             self._elections[cluster] = replace(plan, tick_ms=plan.tick_ms + by_ms)
@@ -260,6 +305,38 @@ class AlertEngine:
             balances: one per broker that is the preferred leader of a partition.
         """
         self._balances[cluster] = (tick_ms, balances)
+
+    def update_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
+        """Set the loads that the next ticks are evaluated with.
+
+        Args:
+            cluster: name of the cluster.
+            loads: loads of all its brokers in one minute.
+        """
+        self._loads[cluster] = loads
+
+    def uneven_brokers(self, cluster: str) -> Sequence[int]:
+        """Return the brokers of a cluster whose load was uneven in the last minute, for a proposal."""
+        loads = self._loads.get(cluster)
+        return () if loads is None else loads.uneven
+
+    def update_capacity_risks(self, cluster: str, risks: Sequence[LossRisk]) -> None:
+        """Set what the loss of a broker or rack would do, for the ticks evaluated from now on.
+
+        Args:
+            cluster: name of the cluster.
+            risks: brokers that a loss would take over their limit.
+        """
+        self._risks[cluster] = (self._elapsed_ms(), risks)
+
+    def update_balance_advice(self, cluster: str, advice: BalanceAdvice) -> None:
+        """Set the proposal that recommendations of the next ticks contain.
+
+        Args:
+            cluster: name of the cluster.
+            advice: its last proposal.
+        """
+        self._advice[cluster] = advice
 
     def update_store_trouble(self, trouble: str | None) -> None:
         """Set whether the store can be written, for the ticks evaluated from now on.

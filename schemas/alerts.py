@@ -53,6 +53,10 @@ class AlertKind(str, Enum):
     UNDER_REPLICATED = "under_replicated"
     LEADER_IMBALANCE = "leader_imbalance"
     PREFERRED_LEADER_UNAVAILABLE = "preferred_leader_unavailable"
+    LOAD_OUT_OF_BAND = "load_out_of_band"
+    HOT_BROKER = "hot_broker"
+    SLOW_BROKER = "slow_broker"
+    CAPACITY_AT_RISK = "capacity_at_risk"
     NO_DATA = "no_data"
     STORE_UNWRITABLE = "store_unwritable"
 

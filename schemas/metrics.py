@@ -174,6 +174,51 @@ PREFERRED_READ_RATE = _gauge(
     "bytes/s",
     "Read rate of the broker if every preferred leader led, with reads distributed like writes. Absent: unknown.",
 )
+_RESOURCE = ("cluster", "broker", "resource")
+_RESOURCE_UNIT = "bytes/s, requests/s, bytes or a number"
+BROKER_LOAD = _gauge(
+    "headroom_broker_load",
+    _RESOURCE,
+    _RESOURCE_UNIT,
+    "Load of a broker in the last minute: network_in, network_out (without what reassignments copy), requests, disk, "
+    "leaders, replicas. Absent: unknown.",
+)
+BROKER_LOAD_MEAN = _gauge(
+    "headroom_broker_load_mean",
+    _RESOURCE,
+    _RESOURCE_UNIT,
+    "Load that the broker would have if all carried their share. Absent: unknown.",
+)
+BROKER_LOAD_LOWER = _gauge(
+    "headroom_broker_load_band_lower", _RESOURCE, _RESOURCE_UNIT, "Lower edge of the broker's band. Absent: no goal."
+)
+BROKER_LOAD_UPPER = _gauge(
+    "headroom_broker_load_band_upper", _RESOURCE, _RESOURCE_UNIT, "Upper edge of the broker's band. Absent: no goal."
+)
+BROKER_LOAD_LIMIT = _gauge(
+    "headroom_broker_load_limit",
+    _RESOURCE,
+    _RESOURCE_UNIT,
+    "Share of its capacity that the broker may use. Absent: its capacity is unknown.",
+)
+BROKER_LOAD_IN_BAND = _gauge(
+    "headroom_broker_load_in_band",
+    _RESOURCE,
+    "1",
+    "1: the load is in the broker's band, or too small to matter. 0: it is not. Absent: unknown.",
+)
+BROKER_LOAD_SCORE = _gauge(
+    "headroom_broker_load_score",
+    _RESOURCE,
+    "score",
+    "Score of the load in its band, 0 to 1. Absent: unknown.",
+)
+SLOW_ROUNDS = _gauge(
+    "headroom_broker_slow_rounds",
+    _BROKER,
+    "minutes",
+    "Minutes in which the broker was slow to flush its logs, less the others. Absent: its flush times are unknown.",
+)
 PARTITION_WRITE_RATE = _gauge(
     "headroom_partition_write_bytes_per_second",
     _PARTITION,
@@ -309,6 +354,14 @@ METRICS: tuple[MetricSpec, ...] = (
     PREFERRED_WRITE_RATE,
     LEADER_READ_RATE,
     PREFERRED_READ_RATE,
+    BROKER_LOAD,
+    BROKER_LOAD_MEAN,
+    BROKER_LOAD_LOWER,
+    BROKER_LOAD_UPPER,
+    BROKER_LOAD_LIMIT,
+    BROKER_LOAD_IN_BAND,
+    BROKER_LOAD_SCORE,
+    SLOW_ROUNDS,
     PARTITION_WRITE_RATE,
     PARTITION_REMAINING,
     ALERTS,

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
 from alerts.engine import AlertEngine, WatchedCluster
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from planning.elections.limits import limits_of
 from schemas.alerts import AlertEvent
@@ -37,6 +38,7 @@ from streaming.session import throughput_session
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.sources.trust import Trust
+from streaming.store.broker_load_follower import BrokerLoadFollower
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
@@ -102,13 +104,16 @@ class _OutboxListener(AlertPathListener):
 
 
 class _EngineListener(AlertPathListener):
-    """Passes leader balances to the engine, whose rules evaluate them with the next tick."""
+    """Passes leader balances and broker loads to the engine, whose rules evaluate them with the next tick."""
 
     def __init__(self, engine: AlertEngine) -> None:
         self._engine = engine
 
     def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
         self._engine.update_leader_balance(cluster, tick_ms, balances)
+
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
+        self._engine.update_broker_loads(cluster, loads)
 
 
 class Pipeline:
@@ -135,6 +140,7 @@ class Pipeline:
         self._outbox: Outbox | None = None
         self._suppressions: SuppressionFollower | None = None
         self._balances: LeaderBalanceFollower | None = None
+        self._broker_loads: BrokerLoadFollower | None = None
         if config.receivers:
             deliveries = DeliveryTable(spark, self._store)
             self._outbox = Outbox(config.receivers, deliveries, settings.notify, config.clock_ms, config.elapsed_ms)
@@ -145,6 +151,7 @@ class Pipeline:
         # The settings of the own cluster count last, in case of two with one name.
         watched = [*(other.settings for other in config.others), settings]
         stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
+        self._load_settings = {of_cluster.cluster.name: of_cluster.balance for of_cluster in watched}
         self._owners = ThrottleOwnersFollower(
             stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
         )
@@ -202,6 +209,8 @@ class Pipeline:
             self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
         )
         self._balances.start()
+        self._broker_loads = BrokerLoadFollower(self._spark, self._store, composite.on_broker_loads, self._clock_ms)
+        self._broker_loads.start()
         self._owners.start()
 
     @spark_failures()
@@ -215,6 +224,7 @@ class Pipeline:
             throughput_topic=self._topic_of(throughput_session(self._spark)),
             threshold_ratio=self._settings.alerts.leader_imbalance_percentage / 100,
             limits=limits_of(self._settings.elections),
+            loads=self._load_settings,
         )
         balance = LeaderImbalanceJob(
             self._spark, self._topic, self._store, f"{checkpoints}/balance", trigger_s, config, pace
@@ -345,7 +355,7 @@ class Pipeline:
                 self._stop()
         finally:
             self._activity.stop()
-            for follower in (self._suppressions, self._balances, self._owners):
+            for follower in (self._suppressions, self._balances, self._broker_loads, self._owners):
                 if follower is not None:
                     follower.stop()
             if self._outbox is not None:

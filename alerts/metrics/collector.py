@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from alerts.metrics.balance_samples import balance_samples
 from alerts.metrics.histogram import BucketCounts
+from alerts.metrics.load_samples import load_samples
 from alerts.metrics.samples import Sample, partition_samples, throttle_samples
 from alerts.metrics.state import MetricsSnapshot, MetricsState
 from schemas import metrics
@@ -19,6 +20,8 @@ from schemas.metrics import METRICS, MetricSpec
 
 # Leader balances are read from their gold table, so they arrive later than throttle statuses: allow twice the age.
 _BALANCES_LATE = 2
+# Loads of brokers are a minute apart.
+_MINUTES_LATE_S = 120.0
 
 
 class MetricsCollector(Collector):
@@ -57,6 +60,7 @@ class MetricsCollector(Collector):
         groups = (
             self._moves(now),
             self._balances(now),
+            self._loads(now),
             _alerts(now),
             _ticks(now),
             _quarantine(now),
@@ -82,6 +86,11 @@ class MetricsCollector(Collector):
         for cluster, last in now.balances.items():
             if last.age_s(now.now_ms) < _BALANCES_LATE * self._stale_s(cluster):
                 yield from balance_samples(cluster, last.balances)
+
+    def _loads(self, now: MetricsSnapshot) -> Iterator[Sample]:
+        for cluster, last in now.loads.items():
+            if last.age_s(now.now_ms) < _MINUTES_LATE_S + _BALANCES_LATE * self._stale_s(cluster):
+                yield from load_samples(cluster, last.loads)
 
 
 def _family(spec: MetricSpec) -> Metric:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alerts.delivery.outbox import DeliveryFigures
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics.histogram import BucketCounts, empty_counts
@@ -72,6 +73,13 @@ class PublishedBalance(Published):
 
 
 @dataclass(frozen=True)
+class PublishedLoads(Published):
+    """The last loads of a cluster's brokers."""
+
+    loads: MinuteLoads
+
+
+@dataclass(frozen=True)
 class PublishedAlert:
     """An alert after its last event."""
 
@@ -94,6 +102,7 @@ class MetricsSnapshot:
         start_ms: time of the start, epoch milliseconds.
         ticks: last tick by cluster; missing if there was none.
         balances: last leader balances by cluster; missing if there were none.
+        loads: last loads of brokers by cluster; missing if there were none.
         alerts: alerts by cluster, kind and subject, including resolved ones.
         events: number of events since the start, by cluster, kind and state.
         rows: number of throttle statuses since the start, by cluster.
@@ -112,6 +121,7 @@ class MetricsSnapshot:
     start_ms: int
     ticks: Mapping[str, PublishedTick]
     balances: Mapping[str, PublishedBalance]
+    loads: Mapping[str, PublishedLoads]
     alerts: Mapping[AlertKey, PublishedAlert]
     events: Mapping[AlertKey, int]
     rows: Mapping[str, int]
@@ -139,6 +149,7 @@ class MetricsState:
         self._start_ms = clock_ms()
         self._ticks: dict[str, PublishedTick] = {}
         self._balances: dict[str, PublishedBalance] = {}
+        self._loads: dict[str, PublishedLoads] = {}
         self._alerts: dict[AlertKey, PublishedAlert] = {}
         # Counters start at zero, because Prometheus detects the first event only as an increase of an existing series.
         self._events = Counter(
@@ -180,6 +191,12 @@ class MetricsState:
         now_ms = self._clock_ms()
         with self._lock:
             self._balances[cluster] = PublishedBalance(tick_ms, now_ms, tuple(balances))
+
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
+        """Record the loads of a cluster's brokers."""
+        now_ms = self._clock_ms()
+        with self._lock:
+            self._loads[cluster] = PublishedLoads(loads.tick_ms, now_ms, loads)
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
         """Record published alert events."""
@@ -230,6 +247,7 @@ class MetricsState:
                 start_ms=self._start_ms,
                 ticks=dict(self._ticks),
                 balances=dict(self._balances),
+                loads=dict(self._loads),
                 alerts=dict(self._alerts),
                 events=dict(self._events),
                 rows=dict(self._rows),

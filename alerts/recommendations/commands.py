@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Sequence
 
 from alerts.inputs.throttle_status import MovingPartition
+from alerts.text.formatting import file_moment
 from planning.elections.election_file import request_json
 from schemas.alerts import Role
 from schemas.keys import TopicPartition
@@ -76,6 +77,35 @@ def _kafka_cancel(bootstrap_servers: str) -> str:
 def headroom_elections(config: str | None) -> str:
     """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
     return f"headroom elections{_config(config)} --execute"
+
+
+def headroom_balance_propose(brokers: Sequence[int], minute_ms: int, config: str | None) -> str:
+    """Return Headroom's own command that writes the batches of the actions that bring brokers into their bands.
+
+    Args:
+        brokers: broker ids.
+        minute_ms: time that names the folder of the batches, epoch milliseconds: batches of an earlier proposal stay.
+        config: configuration file; None to search for it.
+    """
+    listed, made = ",".join(map(str, brokers)), file_moment(minute_ms)
+    return f"headroom balance propose{_config(config)} --until-in-band {listed} --dir headroom-balance-{made}"
+
+
+def headroom_balance_propose_all(config: str | None) -> str:
+    """Return Headroom's own command that proposes all changes that balance the load."""
+    return f"headroom balance propose{_config(config)}"
+
+
+def headroom_balance_what_if(lost: str, config: str | None) -> str:
+    """Return Headroom's own command that shows the loads after a loss.
+
+    Args:
+        lost: what is lost: ``broker 3`` or ``rack a``.
+        config: configuration file; None to search for it.
+    """
+    kind, _, name = lost.partition(" ")
+    change = f"lose:{name}" if kind == "broker" else f"lose-rack:{name}"
+    return f"headroom balance{_config(config)} --what-if {shell_quoted(change)}"
 
 
 def headroom_clear(config: str | None) -> str:

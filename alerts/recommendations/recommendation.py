@@ -20,6 +20,7 @@ class Action(str, Enum):
     LIST_LEADER = "list_leader"
     CLEAR_THROTTLE = "clear_throttle"
     ELECT_PREFERRED = "elect_preferred"
+    BALANCE_LOAD = "balance_load"
     RESTORE_BROKER = "restore_broker"
     INSPECT_BROKER = "inspect_broker"
     CHECK = "check"

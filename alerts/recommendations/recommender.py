@@ -8,8 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from alerts.recommendations import commands
+from alerts.recommendations.balance import describe_advice
 from alerts.recommendations.elections import ElectPreferred
 from alerts.recommendations.recommendation import Action, Advice
 from alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
@@ -172,6 +174,45 @@ class Recommender:
     def elect_preferred(self) -> ElectPreferred:
         """Return the elections that give brokers back the partitions they are the preferred leader of."""
         return ElectPreferred(self.elections, self.bootstrap_servers, self.config)
+
+    def balance_load(self, brokers: Sequence[int], advice: BalanceAdvice | None, minute_ms: int) -> Advice:
+        """Return the first actions of a proposal that bring brokers into their bands, with the command that makes it.
+
+        Args:
+            brokers: ids of the brokers.
+            advice: last proposal; None if there is none.
+            minute_ms: minute of their loads, epoch milliseconds, by which the folder of the batches is named.
+        """
+        command = commands.headroom_balance_propose(brokers, minute_ms, self.config)
+        return Advice(Action.BALANCE_LOAD, describe_advice(brokers, advice), commands=[command])
+
+    def keep_capacity(self, lost: str) -> Advice:
+        """Return how to see what a loss would do, and what helps against it.
+
+        Args:
+            lost: what would be lost: ``broker 3`` or ``rack a``.
+        """
+        reason = (
+            "spread what brokers send more evenly, or add brokers; the first command shows all loads after the loss, "
+            "the second one proposes changes, the cheapest first"
+        )
+        found = [
+            commands.headroom_balance_what_if(lost, self.config),
+            commands.headroom_balance_propose_all(self.config),
+        ]
+        return Advice(Action.BALANCE_LOAD, reason, commands=found)
+
+    def inspect_slow(self, brokers: Sequence[int]) -> Advice:
+        """Return the action for slow brokers.
+
+        Args:
+            brokers: the slow brokers; empty if so many are slow at once that the cause is not one of them.
+        """
+        if not brokers:
+            return Advice(Action.CHECK, "look for a cause that these brokers share, such as their storage or network")
+        names = ", ".join(map(str, brokers))
+        reason = f"look at the disk and the log of broker {names}; until it is well, move no replicas or leaders to it"
+        return Advice(Action.INSPECT_BROKER, reason)
 
     def restore_or_inspect_broker(self, broker: int, cause: str) -> Advice:
         """Return the action for a broker whose replicas do not copy although no throttle explains it."""

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from alerts.finding import Finding
+from alerts.rules.balance.capacity_at_risk import CapacityAtRisk
+from alerts.rules.balance.hot_broker import HotBroker
+from alerts.rules.balance.load_out_of_band import LoadOutOfBand
+from alerts.rules.balance.slow_broker import SlowBroker
 from alerts.rules.leaders.leader_imbalance import LeaderImbalance
 from alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
 from alerts.rules.no_data import NoData
@@ -34,6 +38,10 @@ RULES: tuple[Rule, ...] = (
     ThrottleLeftBehind(),
     LeaderImbalance(),
     PreferredLeaderUnavailable(),
+    HotBroker(),
+    LoadOutOfBand(),
+    SlowBroker(),
+    CapacityAtRisk(),
     StoreUnwritable(),
     EtaSlipping(),
 )

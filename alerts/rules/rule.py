@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from alerts.finding import Finding, Subject
+from alerts.inputs.broker_load import BalanceInputs
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
@@ -39,6 +40,7 @@ class RuleInputs:
         missing: state of the cluster if its ticks are missing; None for a tick.
         owners: commands that set the throttles that are left behind, by subject in the journal of changes; empty as
             long as they are unknown.
+        loads: loads of brokers, what a lost broker would add to them, and the last proposal.
     """
 
     statuses: Sequence[ThrottleStatus]
@@ -52,6 +54,7 @@ class RuleInputs:
     is_backlog: bool = False
     missing: MissingTicks | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
+    loads: BalanceInputs = field(default_factory=BalanceInputs)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property

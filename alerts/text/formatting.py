@@ -81,6 +81,11 @@ def moment(epoch_ms: int) -> str:
     return _formatted(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
 
 
+def file_moment(epoch_ms: int) -> str:
+    """Return a date and time as part of a file name, such as ``20261121-123456``."""
+    return _formatted(epoch_ms, "%Y%m%d-%H%M%S").replace(" ", "-")
+
+
 def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
     """Return the first few names and the number of the others, such as ``a, b and 3 more``.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,14 +15,16 @@ from cli.config.load import load_settings, read_settings
 from cluster.log_dirs.describe import describe_log_dirs
 from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
-from planning.balance.observation.cluster import ObservedCluster, observed_cluster
+from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
 from planning.balance.observation.loads import ObservedLoads, WriteHistory, no_history, observed_loads
+from planning.balance.slow_brokers.slow_brokers import advice
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms
 from streaming.tables.load_history import read_load_history
+from streaming.tables.slow_brokers import read_slow_rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:
     settings = load_settings(config)
     state, loads, notes = _read(settings)
     observed = observed_cluster(state, loads, settings.balance)
-    observed = replace(observed, notes=(*notes, *observed.notes))
+    observed = sparing(replace(observed, notes=(*notes, *observed.notes)), _slow(settings))
     return BalanceCluster(settings, state, loads, observed, live=True)
 
 
@@ -86,6 +88,15 @@ def _history(settings: Settings) -> WriteHistory:
         return read_load_history(settings, now_ms())
     except HeadroomError as error:
         return no_history(max(1, round(settings.balance.history / 3600)), str(error))
+
+
+def _slow(settings: Settings) -> Collection[int]:
+    """Return the brokers that are slow by the minutes of a running watch; none if these cannot be read."""
+    try:
+        return advice(read_slow_rounds(settings, now_ms())).take_nothing
+    except HeadroomError:
+        # The tables have already been read for the history, which names what is wrong with them.
+        return ()
 
 
 def _reasons(rule: str, reasons: Mapping[int, str]) -> list[str]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from cli.balance.cluster import BalanceCluster
 from cli.balance.parameters import ClusterChange
-from planning.balance.goals.catalogue import find_goals
+from planning.balance.broker_loads.risks import CapacityRisk, capacity_risks
+from planning.balance.goals.catalogue import configured_goals, find_goals
 from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import ClusterModel
+from planning.balance.model import ClusterModel, Resource
 from planning.balance.reports.scorecard import BrokenGoal, Scorecard, scorecard_of
 from planning.balance.what_if import brokers_missing
-from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 
@@ -44,11 +44,13 @@ class ScoreResult:
     Attributes:
         cluster: the cluster.
         card: scores of its brokers.
+        risks: brokers that the loss of one broker or rack takes over their limit.
         changed: the cluster after changes; None if none was asked for.
     """
 
     cluster: BalanceCluster
     card: Scorecard
+    risks: tuple[CapacityRisk, ...] = ()
     changed: ChangedCluster | None = None
 
 
@@ -67,11 +69,6 @@ def chosen_goals(cluster: BalanceCluster, names: Sequence[str] | None) -> tuple[
     return cluster.observed.known_goals(find_goals(chosen, settings.detect_below), names or ())
 
 
-def configured_goals(settings: BalanceSettings) -> list[str]:
-    """Return the names in ``balance.goals``; empty for all built-in goals."""
-    return [name.strip() for name in settings.goals.split(",") if name.strip()]
-
-
 def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: Sequence[ClusterChange]) -> ScoreResult:
     """Return the scores of a cluster, and those after changes one after another.
 
@@ -85,13 +82,19 @@ def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: 
     """
     chosen = chosen_goals(cluster, goals)
     before = cluster.observed.model
-    card = scorecard_of(before, chosen)
+    card, risks = scorecard_of(before, chosen), _risks(cluster)
     if not changes:
-        return ScoreResult(cluster, card)
+        return ScoreResult(cluster, card, risks)
     after = before
     for change in changes:
         after = _changed(after, change)
-    return ScoreResult(cluster, card, _effects([change.text for change in changes], card, after, chosen))
+    return ScoreResult(cluster, card, risks, _effects([change.text for change in changes], card, after, chosen))
+
+
+def _risks(cluster: BalanceCluster) -> tuple[CapacityRisk, ...]:
+    """Return the capacity risks; none if what brokers send is unknown, of which the lost goals give the reason."""
+    observed = cluster.observed
+    return () if Resource.NETWORK_OUT in observed.unknown else tuple(capacity_risks(observed.model))
 
 
 def _changed(model: ClusterModel, change: ClusterChange) -> ClusterModel:

@@ -30,6 +30,7 @@ def print_score(result: ScoreResult) -> None:
     echo()
     _print_brokers(result.card, result, "Brokers")
     _print_goals(result.card)
+    _print_risks(result)
     print_losses(result.cluster.observed)
     echo()
     echo("To see what would improve it, and what that costs: headroom balance propose")
@@ -76,6 +77,18 @@ def print_losses(observed: ObservedCluster) -> None:
         echo(f"Goal lost: {lost}")
     for note in observed.notes:
         echo(f"Note: {note}")
+
+
+def _print_risks(result: ScoreResult) -> None:
+    """Print which brokers the loss of another one, or of a rack, takes over their limit."""
+    for risk in result.risks[:MAX_ROWS]:
+        load, over, limit = (load_text(risk.resource, amount) for amount in (risk.load, risk.over, risk.limit))
+        name = RESOURCE_NAMES[risk.resource]
+        echo(
+            f"At risk: if {risk.lost} is lost, broker {risk.broker} has {load} {name}: {over} above its limit {limit}."
+        )
+    if len(result.risks) > MAX_ROWS:
+        echo(f"and {len(result.risks) - MAX_ROWS} more at risk; --format json shows all")
 
 
 def _print_brokers(card: Scorecard, result: ScoreResult, title: str) -> None:

@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from alerts.engine import WatchedCluster
+from alerts.engine import AlertEngine, WatchedCluster
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
 from cli.config.load import load_settings
@@ -144,8 +144,19 @@ class PrintingListener(AlertPathListener):
         self._printer.print_events(events)
 
 
+class EngineFollower(Protocol):
+    """Gets the engine of each pipeline that is built."""
+
+    def follow(self, engine: AlertEngine) -> None:
+        """Serve an engine from now on."""
+
+
 def start_alert_output(
-    pipeline: Pipeline, printer: VerdictPrinter, listener: AlertPathListener, state: MetricsState
+    pipeline: Pipeline,
+    printer: VerdictPrinter,
+    listener: AlertPathListener,
+    state: MetricsState,
+    worker: EngineFollower | None = None,
 ) -> None:
     """Start the alert path, and pass its results to the terminal first and to the metrics then.
 
@@ -154,9 +165,12 @@ def start_alert_output(
         printer: prints the alerts that are still firing from an earlier run.
         listener: prints the results of the alert path.
         state: state behind the metrics.
+        worker: gets the engine; None if there is none.
     """
     state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
     pipeline.start_alert_path(CompositeListener([listener, state]))
+    if worker is not None:
+        worker.follow(pipeline.engine)
     active = pipeline.engine.active()
     printer.print_active(active)
     state.restore(active)

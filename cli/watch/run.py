@@ -14,11 +14,13 @@ from cli.common.child_process import STOP_S
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.common.stopping import stop_on_signals, stop_when_orphaned
+from cli.watch.balance.worker import BalanceWorker
 from cli.watch.metrics_server import serving_metrics
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import exclusive_jobs
+from streaming.session_profile import submitted
 
 if TYPE_CHECKING:
     from streaming.pipeline import Pipeline
@@ -74,16 +76,22 @@ def run(
         serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
         pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)
+        worker = BalanceWorker(clusters)
+        # Where Spark's cluster runs the driver, this installation may not be there to start commands of.
+        checks = [pipeline.check, *orphaned, *([worker.check] if alerting and not submitted() else [])]
         try:
-            _start(pipeline, set(jobs), VerdictPrinter(output_format), state)
-            supervise([pipeline.check, *orphaned], stop, seconds)
+            _start(pipeline, set(jobs), VerdictPrinter(output_format), state, worker)
+            supervise(checks, stop, seconds)
         finally:
+            worker.stop()
             pipeline.stop()
 
 
-def _start(pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, state: MetricsState | None) -> None:
+def _start(
+    pipeline: Pipeline, jobs: set[str], printer: VerdictPrinter, state: MetricsState | None, worker: BalanceWorker
+) -> None:
     if state is not None:
-        start_alert_output(pipeline, printer, PrintingListener(printer), state)
+        start_alert_output(pipeline, printer, PrintingListener(printer), state, worker)
     if jobs & {"watch", "gold"}:
         pipeline.start_gold()
     if "record" in jobs:

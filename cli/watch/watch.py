@@ -13,6 +13,7 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
 from cli.common.stopping import stop_on_signals, stop_when_orphaned
+from cli.watch.balance.worker import BalanceWorker
 from cli.watch.heartbeat import BeatingProcess
 from cli.watch.metrics_server import serving_metrics
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
@@ -59,19 +60,27 @@ def watch(
             if not without_collector
         ]
         history = HistoryProcess(clusters.config)
+        worker = BalanceWorker(clusters)
         try:
             echo("Starting the collector and Spark ...", err=True)
             listener = CompositeListener([PrintingListener(printer), HistoryStarter(history)])
             pipeline = RestartingPipeline(
                 lambda: build_pipeline(clusters, "headroom watch"),
-                lambda built: start_alert_output(built, printer, listener, state),
+                lambda built: start_alert_output(built, printer, listener, state, worker),
             )
             try:
                 pipeline.start()
-                checks = [pipeline.check, history.check, *(child.check for child in collectors), *orphaned]
+                checks = [
+                    pipeline.check,
+                    history.check,
+                    worker.check,
+                    *(child.check for child in collectors),
+                    *orphaned,
+                ]
                 supervise(checks, stop, seconds)
             finally:
                 history.ask_to_stop()
+                worker.stop()
                 pipeline.stop()
         finally:
             history.stop()

@@ -38,7 +38,8 @@ class AlertSettings:
             alert fires at once, because the write rates are known from before.
         resolve_s: time for which a throttle must be sufficient again before its alert resolves, in seconds.
         exit_ratio: hysteresis of alerts. A throttle is sufficient again from ``required x exit_ratio`` upwards; leaders
-            are balanced again from ``threshold / exit_ratio`` downwards.
+            are balanced again from ``threshold / exit_ratio`` downwards, and so are loads from the distance of the edge
+            of their band, or their limit, divided by it.
         stalled_s: time without progress of an adding replica before ``reassignment_stalled`` fires, in seconds.
         no_data_s: time without a verdict before ``no_data`` fires, in seconds. For missing ticks 5 s are added.
         under_replicated_s: time for which replicas that are not being added must be out of the ISR before
@@ -51,6 +52,14 @@ class AlertSettings:
         imbalance_s: duration of an imbalance before ``leader_imbalance`` fires, and of a preferred leader being down or
             out of sync before ``preferred_leader_unavailable`` fires, in seconds. If brokers rebalance leaders
             automatically, ``leader_imbalance`` waits for two of their checks.
+        out_of_band_s: time for which the load of a broker must be out of its band before ``load_out_of_band`` fires, in
+            seconds. Loads are evaluated every minute.
+        hot_broker_s: time for which the load of a broker must be above its band and its limit before ``hot_broker``
+            fires, in seconds.
+        slow_broker_s: time for which a broker must have counted as slow before ``slow_broker`` fires, in seconds. It
+            counts as slow after five slow minutes.
+        at_risk_s: time for which the loss of a broker or rack must take another broker over its limit before
+            ``capacity_at_risk`` fires, in seconds.
         slip_ratio: threshold of ``eta_slipping``: delay of the expected finish, as a ratio of the time that was left at
             the first estimate.
         margin_ratio: safety factor of recommended throttles above the smallest sufficient rate.
@@ -68,6 +77,10 @@ class AlertSettings:
     left_behind_s: float = 300.0
     leader_imbalance_percentage: float = 10.0
     imbalance_s: float = 600.0
+    out_of_band_s: float = 900.0
+    hot_broker_s: float = 300.0
+    slow_broker_s: float = 60.0
+    at_risk_s: float = 300.0
     slip_ratio: float = 0.5
     margin_ratio: float = 1.2
     finish_within: float | None = None

@@ -16,6 +16,7 @@ class StoreSettings:
         silver_keep_days: retention of the silver tables, in days. 0: unlimited.
         gold_keep_days: retention of the gold tables, in days. 0: unlimited.
         partition_load_keep_days: retention of gold/partition_load, in days. 0: unlimited.
+        broker_load_keep_days: retention of gold/broker_load, in days. 0: unlimited.
         maintain_every_s: interval between maintenance runs in the record job, in seconds. 0: never.
     """
 
@@ -25,12 +26,14 @@ class StoreSettings:
     silver_keep_days: int = 30
     gold_keep_days: int = 90
     partition_load_keep_days: int = 35
+    broker_load_keep_days: int = 35
     maintain_every_s: float = 3600.0
 
     def keep_days(self, table: str) -> int:
         """Return the retention of the table with this path in days; 0: unlimited."""
-        if table == "gold/partition_load":
-            return self.partition_load_keep_days
+        own = {"gold/partition_load": self.partition_load_keep_days, "gold/broker_load": self.broker_load_keep_days}
+        if table in own:
+            return own[table]
         layer = table.split("/")[0]
         days = {"bronze": self.bronze_keep_days, "silver": self.silver_keep_days, "gold": self.gold_keep_days}
         return days.get(layer, 0)

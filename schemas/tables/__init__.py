@@ -6,7 +6,7 @@ from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
 from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
-from schemas.tables.gold_load import PARTITION_LOAD
+from schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
     BROKER_PERFORMANCE,
@@ -30,6 +30,7 @@ __all__ = [
     "ALL_TABLES",
     "BALANCE_ACTION",
     "BALANCE_PROPOSAL",
+    "BROKER_LOAD",
     "BROKER_PERFORMANCE",
     "BRONZE_TICKS",
     "BYTES_PER_SEC",

@@ -7,7 +7,7 @@ from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
 from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
-from schemas.tables.gold_load import PARTITION_LOAD
+from schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
 from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from schemas.tables.silver import (
     BROKER_PERFORMANCE,
@@ -43,6 +43,7 @@ TABLES: tuple[Table, ...] = (
     LEADER_IMBALANCE,
     ELECTION_PLAN,
     PARTITION_LOAD,
+    BROKER_LOAD,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )
@@ -54,6 +55,7 @@ PROMPT_TABLES: tuple[Table, ...] = (
     REASSIGNMENT_PROGRESS,
     PARTITION_WRITE_RATE,
     LEADER_IMBALANCE,
+    BROKER_LOAD,
     ALERT_EVENTS,
     ALERT_DELIVERIES,
 )

@@ -1,8 +1,8 @@
-"""The gold table of load by hour."""
+"""The gold tables of load: of partitions by hour, of brokers by minute."""
 
 from __future__ import annotations
 
-from schemas.tables.table import PARTITION_COLUMNS, Table, columns_of
+from schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
 
 PARTITION_LOAD = Table(
     "gold/partition_load",
@@ -34,5 +34,47 @@ PARTITION_LOAD = Table(
             "messages of the cluster's ticks in the hour that silver had when the row was written; if more arrive, "
             "the hour is written again",
         ),
+    ),
+)
+
+_OF_RESOURCE = "in the unit of the resource (bytes/s, requests/s, bytes or a number)"
+BROKER_LOAD = Table(
+    "gold/broker_load",
+    "minute, broker, resource",
+    ("cluster", "minute_ms", "broker", "resource"),
+    ("date",),
+    columns_of(
+        *TICK_COLUMNS,
+        ("minute_ms", "BIGINT", "start of the minute, epoch milliseconds UTC; the row is from its first complete tick"),
+        ("broker", "INT", "broker"),
+        ("alive", "BOOLEAN", "true if the broker is registered with the cluster"),
+        (
+            "resource",
+            "STRING",
+            "network_in or network_out (without what reassignments copy), requests, disk, leaders or replicas",
+        ),
+        ("load", "DOUBLE", f"load of the broker {_OF_RESOURCE}; rates are means since the row before; null: unknown"),
+        ("unknown_reason", "STRING", "why the load is unknown; null: it is known"),
+        ("capacity", "DOUBLE", "capacity of the broker, in the same unit; null: unknown"),
+        ("load_limit", "DOUBLE", "share of the capacity that a proposal lets it use; null: unknown"),
+        ("mean", "DOUBLE", "load that it would have if all brokers carried their share; null: no broker's is known"),
+        ("lower", "DOUBLE", "lower edge of its band, included; null: no goal of balance.goals is on the resource"),
+        ("upper", "DOUBLE", "upper edge of its band, included; null: the same"),
+        (
+            "in_band",
+            "BOOLEAN",
+            "whether the load is in the band, or below balance.detect_below as the mean is; null: unknown",
+        ),
+        ("band_score", "DOUBLE", "score in the band, 0 to 1; null: unknown"),
+        ("limit_score", "DOUBLE", "score in the limit, 0 to 1; 1 without a capacity; null: unknown, or never limited"),
+        ("flush_p999_s", "DOUBLE", "99.9th percentile of the broker's log flush times, seconds; null: unknown"),
+        (
+            "slow_rounds",
+            "INT",
+            "minutes in which the broker was slow, less those in which it was not, at least 0; null: its flush times "
+            "were never known",
+        ),
+        ("read_ms", "BIGINT", "when counter_bytes was read, epoch milliseconds; null: no rate of bytes, or unknown"),
+        ("counter_bytes", "BIGINT", "bytes since the start of the broker, from which the rate of the next row follows"),
     ),
 )

@@ -35,11 +35,14 @@ Dashboards for Grafana and rules for Prometheus are in [docker/](../docker/READM
 - **No stale values.** If a cluster's last tick is older than `metrics.stale_after_s` ({stale:.0f} s by default, or
   three intervals if that is longer), its brokers and partitions have no series. `headroom_tick_age_seconds` continues
   to rise, and `headroom_alerts` still shows active alerts, including `no_data`.
-- **Few series.** At most {by_side} series per broker and role, and {by_broker} per broker, whatever the number of
-  partitions. At most `metrics.top_n` ({top_n}) moving partitions per cluster have series, and at most 20 per leader.
+- **Few series.** At most {by_side} series per broker and role, {by_broker} per broker, and {by_resource} per broker and
+  resource, whatever the number of partitions. At most `metrics.top_n` ({top_n}) moving partitions per cluster have
+  series, and at most 20 per leader.
 - **Leader metrics come from the gold job.** Metrics that begin with `headroom_leader_` come from
   `gold/leader_imbalance`, some seconds after the verdicts, and end at twice `metrics.stale_after_s`. Without that job
   they are absent; `headroom watch` and `headroom run watch` include it.
+- **Loads come once a minute**: metrics that begin with `headroom_broker_` come from `gold/broker_load`, which the gold
+  job writes too.
 - Labels: `role` is `leader` (the broker sends) or `follower` (it receives); `kind`, `severity` and `state` are those of
   [alerts](alerts.md). Counters and histograms start with the process.
 
@@ -66,17 +69,18 @@ _HEALTH = """## /health
 This page is written by `python -m scripts.docs.metrics > docs/metrics.md` from `schemas/metrics.py`.
 """
 
-# Labels of the series per broker and role, and of the series per broker.
-_LABEL_SETS = ({"role", "broker"}, {"broker"})
+# Labels of the series per broker and role, of those per broker, and of those per broker and resource.
+_LABEL_SETS = ({"role", "broker"}, {"broker"}, {"broker", "resource"})
 
 
 def markdown() -> str:
     """Return the text of docs/metrics.md: guarantees, and every metric with type, labels, unit and meaning."""
     settings = MetricsSettings()
-    by_side, by_broker = (
-        sum({"role", "broker"} & set(spec.labels) == labels for spec in METRICS) for labels in _LABEL_SETS
+    by_side, by_broker, by_resource = (
+        sum({"role", "broker", "resource"} & set(spec.labels) == labels for spec in METRICS) for labels in _LABEL_SETS
     )
     numbers = {"stale": settings.stale_s(0), "top_n": settings.top_n, "by_side": by_side, "by_broker": by_broker}
+    numbers["by_resource"] = by_resource
     lines = [_INTRODUCTION.format(listen=DEFAULT_LISTEN, **numbers)]
     lines += ["| metric | type | labels | unit | meaning |", "|---|---|---|---|---|"]
     lines += [_row(spec) for spec in METRICS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grafana.load import load_summary, loads_in_bands
 from grafana.panels import (
     BYTES,
     BYTES_PER_S,
@@ -45,6 +46,8 @@ def balance() -> Json:
         _leader_table(),
         _leader_partitions(),
         _leader_traffic(),
+        load_summary(),
+        loads_in_bands(),
         _busiest(),
         _replication_now(),
         _replication(),
@@ -52,8 +55,9 @@ def balance() -> Json:
         _written(),
     ]
     about = (
-        "Does each broker lead its preferred partitions, and how evenly is the replication traffic of the move "
-        "distributed over leaders and destinations? Only partitions in throttled replica lists count."
+        "Does each broker lead its preferred partitions, are loads in their bands, and how evenly is the replication "
+        "traffic of the move distributed over leaders and destinations? Of that, only partitions in throttled replica "
+        "lists count."
     )
     return headroom_dashboard("headroom-balance", "Headroom: leader balance", about, rows)
 

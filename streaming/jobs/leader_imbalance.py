@@ -1,4 +1,4 @@
-"""Balance job: from ticks to the tables of leader imbalance and election plans, next to the gold job.
+"""Balance job: from ticks to the tables of leader imbalance, election plans and broker loads, next to the gold job.
 
 The job counts all partitions, whose rows lie outside the alert partition. It waits for a tick's end in the alert
 partition, and reads exactly the offset ranges that the end contains from the other partitions.
@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 
 from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
+from schemas.config import BalanceSettings
 from schemas.keys import Tick
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables import BROKER_LOAD, ELECTION_PLAN, LEADER_IMBALANCE
+from streaming.jobs.broker_load import BrokerLoadWriter
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.idle_pace import IdlePace
@@ -28,7 +30,7 @@ from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.store import Store
 from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
 from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from streaming.transforms.leaders.imbalance import EXTRA_COLUMNS, ImbalanceInputs, broker_rows
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import ExtraTickColumn, in_ticks, rows_of
 
@@ -73,15 +75,17 @@ class BalanceConfig:
         throughput_topic: the topic of the ticks, read by a session for many rows.
         threshold_ratio: threshold of imbalance of brokers without a threshold of their own, 0 to 1.
         limits: limits of one batch of elections.
+        loads: section ``[balance]`` of each cluster, for its broker loads.
     """
 
     throughput_topic: TicksTopic
     threshold_ratio: float
     limits: BatchLimits
+    loads: Mapping[str, BalanceSettings] = field(default_factory=dict)
 
 
 class LeaderImbalanceJob(TickQuery):
-    """One streaming query over the alert partition that writes ``gold/leader_imbalance`` and ``gold/election_plan``.
+    """One streaming query over the alert partition: leader imbalance, election plans, and broker loads once a minute.
 
     Args:
         spark: session.
@@ -95,7 +99,7 @@ class LeaderImbalanceJob(TickQuery):
 
     name = "balance"
     # Plans first: a reader that finds imbalance rows then also finds their plan.
-    tables = (ELECTION_PLAN, LEADER_IMBALANCE)
+    tables = (ELECTION_PLAN, BROKER_LOAD, LEADER_IMBALANCE)
     max_offsets = 300
     extra_columns = (
         # Messages of the kind leaders that were sent; null if tick_end does not contain it.
@@ -119,12 +123,18 @@ class LeaderImbalanceJob(TickQuery):
         self._counts = Prepared(_message_counts)
         self._rows = Prepared(
             lambda records, alert: as_table(
-                leader_imbalance(_inputs(records, alert), balance.threshold_ratio), LEADER_IMBALANCE
+                broker_rows(_inputs(records, alert), balance.threshold_ratio), LEADER_IMBALANCE, EXTRA_COLUMNS
             )
         )
         self._scheduler = ElectionPlanScheduler(spark, balance.limits)
         self._balances = LowLatencyTable(spark, store, LEADER_IMBALANCE)
+        self._loads = BrokerLoadWriter(spark, store, balance.loads)
         self._is_balanced = True
+
+    def prepare(self) -> None:
+        """Create missing tables, and read what the existing ones have."""
+        super().prepare()
+        self._loads.prepare()
 
     def _is_settled(self) -> bool:
         """Return whether no broker was out of balance: one that is may be so no longer after the next election."""
@@ -146,13 +156,15 @@ class LeaderImbalanceJob(TickQuery):
         with cached_frames() as cache:
             records = self._records(ends, cache)
             # One row per tick and broker: few enough for the driver.
-            rows = self._rows.on(records, alert).collect()
+            of_brokers = self._rows.on(records, alert).collect()
+            rows = [row for row in of_brokers if row["has_balance"]]
             self._is_balanced = not any(leader_balance_of(row.asDict()).is_out_of_balance for row in rows)
             due = self._scheduler.due(rows)
             if due:
                 plans = self._scheduler.plans(due, _inputs(records, alert), rows_of(alert, "moves"), rows, cache)
                 if plans is not None:
                     self._append(plans, ELECTION_PLAN, since_ms)
+            self._loads.append(of_brokers)
             if since_ms is not None:
                 written = self._store.ticks_since(LEADER_IMBALANCE, since_ms)
                 rows = [row for row in rows if (row["cluster"], row["tick_ms"]) not in written]

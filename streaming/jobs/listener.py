@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from alerts.inputs.broker_load import MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import Collected
@@ -49,6 +50,10 @@ class AlertPathListener(Protocol):
         """
         return
 
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
+        """Called with the loads of a cluster's brokers in one minute, after they are in their table."""
+        return
+
 
 class CompositeListener(AlertPathListener):
     """Calls several listeners, each for everything, in their order."""
@@ -80,3 +85,8 @@ class CompositeListener(AlertPathListener):
         """See ``AlertPathListener``."""
         for listener in self._listeners:
             listener.on_balances(cluster, tick_ms, balances)
+
+    def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
+        """See ``AlertPathListener``."""
+        for listener in self._listeners:
+            listener.on_broker_loads(cluster, loads)

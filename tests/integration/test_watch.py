@@ -308,6 +308,7 @@ def _keys_are_unique(settings: Settings) -> None:
         "gold/reassignment_progress": "tick_ms, topic, partition, adding_replica",
         "gold/leader_imbalance": "tick_ms, broker",
         "gold/election_plan": "tick_ms",
+        "gold/broker_load": "minute_ms, broker, resource",
         "alerts/events": "alert_id, state, tick_ms",
     }
     for table, columns in keys.items():

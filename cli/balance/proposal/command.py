@@ -12,14 +12,14 @@ from cli.balance.proposal.files import write_files
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.options import ProposalOptions, proposal_options
 from cli.balance.proposal.plot import write_gain_plot
-from cli.balance.proposal.result import proposal_result
+from cli.balance.proposal.result import FirstActions, proposal_result
 from cli.balance.proposal.store import store_proposal
 from cli.balance.proposal.text_view import print_proposal
 from cli.balance.saved_state import write_loads
 from cli.common.changing import print_notes
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import print_json
-from cli.common.parameters import Duration
+from cli.common.parameters import BrokerIds, Duration
 
 
 @click.command(short_help="Propose changes that balance the load, with what each gains and costs.")
@@ -34,6 +34,14 @@ from cli.common.parameters import Duration
 )
 @click.option(
     "--prefix", type=click.IntRange(min=1), metavar="N", help="Make batches of the first N actions; default: all."
+)
+@click.option(
+    "--until-in-band",
+    "in_band",
+    type=BrokerIds(),
+    metavar="ID,...",
+    help="Make batches of the fewest first actions that bring these brokers into the bands of their loads and within "
+    "their limits. An alert on load prints it.",
 )
 @click.option(
     "--dir",
@@ -57,6 +65,7 @@ def propose(
     options: ProposalOptions,
     finish_within: float | None,
     prefix: int | None,
+    in_band: list[int] | None,
     folder: Path | None,
     plot: Path | None,
     save_state: Path | None,
@@ -78,16 +87,21 @@ def propose(
     \b
     Example:  headroom balance propose
               headroom balance propose --elections-only --dir balance
+              headroom balance propose --until-in-band 3 --dir balance
               headroom balance propose --max-bytes 500GB --finish-within 6h --dir balance --plot gain.svg
               headroom balance propose --topics orders,payments --throttle 50MB --prefix 12 --dir balance
               headroom balance propose --goals disk,leaders --exclude logs,broker:3 --format json
     """  # noqa: D301
+    if prefix is not None and in_band is not None:
+        raise click.UsageError("--prefix and --until-in-band both choose the first actions: give one of them.")
     cluster = load_cluster(config, options.state_file)
     if save_state is not None:
         write_loads(save_state, cluster.state, cluster.loads)
     # Millions of objects that stay make every collection slow, and the process ends soon.
     gc.disable()
-    result = proposal_result(cluster, options, finish_within, prefix)
+    result = proposal_result(
+        cluster, options, finish_within, FirstActions(prefix, None if in_band is None else frozenset(in_band))
+    )
     files = write_files(folder, result) if folder is not None else []
     if plot is not None:
         write_gain_plot(plot, result.proposal)

@@ -34,6 +34,9 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
         ],
         "outside_before": float(proposal.outside[0]),
         "chosen_actions": result.chosen,
+        "until_in_band": None
+        if result.in_band is None
+        else {"brokers": sorted(result.in_band), "reached": result.reaches_band},
         "prefixes": [_prefix_json(row) for row in result.rows],
         "throttle_bytes_per_s": throttle.bytes_per_s,
         "throttle_from": throttle.source.value,

@@ -16,6 +16,7 @@ from planning.balance.batches.batches import BalanceBatch, CopyLimits
 from planning.balance.model import ClusterModel, Resource
 from planning.balance.observation.cluster import excluding
 from planning.balance.pricing.price import BatchPrice, batch_price, simulated_s
+from planning.balance.reports.in_band import prefix_in_band
 from planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
 from planning.balance.reports.scorecard import Scorecard, scorecard_of
 from planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
@@ -44,6 +45,19 @@ class PricedBatch:
     price: BatchPrice
     duration_s: float | None
     fingerprint: str
+
+
+@dataclass(frozen=True)
+class FirstActions:
+    """Which of the first actions are carried out; all if nothing is given.
+
+    Attributes:
+        count: number of them; None: not given.
+        in_band: ids of the brokers that they bring into their bands; None: not given.
+    """
+
+    count: int | None = None
+    in_band: frozenset[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,8 @@ class ProposalResult:
         left_out: partitions that are in no action, by reason.
         limited: whether a limit on bytes or moves was given.
         elections_only: whether copies were not asked for.
+        in_band: ids of the brokers that the chosen actions should bring into their bands; None if none were named.
+        reaches_band: whether they do; None if no brokers were named.
     """
 
     cluster: BalanceCluster
@@ -90,6 +106,8 @@ class ProposalResult:
     left_out: Sequence[LeftOut]
     limited: bool
     elections_only: bool
+    in_band: frozenset[int] | None = None
+    reaches_band: bool | None = None
 
     @property
     def proposal_id(self) -> str:
@@ -125,6 +143,9 @@ class ProposalResult:
         """Return what the operator should know of the proposal, the most important first."""
         found = []
         left = float(self.proposal.outside[-1])
+        if self.in_band and not self.reaches_band:
+            brokers = ", ".join(map(str, sorted(self.in_band)))
+            found.append(f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen.")
         if self.throttle.misses_deadline:
             found.append("No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer.")
         if self.proposal.actions and self.duration_s is None:
@@ -154,7 +175,7 @@ def search(cluster: BalanceCluster, options: ProposalOptions) -> Proposal:
 
 
 def proposal_result(
-    cluster: BalanceCluster, options: ProposalOptions, finish_within_s: float | None, prefix: int | None
+    cluster: BalanceCluster, options: ProposalOptions, finish_within_s: float | None, first: FirstActions
 ) -> ProposalResult:
     """Return the proposal with its price.
 
@@ -162,13 +183,14 @@ def proposal_result(
         cluster: the cluster.
         options: goals and limits.
         finish_within_s: time in which all batches should end, seconds; None if it does not matter.
-        prefix: number of actions to carry out; None: all.
+        first: which actions to carry out.
 
     Raises:
         HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
     """
     proposal = search(cluster, options)
-    chosen, goals = _chosen(proposal, prefix), proposal.goals.goals
+    reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
+    chosen, goals = _chosen(proposal, first.count if reached is None else reached), proposal.goals.goals
     request = ThrottleRequest(options.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
     copies = CopyLimits(replication_bytes_per_s=request.most_bytes_per_s)
     batches = first_batches(proposal, chosen, copies)
@@ -188,6 +210,8 @@ def proposal_result(
         left_out=_left_out(proposal.model, options, cluster),
         limited=options.max_bytes is not None or options.max_moves is not None,
         elections_only=options.elections_only,
+        in_band=first.in_band,
+        reaches_band=None if first.in_band is None else reached is not None,
     )
 
 

@@ -130,6 +130,18 @@ def in_band(load: FloatArray, bounds: LoadBounds) -> BoolArray:
     return found
 
 
+def within_reach(load: FloatArray, bounds: LoadBounds) -> BoolArray:
+    """Return whether loads are in their bands, or as near as whole numbers allow, or too small to be detected.
+
+    Args:
+        load: load of each broker, (B,).
+        bounds: their bands.
+    """
+    quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
+    found: BoolArray = quiet | ((load >= bounds.reachable_lower) & (load <= bounds.reachable_upper))
+    return found
+
+
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:
     counted = model.counted
     every = model.share_capacities(resource)

@@ -10,6 +10,7 @@ from planning.balance.goals.bands import MIB
 from planning.balance.goals.goal import BalanceGoal
 from planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
 from planning.balance.model import Resource
+from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 ENTRY_POINTS = "headroom.balance_goals"
@@ -40,6 +41,11 @@ def built_in_goals(detect_below: float = float(MIB)) -> tuple[BalanceGoal, ...]:
 
 
 GOAL_NAMES = tuple(goal.name for goal in built_in_goals())
+
+
+def configured_goals(settings: BalanceSettings) -> list[str]:
+    """Return the names in ``balance.goals``; empty for all built-in goals."""
+    return [name.strip() for name in settings.goals.split(",") if name.strip()]
 
 
 def find_goals(names: Sequence[str], detect_below: float = float(MIB)) -> tuple[BalanceGoal, ...]:

@@ -24,6 +24,7 @@ from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
 
 EXCLUDED = "excluded"
+SLOW = "its log flushes are slow"
 _OWN_VOLUME_RATIO = 0.9
 _EXPORT_REQUESTS = "Export them (headroom check), or use the goal leaders."
 _CHECK = "Make the metrics of all brokers readable (headroom check)."
@@ -127,6 +128,14 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         _seen_ratio(state, loads, model),
         tuple(_notes(model, state, loads)),
     )
+
+
+def sparing(observed: ObservedCluster, brokers: Collection[int]) -> ObservedCluster:
+    """Return the cluster with slow brokers that take nothing, and a note for each."""
+    slow = [b.broker for b in observed.model.brokers if b.broker in brokers and not b.takes]
+    states = tuple(replace(b, takes=SLOW) if b.broker in slow else b for b in observed.model.brokers)
+    notes = (f"Broker {broker} takes nothing: {SLOW}." for broker in slow)
+    return replace(observed, model=replace(observed.model, brokers=states), notes=(*observed.notes, *notes))
 
 
 def excluding(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:

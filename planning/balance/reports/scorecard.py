@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.bands import LoadBounds
+from planning.balance.goals.bands import LoadBounds, within_reach
 from planning.balance.goals.goal import BalanceGoal, BrokerUsage
 from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand, TopicBand
 from planning.balance.model import ClusterModel, Resource
@@ -125,11 +125,7 @@ def scorecard_of(model: ClusterModel, goals: Sequence[BalanceGoal]) -> Scorecard
 
 def _met(goal: BalanceGoal, bounds: object, usage: BrokerUsage) -> BoolArray:
     if isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
-        load = usage.load(goal.resource)
-        # A count between two whole numbers is no fault, and neither is what is too small to be detected.
-        quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
-        found: BoolArray = quiet | ((load >= bounds.reachable_lower) & (load <= bounds.reachable_upper))
-        return found
+        return within_reach(usage.load(goal.resource), bounds)
     return goal_holds(goal, bounds, usage)
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from streaming.transforms.leaders.broker_meters import BROKER_FIGURES, broker_meters
 from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import BYTES_IN, BYTES_OUT, MESSAGES_IN, of_meter, with_meter_rate
+from streaming.transforms.silver import BYTES_IN, MESSAGES_IN, of_meter
 from streaming.transforms.steps import grouped, named, with_columns
 from streaming.transforms.tick_status import TICK
 
@@ -21,15 +22,6 @@ _REBALANCE_CONFIGS = ("auto_leader_rebalance", "leader_imbalance_check_s", "lead
 # The two counters of a topic are read one after the other. Windows that differ by more belong to different ticks.
 _SAME_WINDOW = "abs(bytes_window_ms - messages_window_ms) <= greatest(200, bytes_window_ms / 20)"
 
-# Traffic of a broker over all topics.
-_TRAFFIC = {
-    # Bytes per second that producers write to the broker as leader.
-    "write_bytes_per_s": of_meter(BYTES_IN, "bytes_per_s"),
-    # Bytes per second that consumers read from it.
-    "read_bytes_per_s": of_meter(BYTES_OUT, "bytes_per_s"),
-    # Time between the two readings of the rates, milliseconds.
-    "rate_window_ms": "max(window_ms)",
-}
 # Counters of a topic on a leading broker.
 _COUNTERS = {
     # Bytes that were written to it, in all.
@@ -163,6 +155,8 @@ _BROKER = {
     "read_bytes_per_s": "max(read_bytes_per_s)",
     # Time between the two readings of the rates, milliseconds.
     "rate_window_ms": "max(rate_window_ms)",
+    # Further figures of its meters; it has at most one value of each.
+    **{name: f"max({name})" for name in BROKER_FIGURES},
     # Its setting of leader.imbalance.check.interval.seconds, seconds.
     "leader_imbalance_check_s": "max(leader_imbalance_check_s)",
     # Its setting of leader.imbalance.per.broker.percentage, per cent.
@@ -171,6 +165,8 @@ _BROKER = {
     "metadata_age_ms": "max(metadata_age_ms)",
     # Whether it is up; false if only partitions name it.
     "alive": "coalesce(bool_or(alive), false)",
+    # Whether its metrics were read.
+    "answered": "coalesce(bool_or(answered), false)",
     # Its setting of auto.leader.rebalance.enable.
     "auto_leader_rebalance": "bool_or(auto_leader_rebalance)",
     # Change of its write rate if all preferred leaders led, bytes per second; null if a part is unknown.
@@ -178,6 +174,18 @@ _BROKER = {
     "THEN coalesce(sum(write_delta_bytes_per_s), 0D) END",
     # Change of its read rate if all preferred leaders led, bytes per second; null if a part is unknown.
     "read_delta_bytes_per_s": "CASE WHEN count_if(read_unknown) = 0 THEN coalesce(sum(read_delta_bytes_per_s), 0D) END",
+}
+
+
+# Columns of a broker besides those of ``gold/leader_imbalance``.
+EXTRA_COLUMNS = ("has_balance", "answered", "led_partitions", *BROKER_FIGURES)
+_EXTRA = {
+    # Whether the row belongs to gold/leader_imbalance. Partitions that could not be read count for the whole tick.
+    "has_balance": "unread = 0 AND preferred_partitions > 0",
+    "answered": "answered",
+    # Partitions that it leads; null if some could not be read.
+    "led_partitions": "CASE WHEN unread = 0 THEN leader_partitions END",
+    **{name: name for name in BROKER_FIGURES},
 }
 
 
@@ -194,7 +202,7 @@ def _balance(setting_ratio: float) -> dict[str, str]:
         "leaderless": "leaderless",
         "leader_partitions": "leader_partitions",
         # 0 to 1.
-        "imbalance_ratio": "non_preferred / preferred_partitions",
+        "imbalance_ratio": "non_preferred / nullif(preferred_partitions, 0)",
         "threshold_ratio": f"coalesce(leader_imbalance_percentage / 100, {setting_ratio!r}D)",
         "threshold_source": "CASE WHEN leader_imbalance_percentage IS NULL THEN 'setting' ELSE 'broker' END",
         # Bytes per second, as are the next three.
@@ -241,17 +249,24 @@ def leader_imbalance(inputs: ImbalanceInputs, setting_ratio: float) -> DataFrame
         inputs: rows of complete ticks.
         setting_ratio: threshold of brokers without a threshold of their own, 0 to 1.
     """
-    traffic = _traffic(inputs.meters)
+    return broker_rows(inputs, setting_ratio).where("has_balance").drop(*EXTRA_COLUMNS)
+
+
+def broker_rows(inputs: ImbalanceInputs, setting_ratio: float) -> DataFrame:
+    """Return one row per tick and broker: the columns of ``gold/leader_imbalance`` except ``date``, and further ones.
+
+    ``has_balance`` is true for the rows of that table. The others have the meters of brokers that no partition
+    prefers, or of ticks with partitions that could not be read.
+
+    Args:
+        inputs: rows of complete ticks.
+        setting_ratio: threshold of brokers without a threshold of their own, 0 to 1.
+    """
+    traffic = broker_meters(inputs.meters)
     shares = _shares(_pairs(inputs.leaders, non_preferred_traffic(inputs.logs, inputs.meters)), traffic)
-    brokers = inputs.brokers.selectExpr(*TICK, "broker", "alive", *_REBALANCE_CONFIGS)
+    brokers = inputs.brokers.selectExpr(*TICK, "broker", "alive", "answered", *_REBALANCE_CONFIGS)
     united = shares.unionByName(traffic, allowMissingColumns=True).unionByName(brokers, allowMissingColumns=True)
     return _by_broker(united, setting_ratio)
-
-
-def _traffic(meters: DataFrame) -> DataFrame:
-    """Return the traffic of each broker over all topics, one row per tick and broker."""
-    own = meters.where(F.expr(f"topic IS NULL AND meter IN ('{BYTES_IN}', '{BYTES_OUT}')"))
-    return grouped(with_meter_rate(own), (*TICK, "broker"), _TRAFFIC)
 
 
 def _counters(meters: DataFrame) -> DataFrame:
@@ -324,11 +339,11 @@ def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
 
 
 def _by_broker(rows: DataFrame, setting_ratio: float) -> DataFrame:
-    """Return one row per tick and preferred broker, from all rows about the broker."""
+    """Return one row per tick and broker, from all rows about the broker."""
+    # Partitions that could not be read have no preferred broker.
     summed = grouped(rows, (*TICK, "broker"), _BROKER)
     # Unread partitions count for the whole tick, because their preferred brokers are unknown.
-    whole = summed.withColumn("unread", F.sum("unread").over(Window.partitionBy(*TICK)))
-    kept = whole.where("unread = 0 AND preferred_partitions > 0")
+    whole = summed.withColumn("unread", F.sum("unread").over(Window.partitionBy(*TICK))).where("broker IS NOT NULL")
     # Partitions that an election could change now: none while the preferred broker is down.
-    with_electable = with_columns(kept, {"electable_now": "CASE WHEN alive THEN electable ELSE 0 END"})
-    return with_electable.selectExpr(*TICK, "broker", *named(_balance(setting_ratio)))
+    with_electable = with_columns(whole, {"electable_now": "CASE WHEN alive THEN electable ELSE 0 END"})
+    return with_electable.selectExpr(*TICK, "broker", *named(_balance(setting_ratio)), *named(_EXTRA))

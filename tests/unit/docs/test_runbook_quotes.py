@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from alerts.finding import Finding
+from alerts.inputs.broker_load import BalanceInputs, LossRisk
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from alerts.recommendations.recommender import Recommender
 from alerts.rules.catalogue import evaluate_rules
@@ -17,6 +18,7 @@ from alerts.rules.reassignments.eta_tracker import EtaTracker
 from alerts.rules.rule import RuleInputs
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role
+from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status
 
@@ -110,6 +112,16 @@ CASES = {
     AlertKind.UNDER_REPLICATED: lambda: lost(3, 3, 4, 5, count=14, moving=False, alive=False),
     AlertKind.LEADER_IMBALANCE: lambda: findings(balances=[balance(2, 100, electable=30)]),
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: lambda: findings(balances=[balance(3, 40, unavailable=14, alive=False)]),
+    AlertKind.LOAD_OUT_OF_BAND: lambda: findings(loads=BalanceInputs(loads({1: 61.2, 2: 40, 3: 36, 4: 35.2}))),
+    AlertKind.HOT_BROKER: lambda: findings(
+        loads=BalanceInputs(loads({}, {1: 110, 2: 50, 3: 45, 4: 45}, network_out_capacity=125 * MB))
+    ),
+    AlertKind.SLOW_BROKER: lambda: findings(
+        loads=BalanceInputs(loads(dict.fromkeys(range(1, 11), 20.0), rounds={3: 12}, flush_s={3: 2.4}))
+    ),
+    AlertKind.CAPACITY_AT_RISK: lambda: findings(
+        loads=BalanceInputs(risks=[LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)])
+    ),
     AlertKind.NO_DATA: lambda: [
         *assessment_of(
             status(

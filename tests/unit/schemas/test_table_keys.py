@@ -9,6 +9,7 @@ from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     ALL_TABLES,
+    BROKER_LOAD,
     BRONZE_TICKS,
     PARTITION_LOAD,
     QUARANTINE,
@@ -22,7 +23,8 @@ OTHER_KEYS = (BRONZE_TICKS, QUARANTINE, ALERT_EVENTS, ALERT_DELIVERIES)
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t not in OTHER_KEYS], ids=lambda table: table.path)
 def test_a_key_starts_with_cluster_and_time(table: Table) -> None:
-    assert table.keys[:2] == ("cluster", "hour_ms" if table is PARTITION_LOAD else "tick_ms")
+    times = {PARTITION_LOAD: "hour_ms", BROKER_LOAD: "minute_ms"}
+    assert table.keys[:2] == ("cluster", times.get(table, "tick_ms"))
 
 
 @pytest.mark.parametrize("table", [t for t in TABLES if t.partition_by], ids=lambda table: table.path)

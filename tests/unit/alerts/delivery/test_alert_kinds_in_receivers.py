@@ -12,10 +12,12 @@ from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
 from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
 from alerts.delivery.receivers.webhook import WebhookReceiver
 from alerts.engine import AlertEngine
+from alerts.inputs.broker_load import LossRisk
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, AlertKind, Role
 from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
+from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 from tests.unit.fakes.receivers import Scripted, serving
@@ -45,6 +47,10 @@ SCENES: dict[AlertKind, list[list[ThrottleStatus]]] = {
     AlertKind.UNDER_REPLICATED: [[status(2, FOLLOWER, None, 0, limited=0, alive=False, **LOST)]],
     AlertKind.LEADER_IMBALANCE: [[]],
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: [[]],
+    AlertKind.LOAD_OUT_OF_BAND: [[]],
+    AlertKind.HOT_BROKER: [[]],
+    AlertKind.SLOW_BROKER: [[]],
+    AlertKind.CAPACITY_AT_RISK: [[]],
     AlertKind.NO_DATA: [[status(1, LEADER, 9, None, partition(write_bytes_per_s=None))]],
     AlertKind.STORE_UNWRITABLE: [[]],
 }
@@ -52,6 +58,14 @@ BALANCES = {
     AlertKind.LEADER_IMBALANCE: [balance(2, 100, 30)],
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: [balance(2, 100, unavailable=30, alive=False)],
 }
+EVEN = dict.fromkeys(range(1, 11), 20.0)
+LOADS = {
+    # Only broker 2 is out of band: the mean is 20.4 MB/s.
+    AlertKind.LOAD_OUT_OF_BAND: loads({**EVEN, 2: 24.0}),
+    AlertKind.HOT_BROKER: loads({**EVEN, 2: 24.0}, network_in_capacity=29 * MB),
+    AlertKind.SLOW_BROKER: loads(EVEN, rounds={2: 7}, flush_s={2: 2.5}),
+}
+RISKS = {AlertKind.CAPACITY_AT_RISK: [LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)]}
 # What a terminal shows below the first line, of the kinds whose text is theirs alone.
 TEXTS = {
     AlertKind.THROTTLE_LEFT_BEHIND: [
@@ -109,6 +123,27 @@ TEXTS = {
         "Do: elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) ",
         "  $ headroom elections --execute",
     ],
+    AlertKind.LOAD_OUT_OF_BAND: [
+        "Broker 2 receives 24.0 MB/s, 17.6 % above its share of 20.4 MB/s.",
+        "Do: propose the fewest changes that bring broker 2 into band; the command changes nothing itself",
+        "  $ headroom balance propose --until-in-band 2 --dir headroom-balance-20270115-080000",
+    ],
+    AlertKind.HOT_BROKER: [
+        "Broker 2 receives 24.0 MB/s, 82.8 % of its capacity and above its limit of 23.2 MB/s (its share: 20.4 MB/s).",
+        "Do: propose the fewest changes that bring broker 2 into band; the command changes nothing itself",
+        "  $ headroom balance propose --until-in-band 2 --dir headroom-balance-20270115-080000",
+    ],
+    AlertKind.SLOW_BROKER: [
+        "Broker 2 is slow: its log flushes take up to 2.5 s (99.9th percentile), and it was slow in 7 minutes more "
+        "than not.",
+        "Do: look at the disk and the log of broker 2; until it is well, move no replicas or leaders to it",
+    ],
+    AlertKind.CAPACITY_AT_RISK: [
+        "If broker 2 were lost, broker 3 would have to send 118.0 MB/s: 18.0 MB/s above its limit of 100.0 MB/s.",
+        "Do: spread what brokers send more evenly, or add brokers; ",
+        "  $ headroom balance --what-if lose:2",
+        "  $ headroom balance propose",
+    ],
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: [
         "Broker 2 is down: it cannot lead 30 of the 100 partitions that prefer it.",
         "Do: bring broker 2 back, or move its replicas elsewhere",
@@ -118,7 +153,9 @@ TEXTS = {
 
 def event_of_kind(kind: AlertKind) -> AlertEvent:
     """The event that the last tick of a kind's scene brings."""
-    now = dict.fromkeys(("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s"), 0.0)
+    holds = ("hold_s", "stalled_s", "no_data_s", "under_replicated_s", "left_behind_s", "imbalance_s")
+    of_loads = ("out_of_band_s", "hot_broker_s", "slow_broker_s", "at_risk_s")
+    now = dict.fromkeys((*holds, *of_loads), 0.0)
     settings = Settings(cluster=ClusterSettings(name="c"), alerts=AlertSettings(**now))
     # Ticks come as far apart as they are.
     passed_ms = 0
@@ -126,6 +163,9 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
     engine.update_election_plan("c", PLAN_SUMMARY)
     if kind is AlertKind.STORE_UNWRITABLE:
         engine.update_store_trouble("/data cannot be written (No space left on device)")
+    if kind in LOADS:
+        engine.update_broker_loads("c", LOADS[kind])
+    engine.update_capacity_risks("c", RISKS.get(kind, []))
     engine.update_leader_balance("c", TICK_MS, BALANCES.get(kind, []))
     for number, statuses in enumerate(SCENES[kind]):
         passed_ms = number * 120_000

@@ -12,6 +12,7 @@ from alerts.metrics import Collected
 from schemas.alerts import AlertKind, AlertState, Role
 from schemas.metrics import METRICS, MetricType
 from streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
+from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 from tests.unit.fakes.prometheus_scrape import STALE_S, Scene, event
@@ -322,8 +323,23 @@ def full() -> Scene:
     scene.live.on_batch(1.0)
     scene.live.on_collected("orders", Collected(0.3, 0, 0))
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
+    scene.live.on_broker_loads("orders", loads({1: 30, 2: 10}, rounds={1: 5}, network_in_capacity=50 * MB))
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)], lambda: 2)
     return scene
+
+
+def test_the_load_of_a_broker_has_its_band_and_limit_and_what_is_unknown_has_no_series() -> None:
+    scene = published(status(1, LEADER, 9.0, 8.0))
+    scene.live.on_broker_loads("orders", loads({1: 30, 2: 10, 3: None}, network_in_capacity=50 * MB))
+    received = {"broker": "1", "resource": "network_in"}
+    assert scene.values("headroom_broker_load", **received) == [30 * MB]
+    assert scene.values("headroom_broker_load_mean", **received) == [20 * MB]
+    assert scene.values("headroom_broker_load_band_upper", **received) == [22 * MB]
+    assert scene.values("headroom_broker_load_limit", **received) == [40 * MB]
+    assert scene.values("headroom_broker_load_in_band", **received) == [0]
+    assert scene.values("headroom_broker_load", broker="3") == []
+    assert scene.values("headroom_broker_load", resource="disk") == []
+    assert scene.values("headroom_broker_slow_rounds") == []
 
 
 def test_every_metric_of_the_contract_is_exposed_with_its_type_labels_and_meaning() -> None:

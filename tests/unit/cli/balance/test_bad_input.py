@@ -138,6 +138,7 @@ def test_a_goal_that_fails_stops_by_its_name(goal: str, rule: str, command: tupl
         (("--topics", "nothing"), "topic nothing: is unknown"),
         (("--exclude", "nothing"), "topic nothing: is unknown"),
         (("--exclude", "broker:9"), "broker 9: is unknown"),
+        (("--until-in-band", "9"), "broker 9: is unknown"),
         (("--topics", "logs", "--exclude", "logs"), "all chosen topics are excluded"),
         (("--goals", "requests"), "goal requests: no broker reports requests by topic"),
     ],
@@ -156,6 +157,8 @@ def test_what_is_unknown_or_allows_nothing(arguments: tuple[str, ...], rule: str
         (("--throttle", "10"), "was 10MB meant"),
         (("--finish-within", "0"), "more than nothing"),
         (("--exclude", "broker:x"), "such as payments,broker:3"),
+        (("--until-in-band", "one"), "must be broker ids"),
+        (("--until-in-band", "1", "--prefix", "2"), "give one of them"),
     ],
 )
 def test_wrong_use(arguments: tuple[str, ...], rule: str) -> None:

@@ -25,10 +25,13 @@ from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
-from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
+from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL, BROKER_LOAD
 from streaming.delta.query_table import query
-from tests.unit.builders.balance_states import MB, skewed
+from streaming.delta.small_table import append_durably
+from tests.unit.builders.balance_states import MB, broker, skewed
 from tests.unit.builders.leadership import FakeCluster
+from tests.unit.builders.throttle_status import TICK_MS as NOW_MS
+from tests.unit.streaming.store.test_broker_load_follower import row
 
 HOUR_MS = 3_600_000
 
@@ -133,6 +136,25 @@ def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPa
     assert "no history: gold/partition_load: cannot be read" in found()["loads_from"]
 
 
+def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    # More than a tenth of three brokers would be slow, and that is no reason to spare one of them.
+    state = replace(skewed(), brokers={n: broker(n) for n in range(1, 11)})
+    monkeypatch.setattr(FakeReader, "state", state)
+    rounds = {n: 5 if n == 3 else 0 for n in state.brokers}
+    rows = [row("c", NOW_MS - 60_000, n, slow_rounds=count) for n, count in rounds.items()]
+    append_durably(str(store / BROKER_LOAD.path), [*rows, row("c", NOW_MS - 120_000, 4, slow_rounds=9)], BROKER_LOAD)
+    monkeypatch.setattr(cluster_module, "now_ms", lambda: NOW_MS)
+    values = found("propose")
+    taking = {entry["broker"]: entry["takes_nothing"] for entry in values["before"]["brokers"]}
+    assert {b for b, why in taking.items() if why} == {3}
+    assert "Broker 3 takes nothing: its log flushes are slow." in values["notes"]
+    assert values["actions"]
+    assert all(action["to_broker"] != 3 for action in values["actions"])
+    # Older minutes say nothing of now.
+    monkeypatch.setattr(cluster_module, "now_ms", lambda: NOW_MS + 3_600_000)
+    assert not any("slow" in note for note in found("propose")["notes"])
+
+
 def test_what_brokers_did_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     error = HeadroomError("broker 2", "did not report its log directories (KafkaTimeoutError)", "Try again.")
     monkeypatch.setattr(cluster_module, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {2: error}))
@@ -157,9 +179,9 @@ def test_a_proposal_is_stored_with_its_actions_if_there_is_a_store(store: Path) 
     assert proposal["proposal_id"] == values["proposal_id"]
     assert proposal["copied_bytes"] == values["actions"][-1]["copied_bytes_after"]
     assert (proposal["hours"], proposal["in_band_after"]) == (0, values["after"]["brokers_in_band"])
-    assert [row["number"] for row in actions] == [action["number"] for action in values["actions"]]
-    for row, action in zip(actions, values["actions"], strict=True):
-        assert {key: row[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")} == {
+    assert [stored["number"] for stored in actions] == [action["number"] for action in values["actions"]]
+    for stored, action in zip(actions, values["actions"], strict=True):
+        assert {key: stored[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")} == {
             key: action[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")
         }
         assert row["proposal_id"] == proposal["proposal_id"]

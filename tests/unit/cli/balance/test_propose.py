@@ -61,6 +61,39 @@ def test_elections_copy_nothing_and_come_first() -> None:
     assert "copies could" in text
 
 
+def test_the_first_actions_that_bring_brokers_into_band_are_the_fewest_that_do(tmp_path: Path) -> None:
+    # 12 partitions of 10 MB/s: broker 1 has 9 of them, and the two other brokers the rest.
+    replicas = [(1,)] * 9 + [(2,)] * 2 + [(3,)]
+    state = saved(tmp_path, state_of([broker(n) for n in (1, 2, 3)], topic("t", replicas)))
+    whole = proposed("--state", state)
+    assert whole["until_in_band"] is None
+    chosen = {}
+    for own in (1, 2, 3):
+        values = proposed("--state", state, "--until-in-band", str(own))
+        assert values["until_in_band"] == {"brokers": [own], "reached": True}
+        assert values["actions"] == whole["actions"]
+        assert sum(batch["actions"] for batch in values["batches"]) == values["chosen_actions"]
+        assert _in_band(values["after"], own)
+        chosen[own] = values["chosen_actions"]
+    # 4 partitions each: broker 1 gives 5, of which broker 2 gets 2 and broker 3 gets 3.
+    assert chosen[1] == len(whole["actions"]) == 5
+    assert min(chosen[2], chosen[3]) < 5
+    shorter = proposed("--state", state, "--prefix", str(chosen[2] - 1))
+    assert not _in_band(shorter["after"], 2)
+
+
+def test_brokers_that_no_prefix_brings_into_band_get_the_whole_proposal_and_a_warning() -> None:
+    values = proposed("--state", STATE, "--until-in-band", "1,2,3,4,5,6", "--max-bytes", "60GB")
+    assert values["until_in_band"] == {"brokers": [1, 2, 3, 4, 5, 6], "reached": False}
+    assert values["chosen_actions"] == len(values["actions"])
+    assert values["warnings"][0].startswith("No prefix brings all of these brokers into their bands: 1, 2, 3, 4, 5, 6.")
+
+
+def _in_band(card: dict[str, Any], broker: int) -> bool:
+    (goals,) = (entry["goals"] for entry in card["brokers"] if entry["broker"] == broker)
+    return all(goals[name]["met"] for name in ("network_in", "network_out", "disk", "disk_capacity"))
+
+
 def test_limits_narrow_the_proposal() -> None:
     everything = proposed("--state", STATE)
     few = proposed("--state", STATE, "--max-bytes", "60GB", "--max-moves", "4")

@@ -78,6 +78,25 @@ def test_capacities_of_the_settings_are_limits(tmp_path: Path) -> None:
     assert "60.00 MB/s !" in output("--state", saved(tmp_path, skewed()))
 
 
+def test_a_loss_that_takes_another_broker_over_its_limit_is_at_risk(tmp_path: Path) -> None:
+    # Each broker leads 2 partitions, with 10 MB/s to a follower and 15 MB/s to consumers each. Without broker 1, the
+    # other one leads all 4, and has no follower left.
+    state = state_of([broker(1), broker(2)], topic("t", [(1, 2), (1, 2), (2, 1), (2, 1)]))
+    file = saved(tmp_path, state, loads_of(state, read=15.0 * MB))
+    # Now 2 x (10 + 15) = 50; then 4 x 15 = 60 MB/s. The limit is 0.8 x 70 = 56 MB/s.
+    assert found("--state", file)["at_risk"] == []
+    (tmp_path / "headroom.toml").write_text('[balance]\nnetwork_out_capacity = "70MB"\n', encoding="utf-8")
+    risks = found("--state", file)["at_risk"]
+    assert [(risk["lost"], risk["broker"], risk["resource"]) for risk in risks] == [
+        ("broker 1", 2, "network_out"),
+        ("broker 2", 1, "network_out"),
+    ]
+    assert risks[0]["load"] == pytest.approx(60 * MB)
+    assert risks[0]["limit"] == pytest.approx(56 * MB)
+    text = output("--state", file)
+    assert "At risk: if broker 1 is lost, broker 2 has 60.00 MB/s network out: 4.00 MB/s above its limit" in text
+
+
 def test_a_state_of_headroom_plan_has_no_reads_and_says_so(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     state = skewed()

@@ -1,0 +1,1 @@
+"""Rules on how evenly brokers carry their load."""

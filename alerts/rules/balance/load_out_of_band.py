@@ -1,0 +1,77 @@
+"""Rule ``load_out_of_band``: a broker carries much more or much less than its share of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from alerts.finding import Finding
+from alerts.inputs.broker_load import LOADS, BrokerLoadState, MinuteLoads
+from alerts.rules.balance.broker_load_rule import (
+    OF_LEADERS,
+    UNEVEN,
+    BrokerLoadRule,
+    changed_by_move,
+    describe_bands,
+    deviation,
+    evidence_of,
+    ordered,
+)
+from alerts.rules.rule import Assessment, RuleInputs
+from schemas.alerts import AlertKind, Severity
+
+# A load above this share of the capacity leaves little room for a peak or a lost broker.
+_HALF = 0.5
+
+
+class LoadOutOfBand(BrokerLoadRule):
+    """The load of a broker is out of its band: the mean of all brokers, or its share by capacity, ± 10 %.
+
+    A running move explains the brokers that it changes. While a broker is down, others carry its load. While brokers do
+    not lead their preferred partitions, ``leader_imbalance`` explains what leaders send and serve.
+    """
+
+    kind = AlertKind.LOAD_OUT_OF_BAND
+
+    def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
+        """Return a finding for each such broker; its alert keeps firing within the exit margin, and while explained."""
+        active = tick.active_of(self.kind)
+        if loads.is_broker_down:
+            return Assessment(keep_firing=active)
+        moved, resources = changed_by_move(tick), _resources(tick)
+        findings, kept = [], {subject for subject in active if _is_of(subject[1], moved)}
+        for broker, states in loads.by_broker.items():
+            own = [state for state in states if state.resource in resources]
+            # A hot broker has an alert of its own, with which this one continues.
+            if broker not in moved and not any(state.is_hot for state in states):
+                found = ordered([state for state in own if state.in_band is False])
+                findings += [self._finding(broker, loads, found, tick)] if found else []
+            if any(state.is_near_edge(tick.settings.exit_ratio) for state in own):
+                kept.add((self.kind, f"broker {broker}"))
+        return Assessment(findings, kept & active)
+
+    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+        busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in found)
+        return Finding(
+            kind=self.kind,
+            subject=f"broker {broker}",
+            severity=Severity.WARNING if busy else Severity.INFO,
+            summary=describe_bands(broker, found),
+            evidence=evidence_of(broker, loads, found),
+            recommendation=tick.recommender.balance_load(loads.uneven, tick.loads.advice, loads.tick_ms),
+            hold_s=tick.settings.out_of_band_s,
+            cause=UNEVEN,
+            precedence=1,
+            weight=abs(deviation(found[0])),
+            continues=(UNEVEN,),
+        )
+
+
+def _resources(tick: RuleInputs) -> Collection[str]:
+    """Return the resources whose bands count: those of leaders do not while leaders are not the preferred ones."""
+    balances = tick.balances or ()
+    away = any(state.is_out_of_balance or state.unavailable for state in balances)
+    return [resource for resource in LOADS if not (away and resource in OF_LEADERS)]
+
+
+def _is_of(subject: str, brokers: Collection[int]) -> bool:
+    return any(subject == f"broker {broker}" for broker in brokers)

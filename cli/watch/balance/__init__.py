@@ -1,0 +1,1 @@
+"""Proposals and capacity risks for the alerts of a running watch."""
