@@ -127,7 +127,8 @@ def cut_into_batches(
     _check(needs, policy)
     cutter = _Cutter(needs, policy, duration_s)
     division = cutter.choose()
-    uncopied = [a for a in ordered if a.name not in {need.assignment.name for need in needs}]
+    copied = {need.assignment.name for need in needs}
+    uncopied = [a for a in ordered if a.name not in copied]
     late = needs and not division.option.fits
     return BatchedPlan(
         *_with_uncopied(division, uncopied, leads_first),
