@@ -56,10 +56,13 @@ def batches_of(needs: CopyNeeds, batch: Ints) -> list[ReassignmentBatch]:
     unknown_rates = np.bincount(batch[~needs.rate_known], minlength=shape[0]).tolist()
     unknown_sizes = np.bincount(batch[~needs.size_known], minlength=shape[0]).tolist()
     members = np.split(np.argsort(batch, kind="stable"), np.cumsum(np.bincount(batch))[:-1])
+    # An array of objects, because a tuple of 200,000 is made for every number of batches.
+    assignments = np.empty(len(needs), object)
+    assignments[:] = needs.assignments
     roles = needs.roles
     return [
         ReassignmentBatch(
-            assignments=tuple(needs.assignments[at] for at in own.tolist()),
+            assignments=tuple(assignments[own].tolist()),
             required_bytes_per_s={
                 roles[r]: float(required[number, r]) for r in np.flatnonzero(takes_part[number]).tolist()
             },

@@ -226,6 +226,8 @@ class _Cutter:
     def _fitting(self, number: int) -> list[ReassignmentBatch] | None:
         if number == len(self._needs):
             return batches_of(self._needs, np.arange(number))
+        if number < self._packer.fewest(self._policy.limit_bytes_per_s):
+            return None
         for packing in Packing:
             batch = self._packer.divide(number, packing, self._policy.limit_bytes_per_s)
             # Checked again: blocks of copies do not see each other, and sums in another order may differ a little.

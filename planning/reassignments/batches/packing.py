@@ -15,7 +15,7 @@ _COUNT_SHARE = 0.5
 # Of more copies, all but the heaviest and the lightest are put into batches a block at a time. The lightest ones then
 # even out what a block, whose copies do not see each other, has left uneven.
 MANY = 20_000
-_HEAVIEST, _LIGHTEST, _BLOCKS = 1_000, 4_000, 500
+_HEAVIEST, _LIGHTEST, _BLOCKS = 1_000, 4_000, 200
 
 _Roles = tuple[int, ...]
 _Rates = tuple[float, ...]
@@ -60,6 +60,10 @@ class Packer:
         rate_shares, shares = np.zeros(shape), np.zeros(shape)
         rate_shares[at], shares[at] = by_rate, by_rate + by_size
         self._weights = {Packing.EVEN: shares, Packing.EVEN_RATES: rate_shares, Packing.FIRST_FIT: rate_shares}
+        # Copies, the heaviest first.
+        self._orders = {
+            packing: np.argsort(-own.max(axis=1, initial=0.0), kind="stable") for packing, own in self._weights.items()
+        }
 
     @staticmethod
     def _largest_sum(needs: CopyNeeds, amounts: Floats) -> float:
@@ -82,17 +86,16 @@ class Packer:
             packing: rule for each copy.
             limit_bytes_per_s: largest required rate of a broker and role in one batch; infinity if there is no limit.
         """
-        weights = self._weights[packing]
-        order = np.argsort(-weights.max(axis=1, initial=0.0), kind="stable")
+        weights, order = self._weights[packing], self._orders[packing]
         filling = _Filling(self._roles, self._rates, weights, self._role_count, batches, limit_bytes_per_s)
         if self._count <= self._many:
             fits = filling.add_each(order, packing is Packing.FIRST_FIT)
             return filling.batch if fits else None
         if packing is Packing.FIRST_FIT:
             return None
-        heaviest, middle, lightest = np.split(order, [_HEAVIEST, self._count - _LIGHTEST])
-        fits = filling.add_each(heaviest)
-        fits = fits and all(filling.add_block(block) for block in np.array_split(middle, _BLOCKS))
+        heaviest, middle, lightest = np.split(order, [_HEAVIEST, max(_HEAVIEST, self._count - _LIGHTEST)])
+        blocks = np.array_split(middle, min(_BLOCKS, len(middle))) if len(middle) else ()
+        fits = filling.add_each(heaviest) and all(filling.add_block(block) for block in blocks)
         return filling.batch if fits and filling.add_each(lightest) else None
 
 
@@ -160,7 +163,8 @@ class _Filling:
         """
         roles, rates, weights = self._roles[order], self._rates[order], self._weights[order]
         scores = np.maximum(self._loads[roles].max(axis=1), self._counts)
-        if self._limit < inf:
+        # Before a batch can get full, its room does not matter.
+        if self._used.max() + np.bincount(roles.ravel(), rates.ravel()).max() > self._limit:
             scores[(self._used[roles] + rates[:, :, None] > self._limit).any(axis=1)] = inf
         turn = _turns(roles[np.arange(len(order)), weights.argmax(axis=1)]) % (2 * self._batches)
         turn = np.minimum(turn, 2 * self._batches - 1 - turn)
