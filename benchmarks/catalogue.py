@@ -11,7 +11,6 @@ from benchmarks.groups import (
     crash_recovery,
     finish_time,
     memory,
-    plan_estimate,
     smallest_throttle,
     sources,
     standalone,
@@ -25,7 +24,9 @@ from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
 from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
+from benchmarks.groups.plan import group as plan
 from benchmarks.groups.precision import group as precision
+from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard
 from benchmarks.results import Figure
@@ -50,7 +51,8 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "kills": crash_recovery.measure,
     "outages": outages.measure,
     "elections": elections.measure,
-    "plan": plan_estimate.measure,
+    "plan": plan.measure,
+    "reassign": reassign.measure,
     "fuzz": fuzz.measure,
     "balance": balance.measure,
 }

@@ -45,6 +45,9 @@ def run(only: str | None) -> None:
     kills       BENCH_KILLS, BENCH_RECEIVER_DOWN_S: number of kills, time without receivers
     outages     BENCH_OUTAGES, BENCH_OUTAGES_EACH: scenarios, and runs of each
     elections   BENCH_ELECTION_PLANS, BENCH_ELECTION_ROUNDS: number of plans, and of rounds on real brokers
+    plan        BENCH_PLAN, BENCH_PLANS: parts (time, generate, lists), and number of timed plans
+    reassign    BENCH_REASSIGN, BENCH_REASSIGN_ITEMS: parts (moves, batched, smallest, switches, kills), and number of
+                items to record
     fuzz        BENCH_FUZZ: number of messages and texts
     balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
     """  # noqa: D301

@@ -27,6 +27,7 @@ from pathlib import Path
 from benchmarks.fixtures import recorded_moves
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.move_cases import CASES, MoveCase
+from benchmarks.fixtures.processes import busy_cores
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
@@ -39,7 +40,6 @@ _FINISH_POLL_S = 0.2
 _SWING_S = 7.0
 # Each time an alert of one broker fires again its resolve time doubles, so a watch serves only a few moves.
 _MOVES_PER_WATCH = 4
-_SPIN = "while True: pass"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _record_move(
 ) -> recorded_moves.RecordedMove:
     """Run one move from its first record to its end under the recommended throttle, and return it."""
     with (
-        _busy(case.busy),
+        busy_cores(case.busy),
         ThrottledMove(bench, f"finish-{number}", case.partitions, case.record_bytes) as move,
         _swing_load(move, case.sway_ratio),
     ):
@@ -178,18 +178,6 @@ def _recorded(
         headroom,
         progress,
     )
-
-
-@contextmanager
-def _busy(processes: int) -> Iterator[None]:
-    """Keep a number of cores busy for the length of the block."""
-    started = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def _ratio(bench: BenchCluster, number: int, case: MoveCase, on_progress: OnProg
         move.start_move(case.throttle_bytes_per_s)
         recommended = _recommended(bench, number, case)
         on_progress(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")
-        smallest = _smallest_enough(move, case.throttle_bytes_per_s, recommended, on_progress)
+        smallest = smallest_enough(move, case.throttle_bytes_per_s, recommended, on_progress)
     on_progress(f"{case.name}: smallest found enough {smallest / 1e6:.2f} MB/s, ratio {recommended / smallest:.2f}")
     return recommended / smallest
 
@@ -62,8 +62,18 @@ def _recommended(bench: BenchCluster, number: int, case: MoveCase) -> float:
         return float(alert.fields["recommendation"]["throttle_bytes_per_s"])
 
 
-def _smallest_enough(move: ThrottledMove, too_low: float, recommended: float, on_progress: OnProgress) -> float:
-    """Return the smallest sufficient throttle, bytes/s, found by bisection."""
+def smallest_enough(move: ThrottledMove, too_low: float, recommended: float, on_progress: OnProgress) -> float:
+    """Return the smallest sufficient throttle, bytes/s, found by bisection.
+
+    Args:
+        move: a running move, with a history that outlasts the trials.
+        too_low: throttle that is known to be too low.
+        recommended: throttle that is tried first.
+        on_progress: gets the result of each trial.
+
+    Raises:
+        HeadroomError: the move ended within the trials, or no throttle up to twice the recommended one was enough.
+    """
     enough = recommended
     while not _is_enough(move, enough, on_progress):
         too_low, enough = enough, enough * 1.15

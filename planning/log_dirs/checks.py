@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from planning.log_dirs.directory_moves import DirectoryMove
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -96,15 +96,22 @@ def _copies(plan: ReassignmentPlan, state: ClusterState) -> dict[int, list[_Copy
         now = state.partitions.get(name)
         if now is None or now.size_bytes is None:
             continue
-        log_dirs = assignment.log_dirs or (ANY_LOG_DIR,) * len(assignment.replicas)
-        for broker, path in zip(assignment.replicas, log_dirs, strict=True):
+        if assignment.log_dirs is None:
+            for broker in assignment.replicas:
+                if broker not in now.replicas or broker in now.adding:
+                    copies[broker].append(_Copy(name, None, _left_bytes(now, now.size_bytes, broker)))
+            continue
+        for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True):
             named = None if path == ANY_LOG_DIR else path
             if broker not in now.replicas or broker in now.adding:
-                left = max(0, now.size_bytes - now.copied_bytes.get(broker, 0))
-                copies[broker].append(_Copy(name, named, left))
+                copies[broker].append(_Copy(name, named, _left_bytes(now, now.size_bytes, broker)))
             elif named is not None and named != now.log_dirs.get(broker):
                 copies[broker].append(_Copy(name, named, now.size_bytes))
     return copies
+
+
+def _left_bytes(now: PartitionPlacement, size_bytes: int, broker: int) -> int:
+    return max(0, size_bytes - now.copied_bytes[broker]) if broker in now.copied_bytes else size_bytes
 
 
 def _room_errors(broker: int, copies: Sequence[_Copy], usable: Sequence[LogDirectory]) -> Iterator[HeadroomError]:

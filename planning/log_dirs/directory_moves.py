@@ -53,7 +53,7 @@ def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[Direct
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.executeAssignment`` and ``ReplicaManager.alterReplicaLogDirs``.
     """
-    found = (move for assignment in plan for move in _moves_of(assignment, state))
+    found = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
     return tuple(sorted(found, key=lambda move: (move.topic, move.partition, move.broker)))
 
 

@@ -44,7 +44,7 @@ class TargetAssignment:
     @property
     def names_log_dirs(self) -> bool:
         """Whether a log directory is named for a replica; ``any`` is no name."""
-        return any(path != ANY_LOG_DIR for path in self.log_dirs or ())
+        return self.log_dirs is not None and any(path != ANY_LOG_DIR for path in self.log_dirs)
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of the plan file."""

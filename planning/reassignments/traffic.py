@@ -312,8 +312,11 @@ class _Replicas:
     ) -> None:
         first = len(self._broker)
         in_sync, size = p.isr, np.nan if p.size_bytes is None else float(p.size_bytes)
-        for broker in order:
-            bits = self._alive[broker]
+        # Local names, because a plan may have a million replicas.
+        at, alive, all_bits, remaining = self._at, self._alive, self._bits, self._remaining
+        self._broker += [at[broker] for broker in order]
+        for position, broker in enumerate(order):
+            bits = alive[broker]
             if broker in in_sync:
                 bits |= _IN_SYNC
             if broker in leader_listed:
@@ -322,11 +325,10 @@ class _Replicas:
                 bits |= _FOLLOWER_LISTED
             if broker in added and not bits & _IN_SYNC:
                 bits |= _COPIES
-            if len(self._broker) - first >= staying:
+            if position >= staying:
                 bits |= _LEAVES
-            self._broker.append(self._at[broker])
-            self._bits.append(bits)
-            self._remaining.append(size - min(size, p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
+            all_bits.append(bits)
+            remaining.append(size - min(size, p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
         leader = first + order.index(p.leader) if p.leader in order else -1
         # The first target replica is the preferred leader from the moment of submission.
         electable = self._preferred_leads and added and self._bits[first] & _ALIVE and self._bits[first] & _IN_SYNC

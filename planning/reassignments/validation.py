@@ -101,6 +101,7 @@ def partition_problems(
         may_move: partitions that may be moving already.
     """
     topics = {name.topic for name in state.partitions}
+    alive = state.alive
     for name, target in plan.by_name.items():
         placement = state.partitions.get(name)
         if placement is None:
@@ -111,7 +112,9 @@ def partition_problems(
             remedy = "Wait until it has ended (headroom plan --in-flight), or cancel it first."
             yield Problem(str(name), "is being reassigned already", remedy)
             continue
-        yield from _broker_problems(target, placement, state)
+        # Most partitions of a large plan have no problem, and a generator for each of them takes its time.
+        if placement.leader is None or not alive.issuperset(target.replicas):
+            yield from _broker_problems(target, placement, state)
 
 
 def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, state: ClusterState) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 EVERY_REPLICA = "*"
 
@@ -31,8 +32,7 @@ class ReplicaList:
         return frozenset(partition for partition, _ in self.entries)
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(NamedTuple):
     """The planned reassignment of one partition.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planning.reassignments.batches.copy_need import CopyNeed
+import numpy as np
+
+from planning.reassignments.batches.copy_need import CopyNeeds, Ints
 from planning.reassignments.plan import TargetAssignment
 from schemas.keys import BrokerRole
 
@@ -38,23 +39,39 @@ class ReassignmentBatch:
         return max(self.required_bytes_per_s.values(), default=0.0)
 
 
-def batch_of(needs: Iterable[CopyNeed]) -> ReassignmentBatch:
-    """Return the batch of some copies, without a throttle. The sums do not depend on the order of the copies."""
-    ordered = sorted(needs, key=lambda need: (need.assignment.topic, need.assignment.partition))
-    rates: dict[BrokerRole, list[float]] = defaultdict(list)
-    copied: dict[BrokerRole, int] = defaultdict(int)
-    for need in ordered:
-        for broker_role, rate in need.required_bytes_per_s.items():
-            rates[broker_role].append(rate)
-        for broker_role, size in need.copied_bytes.items():
-            copied[broker_role] += size
-    return ReassignmentBatch(
-        assignments=tuple(need.assignment for need in ordered),
-        required_bytes_per_s={broker_role: math.fsum(own) for broker_role, own in rates.items()},
-        copied_bytes=dict(copied),
-        unknown_rates=sum(not need.rate_known for need in ordered),
-        unknown_sizes=sum(not need.size_known for need in ordered),
-    )
+def batches_of(needs: CopyNeeds, batch: Ints) -> list[ReassignmentBatch]:
+    """Return the batches of a division, without a throttle and without empty ones.
+
+    Args:
+        needs: copies, in the order of the names of their partitions.
+        batch: number of the batch of each copy.
+    """
+    numbers, batch = np.unique(batch, return_inverse=True)
+    shape = len(numbers), len(needs.roles)
+    key = batch[needs.copy] * shape[1] + needs.role
+    required = np.bincount(key, needs.required_bytes_per_s, shape[0] * shape[1]).reshape(shape)
+    copied = np.bincount(key, needs.copied_bytes, shape[0] * shape[1]).reshape(shape)
+    takes_part = np.bincount(key, minlength=shape[0] * shape[1]).reshape(shape) > 0
+    copies = np.bincount(key[needs.copies], minlength=shape[0] * shape[1]).reshape(shape) > 0
+    unknown_rates = np.bincount(batch[~needs.rate_known], minlength=shape[0]).tolist()
+    unknown_sizes = np.bincount(batch[~needs.size_known], minlength=shape[0]).tolist()
+    members = np.split(np.argsort(batch, kind="stable"), np.cumsum(np.bincount(batch))[:-1])
+    # An array of objects, because a tuple of 200,000 is made for every number of batches.
+    assignments = np.empty(len(needs), object)
+    assignments[:] = needs.assignments
+    roles = needs.roles
+    return [
+        ReassignmentBatch(
+            assignments=tuple(assignments[own].tolist()),
+            required_bytes_per_s={
+                roles[r]: float(required[number, r]) for r in np.flatnonzero(takes_part[number]).tolist()
+            },
+            copied_bytes={roles[r]: int(copied[number, r]) for r in np.flatnonzero(copies[number]).tolist()},
+            unknown_rates=unknown_rates[number],
+            unknown_sizes=unknown_sizes[number],
+        )
+        for number, own in enumerate(members if len(numbers) else ())
+    ]
 
 
 def copy_time_s(batch: ReassignmentBatch) -> float | None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from planning.reassignments.batches.batch import ReassignmentBatch, batch_of, copy_time_s
-from planning.reassignments.batches.copy_need import CopyNeed, copy_needs
+import numpy as np
+
+from planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
+from planning.reassignments.batches.copy_need import CopyNeeds, copy_needs
 from planning.reassignments.batches.packing import Packer, Packing
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -127,10 +129,9 @@ def cut_into_batches(
     _check(needs, policy)
     cutter = _Cutter(needs, policy, duration_s)
     division = cutter.choose()
-    uncopied = [a for a in ordered if a.name not in {need.assignment.name for need in needs}]
-    late = needs and not division.option.fits
+    late = len(needs) and not division.option.fits
     return BatchedPlan(
-        *_with_uncopied(division, uncopied, leads_first),
+        *_with_uncopied(division, needs.others, leads_first),
         leads_first=bool(leads_first),
         chosen=division.option,
         options=tuple(cutter.around(division.option.batches)),
@@ -147,7 +148,7 @@ class _Division(NamedTuple):
 class _Cutter:
     """Divisions of the same copies into different numbers of batches."""
 
-    def __init__(self, needs: Sequence[CopyNeed], policy: BatchPolicy, duration_s: Duration) -> None:
+    def __init__(self, needs: CopyNeeds, policy: BatchPolicy, duration_s: Duration) -> None:
         self._needs = needs
         self._policy = policy
         self._duration_s = duration_s
@@ -224,16 +225,20 @@ class _Cutter:
 
     def _fitting(self, number: int) -> list[ReassignmentBatch] | None:
         if number == len(self._needs):
-            return [batch_of([need]) for need in self._needs]
+            return batches_of(self._needs, np.arange(number))
+        if number < self._packer.fewest(self._policy.limit_bytes_per_s):
+            return None
         for packing in Packing:
-            groups = self._packer.divide(number, packing, self._policy.limit_bytes_per_s)
-            # Checked again, because sums in another order may differ in their last digits.
-            if groups and _keeps_throttle(batches := [batch_of(group) for group in groups], self._policy):
+            batch = self._packer.divide(number, packing, self._policy.limit_bytes_per_s)
+            # Checked again: blocks of copies do not see each other, and sums in another order may differ a little.
+            if batch is not None and _keeps_throttle(batches := batches_of(self._needs, batch), self._policy):
                 return batches
         return None
 
     def _even(self, number: int) -> list[ReassignmentBatch]:
-        return [batch_of(group) for group in self._packer.divide(number, Packing.EVEN_RATES, math.inf) or ()]
+        batch = self._packer.divide(number, Packing.EVEN_RATES, math.inf)
+        assert batch is not None, "there is no limit"
+        return batches_of(self._needs, batch)
 
     def _in_force(self, batches: Sequence[ReassignmentBatch]) -> tuple[ReassignmentBatch, ...]:
         """Return batches with their throttles: the largest one if there is a limit, otherwise what they need."""
@@ -293,21 +298,22 @@ def _with_uncopied(
     return ((ReassignmentBatch(tuple(first)), *batches), (0.0, *durations)) if first else (batches, durations)
 
 
-def _check(needs: Sequence[CopyNeed], policy: BatchPolicy) -> None:
+def _check(needs: CopyNeeds, policy: BatchPolicy) -> None:
     if policy.batches is not None and policy.batches < 1:
         raise HeadroomError(_SUBJECT, "must be at least 1", "Use a greater number, or auto.")
-    if policy.max_throttle_bytes_per_s is None or not needs:
+    if policy.max_throttle_bytes_per_s is None or not len(needs):
         return
-    unknown = sum(not need.rate_known for need in needs)
+    unknown = int((~needs.rate_known).sum())
     if unknown:
         rule = f"cannot be fitted to --max-throttle, because the write rate of {unknown} partitions is unknown"
         raise HeadroomError(_SUBJECT, rule, "Wait until it is known, or use --batches with a number.")
-    largest = max(needs, key=lambda need: max(need.required_bytes_per_s.values()))
-    alone = max(largest.required_bytes_per_s.values())
+    largest = int(needs.required_bytes_per_s.argmax())
+    alone = float(needs.required_bytes_per_s[largest])
     if alone > policy.limit_bytes_per_s:
         needed = _mb_per_s(alone * policy.margin_ratio)
         rule = f"needs a throttle of {needed} in a batch of its own, more than --max-throttle allows"
-        raise HeadroomError(str(largest.assignment.name), rule, "Allow more, or move it when less is written.")
+        name = needs.assignments[needs.copy[largest]].name
+        raise HeadroomError(str(name), rule, "Allow more, or move it when less is written.")
 
 
 def _total(durations: Sequence[float | None]) -> float | None:

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planning.reassignments.batches.batch import ReassignmentBatch, copy_time_s
+from planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
 from planning.reassignments.batches.batching import BatchedPlan, BatchPolicy, cut_into_batches
+from planning.reassignments.batches.copy_need import copy_needs
+from planning.reassignments.batches.packing import Packer, Packing
 from planning.reassignments.changes import plan_changes
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.generation.planner import make_plan
@@ -277,3 +280,45 @@ def test_a_plan_that_copies_nothing_is_one_batch() -> None:
     assert [len(batch.assignments) for batch in cut.batches] == [2]
     assert (cut.durations_s, cut.chosen.batches, cut.chosen.fits) == ((0.0,), 0, True)
     assert cut_into_batches(state, plan_of(), BatchPolicy()).batches == ()
+
+
+@given(plans(), st.integers(1, 5))
+def test_copies_that_are_put_into_batches_in_blocks_are_all_in_one_and_fit(
+    found: tuple[ClusterState, ReassignmentPlan, tuple[TargetAssignment, ...]], batches: int
+) -> None:
+    state, plan, _ = found
+    needs = copy_needs(state, sorted(plan, key=lambda a: (a.topic, a.partition)), {})
+    divided = Packer(needs, many=0).divide(batches, Packing.EVEN, math.inf)
+    assert divided is not None
+    made = batches_of(needs, divided)
+    assert len(made) <= batches
+    assert sorted(str(a.name) for batch in made for a in batch.assignments) == sorted(
+        str(a.name) for a in needs.assignments
+    )
+    together = batches_of(needs, np.zeros(len(needs), np.int64))
+    for role, rate in (together[0].required_bytes_per_s if together else {}).items():
+        assert sum(b.required_bytes_per_s.get(role, 0.0) for b in made) == pytest.approx(rate)
+
+
+def test_blocks_of_copies_are_as_even_as_copies_one_by_one() -> None:
+    """8,000 copies between 12 brokers, with rates and sizes that differ a thousandfold, in 5 batches."""
+    chance, partitions, targets = random.Random(3), [], []
+    for number in range(8_000):
+        *replicas, new = chance.sample(range(12), 3)
+        rate = 10 ** chance.uniform(0, 3)
+        partitions.append(placement("foo", number, replicas, int(1000 * 10 ** chance.uniform(0, 3)), rate))
+        targets.append((number, (replicas[0], new)))
+    state, plan = cluster_state(range(12), partitions), plan_of(*targets)
+    needs = copy_needs(state, list(plan), {})
+    for limit in (math.inf, 1.03 / 5 * batches_of(needs, np.zeros(len(needs), np.int64))[0].smallest_bytes_per_s):
+        most: dict[int, tuple[float, int]] = {}
+        for many in (0, len(needs)):
+            divided = Packer(needs, many).divide(5, Packing.EVEN, limit)
+            assert divided is not None
+            made = batches_of(needs, divided)
+            most[many] = (
+                max(batch.smallest_bytes_per_s for batch in made),
+                max(max(batch.copied_bytes.values()) for batch in made),
+            )
+        for in_blocks, one_by_one in zip(most[0], most[len(needs)], strict=True):
+            assert in_blocks <= 1.02 * one_by_one

@@ -1,0 +1,64 @@
+"""Group ``plan``: time of plans of 200,000 partitions, and made plans and throttled replica lists beside Kafka's.
+
+``plan_200k_s`` is the CPU time for a move of 200,000 partitions, without reading or writing files. Every partition has
+3 replicas on 60 brokers and gets a new one in place of one of them; a tenth are not led by their preferred leader. It
+includes the checks of the plan, its lists, the need of every broker, the time under seven throttles, the what-ifs, and
+the fewest batches that need at most 30 % of the throttle, with the costs of fewer and more batches.
+``plan_200k_without_batches_s`` is the part before the batches.
+
+``generated_bytes_over_kafka_generate_ratio`` is the median over drains and growths of synthetic clusters: the bytes of
+our plan over those of ``kafka-reassign-partitions.sh --generate``, whose algorithm
+``benchmarks.groups.plan.kafka_placer`` repeats. ``generated_loads_spread_worse`` is the number of loads (replicas,
+preferred leads and bytes of a cluster) whose highest value over the mean is more than 0.01 above that of
+``--generate``.
+
+``plan_lists_differ`` compares random plans with Kafka's own tool on real brokers: entries in the throttled replica
+lists of partitions that gain a replica, and replicas in the end, where our twin of the plan was carried out by
+``headroom reassign run``.
+
+BENCH_PLAN chooses some of the parts ``time``, ``generate`` and ``lists``, BENCH_PLANS the number of timed plans.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from random import Random
+
+from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.groups.plan.kafka_lists import list_figures
+from benchmarks.groups.plan.large_plan import large_move, plan_seconds
+from benchmarks.groups.plan.made_plans import made_plan_figures
+from benchmarks.results import Figure, percentile
+
+
+def measure(on_progress: OnProgress) -> list[Figure]:
+    """Return the figures of the parts in BENCH_PLAN (default: all).
+
+    Raises:
+        HeadroomError: Kafka's tool or a run on the brokers failed.
+    """
+    chosen = os.environ.get("BENCH_PLAN", ",".join(_PARTS)).split(",")
+    return [figure for name in _PARTS if name in chosen for figure in _PARTS[name](on_progress)]
+
+
+def _times(on_progress: OnProgress) -> list[Figure]:
+    count = int(os.environ.get("BENCH_PLANS", "3"))
+    state, plan = large_move(Random(1))
+    seconds, estimates = [], []
+    for number in range(1, count + 1):
+        estimate_s, batches_s = plan_seconds(plan, state)
+        seconds.append(estimate_s + batches_s)
+        estimates.append(estimate_s)
+        on_progress(f"plan {number} of {count}: {estimate_s:.1f} s, and {batches_s:.1f} s for its batches")
+    return [
+        Figure("plan_200k_s", percentile(seconds, 0.5), "s", count),
+        Figure("plan_200k_without_batches_s", percentile(estimates, 0.5), "s", count),
+    ]
+
+
+_PARTS: dict[str, Callable[[OnProgress], list[Figure]]] = {
+    "time": _times,
+    "generate": made_plan_figures,
+    "lists": list_figures,
+}

@@ -1,0 +1,1 @@
+"""The group ``reassign``: planned moves on real brokers, and runs of plans that are switched, killed and cleaned."""

@@ -1,0 +1,91 @@
+"""Moves of the group ``reassign``: 15 to 60 s long, replication factor 1 to 3, 1 to 40 partitions, idle and busy.
+
+A move begins with empty quota windows, so its first 11 s x throttle bytes come at once. Histories are larger than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.fixtures.throttled_move import MovedPartition
+
+_MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """One planned move.
+
+    Attributes:
+        name: name in tables and record files.
+        partitions: partitions that move.
+        throttle_bytes_per_s: throttle of the estimate and the move; None: the recommended one.
+        busy: number of processes that keep a core busy during estimate and move.
+    """
+
+    name: str
+    partitions: tuple[MovedPartition, ...]
+    throttle_bytes_per_s: float | None = None
+    busy: int = 0
+
+
+def _partitions(
+    count: int, moves: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], live_mb_per_s: float, history_mb: float
+) -> tuple[MovedPartition, ...]:
+    """Return partitions of the same write rate and size, which use the given moves in turn."""
+    return tuple(
+        MovedPartition(*moves[number % len(moves)], live_mb_per_s * _MB, round(history_mb * _MB))
+        for number in range(count)
+    )
+
+
+def _one(before: tuple[int, ...], after: tuple[int, ...], live_mb_per_s: float, history_mb: float) -> MovedPartition:
+    return _partitions(1, [(before, after)], live_mb_per_s, history_mb)[0]
+
+
+_FORTY = [((1, 2, 3), (1, 2, 4)), ((2, 3, 4), (2, 3, 1))]
+MOVES: tuple[PlannedCase, ...] = (
+    PlannedCase("RF 1, one partition", (_one((1,), (3,), 1.0, 52),), 2e6),
+    PlannedCase("RF 2, one partition", (_one((1, 2), (1, 3), 1.0, 40),)),
+    PlannedCase("RF 3, one partition", (_one((1, 2, 3), (1, 2, 4), 0.7, 80),), 3.5e6),
+    PlannedCase("RF 3, the leader leaves", (_one((1, 2, 3), (4, 2, 3), 0.7, 80),), 3.5e6),
+    PlannedCase("RF 2 becomes RF 3", (_one((1, 2), (1, 2, 3), 1.0, 63),), 3e6),
+    PlannedCase(
+        "RF 2, two leaders, one destination", _partitions(2, [((1, 2), (1, 3)), ((2, 1), (2, 3))], 0.8, 29), 2.6e6
+    ),
+    PlannedCase("RF 2, eight partitions", _partitions(8, [((1, 2), (1, 3))], 0.15, 9.5), 3.6e6),
+    PlannedCase("RF 1, ten partitions, two destinations", _partitions(10, [((1,), (3,)), ((2,), (4,))], 0.2, 10), 2e6),
+    PlannedCase("RF 3, forty partitions, two destinations", _partitions(40, _FORTY, 0.04, 4.6), 4e6),
+    PlannedCase("RF 2, unequal partitions", (_one((1, 2), (1, 3), 1.5, 58), _one((2, 1), (2, 4), 0.5, 20))),
+    PlannedCase("RF 2, one partition, busy machine", (_one((1, 2), (1, 3), 1.0, 130),), 5e6, busy=2),
+    PlannedCase(
+        "RF 3, a broker replaced, busy machine",
+        _partitions(12, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 4, 1)), ((3, 1, 2), (4, 1, 2))], 0.1, 5.2),
+        2.4e6,
+        busy=2,
+    ),
+    PlannedCase("RF 1, one partition, busy machine", (_one((1,), (3,), 1.0, 52),), 2e6, busy=2),
+    PlannedCase("RF 3, forty partitions, busy machine", _partitions(40, _FORTY, 0.04, 4.6), 4e6, busy=2),
+)
+
+# Cut into three batches. Little is written, because a later batch grows while the ones before it move.
+BATCHED: tuple[PlannedCase, ...] = (
+    PlannedCase("RF 1, six partitions", _partitions(6, [((1,), (3,)), ((2,), (4,))], 0.03, 42), 3e6),
+    PlannedCase("RF 2, nine partitions", _partitions(9, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 0.02, 28), 3e6),
+    PlannedCase(
+        "RF 3, nine partitions",
+        _partitions(9, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4)), ((3, 1, 2), (3, 1, 4))], 0.02, 28),
+        3.5e6,
+    ),
+)
+
+# The history is large enough that no trial of a throttle reaches the end of its move.
+SITUATIONS: tuple[PlannedCase, ...] = (
+    PlannedCase("RF 1, two leaders, one destination", _partitions(2, [((1,), (3,)), ((2,), (3,))], 1.5, 150)),
+    PlannedCase("RF 2 becomes RF 3", _partitions(1, [((1, 2), (1, 2, 3))], 2.0, 150)),
+    PlannedCase(
+        "RF 3, two leaders, one destination",
+        _partitions(2, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4))], 1.0, 120),
+    ),
+)

@@ -1,0 +1,160 @@
+"""Part ``kills``: runs that get a ``kill -9`` at random steps, and then the same command again.
+
+A step is a commit of the journal, which the run makes before and after each of its changes. Others set rates and list
+entries before the run, and change some while it is dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaProducer
+
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.headroom_commands import HeadroomCommands
+from benchmarks.groups.reassign.following import FollowedRun, follow_run
+from benchmarks.groups.reassign.throttle_state import Throttles, difference
+from cluster.connection.admin_connection import AdminConnection
+from cluster.throttles.list_entries import ThrottledListEntries
+from cluster.throttles.rates import apply_rates, clear_lists, clear_rates
+from planning.reassignments.plan import PLAN_VERSION
+from planning.reassignments.run.journal import ThrottledList
+from schemas.alerts import Role
+from schemas.tables import ACTION_JOURNAL
+
+CHAINS, KILLS_EACH = 10, 2
+# Fixed, so that every run of the benchmark kills at the same steps.
+_SEED = 19
+_TOPIC = "kills"
+_MB = 1_000_000
+BEFORE: Mapping[int, tuple[int, ...]] = {0: (1, 2), 1: (2, 3), 2: (3, 2), 3: (1, 3), 4: (3, 2)}
+AFTER: Mapping[int, tuple[int, ...]] = {0: (4, 2), 1: (4, 3), 2: (4, 2), 3: (3, 1), 4: (3, 2, 1)}
+_BATCHES = ((0, 1), (2, 3, 4))
+# Slow enough that the copies of a batch outlast the first quota window by some seconds.
+_THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 9 * _MB, 100_000
+# Commits of a run of two batches are about 20. A later kill of the same run finds fewer of them left.
+_MOST_STEPS = (12, 6)
+_JITTER_S = 0.3
+_DEADLINE_S, _TIMEOUT_S = 180.0, 10.0
+# Of others, before: a lower rate than that of the run and a higher one, and an entry that the run needs too.
+_RATES_BEFORE = {(1, "leader"): _MB // 2, (2, "leader"): 90 * _MB}
+_ENTRY_BEFORE = (ThrottledList(_TOPIC, Role.LEADER), (0, 1))
+# And while the run is dead: a rate that the run may have set itself, another one, and an entry in a list of the run.
+_RATES_DURING = {(3, "leader"): 33 * _MB, (1, "follower"): 44 * _MB}
+_ENTRY_DURING = (ThrottledList(_TOPIC, Role.FOLLOWER), (1, 3))
+
+
+class KilledRuns:
+    """Kills runs of the same plan and of its way back, in turn.
+
+    Args:
+        bench: the cluster; its first and only topic is created here.
+    """
+
+    def __init__(self, bench: BenchCluster) -> None:
+        self._bench = bench
+        self._commands = HeadroomCommands(bench.config)
+        self._draw = random.Random(_SEED)
+        self._target = BEFORE
+        self._create_topic()
+
+    def _create_topic(self) -> None:
+        replicas = {partition: list(own) for partition, own in BEFORE.items()}
+        self._bench.admin.create_topics({_TOPIC: {"assignments": replicas}}, wait_for_metadata=True)
+        producer = KafkaProducer(bootstrap_servers=self._bench.bootstrap_servers)
+        for number in range(len(BEFORE) * _PARTITION_BYTES // _RECORD_BYTES):
+            producer.send(_TOPIC, os.urandom(_RECORD_BYTES), partition=number % len(BEFORE))
+        producer.close()
+
+    def record(self, number: int, on_progress: OnProgress) -> dict[str, Any]:
+        """Kill one run, let the same command end it, and return what was left of it.
+
+        Raises:
+            HeadroomError: the last command did not end.
+        """
+        self._set_before()
+        self._target = AFTER if self._target is BEFORE else BEFORE
+        words = self._run_words(number)
+        kills = [kill for most in _MOST_STEPS[:KILLS_EACH] if (kill := self._kill_one(words, most)) is not None]
+        others = self._change_during()
+        followed = follow_run(self._bench, self._start(words), others, _DEADLINE_S)
+        found = difference(followed.throttles, others)
+        unfinished = self._unfinished(followed)
+        clean = "not" if followed.clean_s is None else f"after {followed.clean_s:.1f} s"
+        on_progress(f"chain {number + 1}: killed {'; '.join(kills)}; {unfinished} unfinished, {found}, clean {clean}")
+        return {
+            "kills": kills,
+            "unfinished": unfinished,
+            "foreign": len(others),
+            **found._asdict(),
+            "clean_s": followed.clean_s,
+        }
+
+    def _run_words(self, number: int) -> list[str]:
+        files = []
+        for batch, partitions in enumerate(_BATCHES):
+            rows = [{"topic": _TOPIC, "partition": p, "replicas": list(self._target[p])} for p in partitions]
+            files.append(self._bench.folder / f"chain-{number}-{batch}.json")
+            files[-1].write_text(json.dumps({"version": PLAN_VERSION, "partitions": rows}), encoding="utf-8")
+        return ["reassign", "run", *map(str, files), "--throttle", _THROTTLE, "--execute", "--yes"]
+
+    def _start(self, words: list[str]) -> subprocess.Popen[bytes]:
+        return self._commands.start(*words, log=self._bench.folder / "runs.log")
+
+    def _kill_one(self, words: list[str], most_steps: int) -> str | None:
+        """Start the command and kill it at a random step; return where, or None if it ended before."""
+        first, step = self._commits(), self._draw.randint(1, most_steps)
+        jitter_s, give_up_s = self._draw.uniform(0, _JITTER_S), time.monotonic() + _DEADLINE_S
+        process = self._start(words)
+        while process.poll() is None and self._commits() < first + step and time.monotonic() < give_up_s:
+            time.sleep(0.005)
+        time.sleep(jitter_s)
+        if process.poll() is not None:
+            return None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return f"{jitter_s:.2f} s after commit {step}"
+
+    def _commits(self) -> int:
+        """Return the number of commits of the journal."""
+        log = Path(self._bench.store) / ACTION_JOURNAL.path / "_delta_log"
+        return max((int(path.stem) + 1 for path in log.glob("*.json") if path.stem.isdigit()), default=0)
+
+    def _set_before(self) -> None:
+        clear_rates(self._bench.settings, self._bench.brokers)
+        clear_lists(self._bench.settings, [_TOPIC])
+        apply_rates(self._bench.settings, _RATES_BEFORE)
+        self._append(*_ENTRY_BEFORE)
+
+    def _change_during(self) -> Throttles:
+        """Change throttles as others do, and return all that others have set."""
+        apply_rates(self._bench.settings, _RATES_DURING)
+        self._append(*_ENTRY_DURING)
+        entries = ((name.topic, name.role.value, *entry) for name, entry in (_ENTRY_BEFORE, _ENTRY_DURING))
+        return Throttles({**_RATES_BEFORE, **_RATES_DURING}, frozenset(entries))
+
+    def _append(self, name: ThrottledList, entry: tuple[int, int]) -> None:
+        connection = AdminConnection(self._bench.settings.cluster)
+        try:
+            ThrottledListEntries(connection, _TIMEOUT_S, _TIMEOUT_S).append({name: [entry]})
+        finally:
+            connection.close()
+
+    def _unfinished(self, followed: FollowedRun) -> int:
+        """Return the number of partitions that are not at their target, and of runs that have not reached their end."""
+        found = self._bench.admin.describe_topics([_TOPIC])[0]["partitions"]
+        elsewhere = sum(tuple(p["replica_nodes"]) != self._target[p["partition_index"]] for p in found)
+        runs = self._commands.json("reassign", "runs")["runs"]
+        if not runs:
+            raise failure("the journal has no run")
+        return elsewhere + sum(run["state"] == "unfinished" for run in runs) + bool(followed.code)
