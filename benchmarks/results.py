@@ -10,6 +10,7 @@ import platform
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,7 @@ def code(*modules: str, without: str = "") -> str:
     return digest.hexdigest()[:12]
 
 
+@cache
 def _executable_code(path: Path) -> bytes:
     """Return the content of a file; for a Python module, its syntax tree without comments and docstrings."""
     if path.suffix != ".py":
