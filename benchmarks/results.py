@@ -10,7 +10,6 @@ import platform
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -175,7 +174,6 @@ def code(*modules: str, without: str = "") -> str:
     return digest.hexdigest()[:12]
 
 
-@cache
 def _executable_code(path: Path) -> bytes:
     """Return the content of a file; for a Python module, its syntax tree without comments and docstrings."""
     if path.suffix != ".py":

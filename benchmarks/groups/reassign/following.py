@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.reassign.throttle_state import Throttles, throttles_in_force
+from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot, throttles_in_force
 
 _POLL_S = 0.1
 _SAMPLE_S = 0.5
@@ -28,7 +28,7 @@ class FollowedRun:
     code: int
     spans: tuple[tuple[float, float], ...]
     clean_s: float | None
-    throttles: Throttles
+    throttles: ThrottleSnapshot
 
     @property
     def moved_s(self) -> list[float]:
@@ -37,7 +37,7 @@ class FollowedRun:
 
 
 def follow_run(
-    bench: BenchCluster, process: subprocess.Popen[bytes], others: Throttles, deadline_s: float
+    bench: BenchCluster, process: subprocess.Popen[bytes], others: ThrottleSnapshot, deadline_s: float
 ) -> FollowedRun:
     """Follow a run to the end of its process.
 

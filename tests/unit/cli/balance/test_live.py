@@ -184,7 +184,7 @@ def test_a_proposal_is_stored_with_its_actions_if_there_is_a_store(store: Path) 
         assert {key: stored[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")} == {
             key: action[key] for key in ("kind", "topic", "from_broker", "to_broker", "leads", "gain")
         }
-        assert row["proposal_id"] == proposal["proposal_id"]
+        assert stored["proposal_id"] == proposal["proposal_id"]
 
 
 def test_a_store_that_cannot_be_written_stops_no_proposal(store: Path) -> None:

@@ -18,6 +18,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
+    BROKER_LOAD,
     LEADER_IMBALANCE,
     PARTITION_WRITE_RATE,
     PROMPT_TABLES,
@@ -75,7 +76,7 @@ def balances(path: Path) -> str:
 
 
 def test_tables_that_are_appended_without_spark_are_looked_after_without_it() -> None:
-    gold = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, LEADER_IMBALANCE}
+    gold = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, LEADER_IMBALANCE, BROKER_LOAD}
     assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES} | gold
 
 
