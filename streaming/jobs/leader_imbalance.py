@@ -18,7 +18,7 @@ from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
 from schemas.config import BalanceSettings
 from schemas.keys import Tick
-from schemas.tables import BROKER_LOAD, ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.broker_load import BrokerLoadWriter
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
@@ -99,7 +99,7 @@ class LeaderImbalanceJob(TickQuery):
 
     name = "balance"
     # Plans first: a reader that finds imbalance rows then also finds their plan.
-    tables = (ELECTION_PLAN, BROKER_LOAD, LEADER_IMBALANCE)
+    tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
     extra_columns = (
         # Messages of the kind leaders that were sent; null if tick_end does not contain it.
