@@ -18,7 +18,7 @@ from alerts.inputs.leader_balance import leader_balance_of
 from planning.elections.planner import BatchLimits
 from schemas.config import BalanceSettings
 from schemas.keys import Tick
-from schemas.tables import BROKER_LOAD, ELECTION_PLAN, LEADER_IMBALANCE
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.jobs.broker_load import BrokerLoadWriter
 from streaming.jobs.election_plans import ElectionPlanScheduler
 from streaming.queries.caching import Cache, cached_frames
@@ -99,7 +99,7 @@ class LeaderImbalanceJob(TickQuery):
 
     name = "balance"
     # Plans first: a reader that finds imbalance rows then also finds their plan.
-    tables = (ELECTION_PLAN, BROKER_LOAD, LEADER_IMBALANCE)
+    tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
     extra_columns = (
         # Messages of the kind leaders that were sent; null if tick_end does not contain it.
@@ -164,7 +164,7 @@ class LeaderImbalanceJob(TickQuery):
                 plans = self._scheduler.plans(due, _inputs(records, alert), rows_of(alert, "moves"), rows, cache)
                 if plans is not None:
                     self._append(plans, ELECTION_PLAN, since_ms)
-            self._loads.append(of_brokers)
+            self._loads.append(of_read_ticks(of_brokers))
             if since_ms is not None:
                 written = self._store.ticks_since(LEADER_IMBALANCE, since_ms)
                 rows = [row for row in rows if (row["cluster"], row["tick_ms"]) not in written]
@@ -188,6 +188,18 @@ class LeaderImbalanceJob(TickQuery):
             keys = {key: F.col(f"header.{key}") for key in MESSAGE_KEYS}
             records = records.withColumns(keys).dropDuplicates(MESSAGE_KEYS).select(*records.columns)
         return records.where(in_ticks(complete, "header."))
+
+
+def of_read_ticks(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of ticks whose partitions were read, completely or in part.
+
+    The alert partition has the brokers of other ticks too, which another chunk writes, or which are incomplete.
+
+    Args:
+        rows: rows of ``broker_rows``.
+    """
+    read = {(row["cluster"], row["tick_ms"]) for row in rows if row["has_balance"] or row["led_partitions"] is None}
+    return [row for row in rows if (row["cluster"], row["tick_ms"]) in read]
 
 
 def tick_end(row: Row) -> TickEnd:

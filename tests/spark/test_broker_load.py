@@ -198,8 +198,11 @@ def test_after_a_crash_between_two_parts_no_minute_is_missing_or_twice_and_rates
     # Each tick is a part of its own.
     monkeypatch.setattr("streaming.jobs.leader_imbalance._CHUNK_RECORDS", 1)
     ticks = [tick(0, EVEN), tick(60, {**EVEN, 1: (10.25, 10.0)}), tick(120, EVEN)]
-    straight = run(spark, topic(spark, *ticks), MemoryStore(spark), tmp_path / "straight")
-    for appends in range(1, 6):
+    whole = MemoryStore(spark)
+    straight = run(spark, topic(spark, *ticks), whole, tmp_path / "straight")
+    assert {(second, broker) for second, broker in loads(whole)} == {(s, b) for s in (0, 60, 120) for b in EVEN}
+    # After the loads of the first minute, after its imbalance, and after the loads of the second minute.
+    for appends in (1, 2, 3):
         folder, store = tmp_path / str(appends), MemoryStore(spark)
         source = topic(spark, *ticks)
         with pytest.raises(Crash):
