@@ -39,8 +39,8 @@ _MB = 1_000_000
 BEFORE: Mapping[int, tuple[int, ...]] = {0: (1, 2), 1: (2, 3), 2: (3, 2), 3: (1, 3), 4: (3, 2)}
 AFTER: Mapping[int, tuple[int, ...]] = {0: (4, 2), 1: (4, 3), 2: (4, 2), 3: (3, 1), 4: (3, 2, 1)}
 _BATCHES = ((0, 1), (2, 3, 4))
-# Slow enough that the copies of a batch outlast the first quota window by some seconds.
-_THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 9 * _MB, 100_000
+# Slow enough that the copies of a batch take some seconds.
+_THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 4 * _MB, 100_000
 # Commits of a run of two batches are about 20. A later kill of the same run finds fewer of them left.
 _MOST_STEPS = (12, 6)
 _JITTER_S = 0.3
