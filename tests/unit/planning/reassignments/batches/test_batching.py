@@ -319,7 +319,8 @@ def test_blocks_of_copies_are_as_even_as_copies_one_by_one() -> None:
                 if (divided := Packer(needs, many).divide(5, packing, limit)) is not None
             )
             assert most_rate(blocks) <= min(limit, 1.03 * most_rate(one_by_one))
-            assert most_bytes(blocks) <= 1.03 * most_bytes(one_by_one)
+            if packing is Packing.EVEN:
+                assert most_bytes(blocks) <= 1.03 * most_bytes(one_by_one)
 
 
 def most_rate(batches: list[ReassignmentBatch]) -> float:
