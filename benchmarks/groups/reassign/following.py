@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.reassign.throttle_state import Throttles, throttles_in_force
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, throttles_in_force
 
 _POLL_S = 0.1
 _SAMPLE_S = 0.5
@@ -33,7 +33,7 @@ class FollowedRun:
     code: int
     spans: tuple[tuple[float, float], ...]
     clean_s: float | None
-    throttles: Throttles
+    throttles: ThrottleValues
 
     @property
     def moved_s(self) -> list[float]:
@@ -78,7 +78,7 @@ class _MoveSpans:
 
 
 def follow_run(
-    bench: BenchCluster, process: subprocess.Popen[bytes], others: Throttles, deadline_s: float
+    bench: BenchCluster, process: subprocess.Popen[bytes], others: ThrottleValues, deadline_s: float
 ) -> FollowedRun:
     """Follow a run to the end of its process.
 

@@ -22,7 +22,7 @@ from kafka import KafkaProducer
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.groups.reassign.following import FollowedRun, follow_run
-from benchmarks.groups.reassign.throttle_state import Throttles, difference
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
 from cluster.connection.admin_connection import AdminConnection
 from cluster.throttles.list_entries import ThrottledListEntries
 from cluster.throttles.rates import apply_rates, clear_lists, clear_rates
@@ -136,12 +136,12 @@ class KilledRuns:
         apply_rates(self._bench.settings, _RATES_BEFORE)
         self._append(*_ENTRY_BEFORE)
 
-    def _change_during(self) -> Throttles:
+    def _change_during(self) -> ThrottleValues:
         """Change throttles as others do, and return all that others have set."""
         apply_rates(self._bench.settings, _RATES_DURING)
         self._append(*_ENTRY_DURING)
         entries = ((name.topic, name.role.value, *entry) for name, entry in (_ENTRY_BEFORE, _ENTRY_DURING))
-        return Throttles({**_RATES_BEFORE, **_RATES_DURING}, frozenset(entries))
+        return ThrottleValues({**_RATES_BEFORE, **_RATES_DURING}, frozenset(entries))
 
     def _append(self, name: ThrottledList, entry: tuple[int, int]) -> None:
         connection = AdminConnection(self._bench.settings.cluster)
