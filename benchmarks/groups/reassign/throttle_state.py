@@ -1,4 +1,4 @@
-"""ThrottleValues of a cluster as plain values: what is there, what should be, and the difference."""
+"""Throttles of a cluster as plain values: what is there, what should be, and the difference."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ThrottleValues:
 
 
 class Difference(NamedTuple):
-    """ThrottleValues that are not as they should be.
+    """Throttles that are not as they should be.
 
     Attributes:
         left_behind: number of rates and entries that nobody else has set.
