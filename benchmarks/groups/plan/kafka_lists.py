@@ -64,18 +64,21 @@ def twin_plans(chance: Random) -> list[TwinPlan]:
     plans = []
     for number in range(PLANS):
         before, after = {}, {}
+        # Kafka creates a topic with one replication factor; the plan may change it partition by partition.
+        factor = chance.randint(1, 3)
         # More than ten partitions in some of them, because Kafka's tool sorts entries as texts.
         for partition in range(chance.choice((1, 3, 6, 12))):
-            before[partition] = _replicas(chance)
-            after[partition] = chance.choice((_replicas(chance), _replicas(chance), before[partition][::-1]))
+            before[partition] = _replicas(factor, chance)
+            others = _replicas(factor, chance), _replicas(chance.randint(1, 3), chance)
+            after[partition] = chance.choice((*others, before[partition][::-1]))
         # A plan that changes nothing is refused; this partition gains a replica.
-        before[0], after[0] = before[0][:3], (*before[0][:3], *set(range(1, _BROKERS + 1)).difference(before[0][:3]))
+        after[0] = (*before[0], *set(range(1, _BROKERS + 1)).difference(before[0]))
         plans.append(TwinPlan(number, before, after))
     return plans
 
 
-def _replicas(chance: Random) -> tuple[int, ...]:
-    return tuple(chance.sample(range(1, _BROKERS + 1), chance.randint(1, 3)))
+def _replicas(factor: int, chance: Random) -> tuple[int, ...]:
+    return tuple(chance.sample(range(1, _BROKERS + 1), factor))
 
 
 def entries(lists: TopicLists, partitions: Iterable[int]) -> frozenset[ListEntry]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from types import TracebackType
+
+from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot, throttles_in_force
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, throttles_in_force
 
 _POLL_S = 0.1
 _SAMPLE_S = 0.5
@@ -28,7 +33,7 @@ class FollowedRun:
     code: int
     spans: tuple[tuple[float, float], ...]
     clean_s: float | None
-    throttles: ThrottleSnapshot
+    throttles: ThrottleValues
 
     @property
     def moved_s(self) -> list[float]:
@@ -36,8 +41,44 @@ class FollowedRun:
         return [ended_s - began_s for began_s, ended_s in self.spans]
 
 
+class _MoveSpans:
+    """Notes on a thread of its own when something begins and ends to move, because reads of throttles take longer."""
+
+    def __init__(self, bench: BenchCluster) -> None:
+        self._admin = bench.connect()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="move-spans", daemon=True)
+        self._spans: list[tuple[float, float]] = []
+        self.moving = False
+
+    def __enter__(self) -> _MoveSpans:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+        with suppress(KafkaError):
+            self._admin.close()
+
+    @property
+    def spans(self) -> tuple[tuple[float, float], ...]:
+        """Return the ends of all moves that have ended, seconds of the monotonic clock."""
+        return tuple(self._spans)
+
+    def _watch(self) -> None:
+        began_s = 0.0
+        while not self._ended.wait(_POLL_S):
+            moving, now_s = bool(self._admin.list_partition_reassignments()), time.monotonic()
+            if moving and not self.moving:
+                began_s = now_s
+            elif self.moving and not moving:
+                self._spans.append((began_s, now_s))
+            self.moving = moving
+
+
 def follow_run(
-    bench: BenchCluster, process: subprocess.Popen[bytes], others: ThrottleSnapshot, deadline_s: float
+    bench: BenchCluster, process: subprocess.Popen[bytes], others: ThrottleValues, deadline_s: float
 ) -> FollowedRun:
     """Follow a run to the end of its process.
 
@@ -50,26 +91,21 @@ def follow_run(
     Raises:
         HeadroomError: it did not end in time.
     """
-    give_up_s, spans, clean_at_s = time.monotonic() + deadline_s, [], None
-    began_s: float | None = None
-    while process.poll() is None:
-        now_s = time.monotonic()
-        if now_s > give_up_s:
-            raise failure(f"a run did not end within {deadline_s:.0f} s")
-        if bench.admin.list_partition_reassignments():
-            began_s = now_s if began_s is None else began_s
-            clean_at_s = None
-        elif began_s is not None:
-            spans.append((began_s, now_s))
-            began_s = None
-        elif spans and clean_at_s is None and throttles_in_force(bench.settings) == others:
-            clean_at_s = time.monotonic()
-        time.sleep(_POLL_S)
-    left = throttles_in_force(bench.settings)
-    if clean_at_s is None and left == others:
+    give_up_s, clean_at_s, seen = time.monotonic() + deadline_s, None, 0
+    with _MoveSpans(bench) as watched:
+        while process.poll() is None:
+            if time.monotonic() > give_up_s:
+                raise failure(f"a run did not end within {deadline_s:.0f} s")
+            if watched.moving or len(watched.spans) > seen:
+                clean_at_s, seen = None, len(watched.spans)
+            elif watched.spans and clean_at_s is None and throttles_in_force(bench.settings) == others:
+                clean_at_s = time.monotonic()
+            time.sleep(_POLL_S)
+    left, spans = throttles_in_force(bench.settings), watched.spans
+    if clean_at_s is None:
         clean_at_s = time.monotonic()
-    clean_s = clean_at_s - spans[-1][1] if spans and clean_at_s is not None and left == others else None
-    return FollowedRun(process.returncode, tuple(spans), clean_s, left)
+    clean_s = clean_at_s - spans[-1][1] if spans and left == others else None
+    return FollowedRun(process.returncode, spans, clean_s, left)
 
 
 def follow_move(

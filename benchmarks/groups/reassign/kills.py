@@ -22,7 +22,7 @@ from kafka import KafkaProducer
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.groups.reassign.following import FollowedRun, follow_run
-from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot, difference
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
 from cluster.connection.admin_connection import AdminConnection
 from cluster.throttles.list_entries import ThrottledListEntries
 from cluster.throttles.rates import apply_rates, clear_lists, clear_rates
@@ -39,8 +39,8 @@ _MB = 1_000_000
 BEFORE: Mapping[int, tuple[int, ...]] = {0: (1, 2), 1: (2, 3), 2: (3, 2), 3: (1, 3), 4: (3, 2)}
 AFTER: Mapping[int, tuple[int, ...]] = {0: (4, 2), 1: (4, 3), 2: (4, 2), 3: (3, 1), 4: (3, 2, 1)}
 _BATCHES = ((0, 1), (2, 3, 4))
-# Slow enough that the copies of a batch outlast the first quota window by some seconds.
-_THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 9 * _MB, 100_000
+# Slow enough that the copies of a batch take some seconds.
+_THROTTLE, _PARTITION_BYTES, _RECORD_BYTES = "1MB", 4 * _MB, 100_000
 # Commits of a run of two batches are about 20. A later kill of the same run finds fewer of them left.
 _MOST_STEPS = (12, 6)
 _JITTER_S = 0.3
@@ -136,12 +136,12 @@ class KilledRuns:
         apply_rates(self._bench.settings, _RATES_BEFORE)
         self._append(*_ENTRY_BEFORE)
 
-    def _change_during(self) -> ThrottleSnapshot:
+    def _change_during(self) -> ThrottleValues:
         """Change throttles as others do, and return all that others have set."""
         apply_rates(self._bench.settings, _RATES_DURING)
         self._append(*_ENTRY_DURING)
         entries = ((name.topic, name.role.value, *entry) for name, entry in (_ENTRY_BEFORE, _ENTRY_DURING))
-        return ThrottleSnapshot({**_RATES_BEFORE, **_RATES_DURING}, frozenset(entries))
+        return ThrottleValues({**_RATES_BEFORE, **_RATES_DURING}, frozenset(entries))
 
     def _append(self, name: ThrottledList, entry: tuple[int, int]) -> None:
         connection = AdminConnection(self._bench.settings.cluster)

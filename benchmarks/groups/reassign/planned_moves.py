@@ -12,7 +12,7 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.reassign.arithmetic import error_ratio, run_average_errors
 from benchmarks.groups.reassign.cases import PlannedCase
 from benchmarks.groups.reassign.following import follow_move, follow_run
-from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot
+from benchmarks.groups.reassign.throttle_state import ThrottleValues
 from benchmarks.groups.smallest_throttle import smallest_enough
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from planning.throttles.replica_lists import TopicLists
@@ -56,7 +56,7 @@ def record_batched(bench: BenchCluster, topic: str, case: PlannedCase, on_progre
         planned = commands.json("plan", str(file), *options)
         predicted_s = [batch["finish_s"] for batch in planned["batches"]]
         run = ("reassign", "run", "--batches-dir", str(folder), "--throttle", throttle, "--execute", "--yes")
-        followed = follow_run(bench, commands.start(*run, log=_log(bench)), ThrottleSnapshot(), 3 * _DEADLINE_S)
+        followed = follow_run(bench, commands.start(*run, log=_log(bench)), ThrottleValues(), 3 * _DEADLINE_S)
     if followed.code or len(followed.spans) != _BATCHES:
         raise failure(f"{case.name}: the run ended with {followed.code} after {len(followed.spans)} moves")
     predicted, real = (", ".join(f"{s:.1f}" for s in seconds) for seconds in (predicted_s, followed.moved_s))

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
-from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot, difference, throttles_in_force
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference, throttles_in_force
 from cluster.throttles.rates import apply_rates
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 
@@ -34,7 +34,7 @@ NEXT_LEADER = 2
 # Every leader requires 2 MB/s at first.
 THROTTLE_BYTES_PER_S = 2.2 * _MB
 _UP_TO = "20MB"
-_OTHERS = ThrottleSnapshot({(4, "follower"): 5 * _MB})
+_OTHERS = ThrottleValues({(4, "follower"): 5 * _MB})
 _FOLLOWERS = 2
 _START_S, _RAISED_S, _END_S = 90.0, 60.0, 90.0
 _POLL_S, _BETWEEN_S = 0.1, 5.0

@@ -1,4 +1,4 @@
-"""ThrottleSnapshot of a cluster as plain values: what is there, what should be, and the difference."""
+"""Throttles of a cluster as plain values: what is there, what should be, and the difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ListEntry = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True)
-class ThrottleSnapshot:
+class ThrottleValues:
     """Rates of brokers, and entries of throttled replica lists.
 
     Attributes:
@@ -33,7 +33,7 @@ class ThrottleSnapshot:
 
 
 class Difference(NamedTuple):
-    """ThrottleSnapshot that are not as they should be.
+    """Throttles that are not as they should be.
 
     Attributes:
         left_behind: number of rates and entries that nobody else has set.
@@ -44,14 +44,14 @@ class Difference(NamedTuple):
     foreign_changed: int
 
 
-def difference(now: ThrottleSnapshot, others: ThrottleSnapshot) -> Difference:
+def difference(now: ThrottleValues, others: ThrottleValues) -> Difference:
     """Return how throttles differ from those of others alone."""
     extra = len(now.rates.keys() - others.rates.keys()) + len(now.entries - others.entries)
     changed = sum(now.rates.get(name) != rate for name, rate in others.rates.items())
     return Difference(extra, changed + len(others.entries - now.entries))
 
 
-def throttles_in_force(settings: Settings) -> ThrottleSnapshot:
+def throttles_in_force(settings: Settings) -> ThrottleValues:
     """Return the brokers' own leader and follower rates, and the lists of all topics.
 
     Raises:
@@ -71,4 +71,4 @@ def throttles_in_force(settings: Settings) -> ThrottleSnapshot:
         if (listed := parse_replica_list(text)) is not None
         for partition, broker in listed.entries
     }
-    return ThrottleSnapshot(rates, frozenset(entries))
+    return ThrottleValues(rates, frozenset(entries))

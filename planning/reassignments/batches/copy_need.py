@@ -123,11 +123,11 @@ class _Entries:
             copies.append(1)
         if leader is not None or next_leader is not None:
             live = sum([broker in self._alive for broker in replicas])
-            for sender in {leader, next_leader}:
-                if sender is not None:
-                    role.append(self._leader[sender])
-                    followers.append(live - (sender in self._alive))
-                    copies.append(len(new) if sender == next_leader else 0)
+            for source in {leader, next_leader}:
+                if source is not None:
+                    role.append(self._leader[source])
+                    followers.append(live - (source in self._alive))
+                    copies.append(len(new) if source == next_leader else 0)
         self._assignments.append(assignment)
         self._counts.append(len(role) - first)
         self._rates.append(np.nan if rate is None else rate)

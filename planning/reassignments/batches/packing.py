@@ -13,7 +13,7 @@ from planning.reassignments.batches.copy_need import CopyNeeds, Floats, Ints
 # Share of the number of copies in the load of a batch: enough to use every batch where no broker is in two copies.
 _COUNT_SHARE = 0.5
 # Of more copies, all but the heaviest and the lightest are put into batches a block at a time. The lightest ones then
-# even out what a block, whose copies do not see each other, has left uneven.
+# even out what blocks, whose copies do not see each other, have left uneven.
 MANY = 20_000
 _HEAVIEST, _LIGHTEST, _BLOCKS = 1_000, 4_000, 200
 
@@ -159,26 +159,21 @@ class _Filling:
     def add_block(self, order: Ints) -> bool:
         """Put copies of much the same weight into batches at once, and return whether all have found room.
 
-        Copies that share their heaviest broker and role get different batches in turn, the least loaded one first.
+        Copies that share their heaviest broker and role get different batches in turn, the least loaded one first. If a
+        batch gets too full by that, the copies are put one by one.
         """
         roles, rates, weights = self._roles[order], self._rates[order], self._weights[order]
-        scores = np.maximum(self._loads[roles].max(axis=1), self._counts)
-        # Before a batch can get full, its room does not matter.
-        if self._used.max() + np.bincount(roles.ravel(), rates.ravel()).max() > self._limit:
-            scores[(self._used[roles] + rates[:, :, None] > self._limit).any(axis=1)] = inf
-        turn = _turns(roles[np.arange(len(order)), weights.argmax(axis=1)]) % (2 * self._batches)
-        turn = np.minimum(turn, 2 * self._batches - 1 - turn)
         every = np.arange(len(order))
-        ranked = np.argsort(scores, axis=1, kind="stable")
-        batch = ranked[every, turn]
-        full = np.isinf(scores[every, batch])
-        batch[full] = ranked[full, 0]
-        if np.isinf(scores[every, batch]).any():
-            return False
-        self.batch[order] = batch
+        scores = np.maximum(self._loads[roles].max(axis=1), self._counts)
+        turn = _turns(roles[every, weights.argmax(axis=1)]) % self._batches
+        batch = np.argsort(scores, axis=1, kind="stable")[every, turn]
         key = (roles * self._batches + batch[:, None]).ravel()
+        used = self._used + np.bincount(key, rates.ravel(), self._used.size).reshape(self._used.shape)
+        if used.max() > self._limit:
+            return self.add_each(order)
+        self.batch[order] = batch
+        self._used = used
         self._loads += np.bincount(key, weights.ravel(), self._loads.size).reshape(self._loads.shape)
-        self._used += np.bincount(key, rates.ravel(), self._used.size).reshape(self._used.shape)
         self._counts += _COUNT_SHARE / len(self._roles) * np.bincount(batch, minlength=self._batches)
         return True
 

@@ -73,6 +73,7 @@ def test_twin_plans_gain_replicas_and_have_others_that_gain_none() -> None:
     assert all(0 in twin.gaining for twin in plans)
     assert any(set(twin.after) - twin.gaining for twin in plans)
     assert {len(twin.after) for twin in plans} >= {1, 12}
+    assert all(len({len(replicas) for replicas in twin.before.values()}) == 1 for twin in plans)
     assert all(len(set(replicas)) == len(replicas) for twin in plans for replicas in twin.after.values())
 
 

@@ -11,7 +11,7 @@ from benchmarks.groups.reassign.arithmetic import error_ratio, run_average_error
 from benchmarks.groups.reassign.group import figures
 from benchmarks.groups.reassign.kills import AFTER, BEFORE, CHAINS, KILLS_EACH
 from benchmarks.groups.reassign.switches import RUNS, SWITCHES, THROTTLE_BYTES_PER_S, required_bytes_per_s
-from benchmarks.groups.reassign.throttle_state import ThrottleSnapshot, difference
+from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
 
 NOTHING: dict[str, list[dict[str, Any]]] = {part: [] for part in ("moves", "batched", "smallest", "switches", "kills")}
 
@@ -79,11 +79,11 @@ def test_figures_of_kills_are_sums() -> None:
 
 
 def test_what_others_have_not_set_is_left_behind_and_what_they_have_set_must_stay() -> None:
-    others = ThrottleSnapshot(
+    others = ThrottleValues(
         {(1, "leader"): 5, (2, "leader"): 7}, frozenset({("t", "leader", 0, 1), ("t", "leader", 0, 2)})
     )
     assert difference(others, others) == (0, 0)
-    now = ThrottleSnapshot(
+    now = ThrottleValues(
         {(1, "leader"): 9, (3, "follower"): 4}, frozenset({("t", "leader", 0, 1), ("t", "follower", 1, 4)})
     )
     # Left: the rate of 3 and an entry. Changed: 5 to 9, 7 gone, an entry gone.

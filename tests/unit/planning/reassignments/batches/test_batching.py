@@ -310,15 +310,22 @@ def test_blocks_of_copies_are_as_even_as_copies_one_by_one() -> None:
         targets.append((number, (replicas[0], new)))
     state, plan = cluster_state(range(12), partitions), plan_of(*targets)
     needs = copy_needs(state, list(plan), {})
-    for limit in (math.inf, 1.03 / 5 * batches_of(needs, np.zeros(len(needs), np.int64))[0].smallest_bytes_per_s):
-        most: dict[int, tuple[float, int]] = {}
-        for many in (0, len(needs)):
-            divided = Packer(needs, many).divide(5, Packing.EVEN, limit)
-            assert divided is not None
-            made = batches_of(needs, divided)
-            most[many] = (
-                max(batch.smallest_bytes_per_s for batch in made),
-                max(max(batch.copied_bytes.values()) for batch in made),
+    mean = batches_of(needs, np.zeros(len(needs), np.int64))[0].smallest_bytes_per_s / 5
+    for packing in (Packing.EVEN, Packing.EVEN_RATES):
+        for limit in (math.inf, 1.005 * mean):
+            blocks, one_by_one = (
+                batches_of(needs, divided)
+                for many in (0, len(needs))
+                if (divided := Packer(needs, many).divide(5, packing, limit)) is not None
             )
-        for in_blocks, one_by_one in zip(most[0], most[len(needs)], strict=True):
-            assert in_blocks <= 1.03 * one_by_one
+            assert most_rate(blocks) <= min(limit, 1.03 * most_rate(one_by_one))
+            if packing is Packing.EVEN:
+                assert most_bytes(blocks) <= 1.03 * most_bytes(one_by_one)
+
+
+def most_rate(batches: list[ReassignmentBatch]) -> float:
+    return max(batch.smallest_bytes_per_s for batch in batches)
+
+
+def most_bytes(batches: list[ReassignmentBatch]) -> int:
+    return max(max(batch.copied_bytes.values()) for batch in batches)
