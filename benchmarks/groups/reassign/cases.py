@@ -70,13 +70,13 @@ MOVES: tuple[PlannedCase, ...] = (
     PlannedCase("RF 3, forty partitions, busy machine", _partitions(40, _FORTY, 0.04, 3.4), 5e6, busy=2),
 )
 
-# Cut into three batches. Little is written, because a later batch grows while the ones before it move.
+# Cut into three batches of about 25 s. Little is written, because a later batch grows while the ones before it move.
 BATCHED: tuple[PlannedCase, ...] = (
-    PlannedCase("RF 1, six partitions", _partitions(6, [((1,), (3,)), ((2,), (4,))], 0.03, 42), 3e6),
-    PlannedCase("RF 2, nine partitions", _partitions(9, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 0.02, 28), 3e6),
+    PlannedCase("RF 1, six partitions", _partitions(6, [((1,), (3,)), ((2,), (4,))], 0.03, 60), 3e6),
+    PlannedCase("RF 2, nine partitions", _partitions(9, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 0.02, 40), 3e6),
     PlannedCase(
         "RF 3, nine partitions",
-        _partitions(9, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4)), ((3, 1, 2), (3, 1, 4))], 0.02, 28),
+        _partitions(9, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4)), ((3, 1, 2), (3, 1, 4))], 0.02, 40),
         3.5e6,
     ),
 )
