@@ -24,6 +24,7 @@ from schemas.config import ClusterSettings, MetricsSettings, Settings
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.support import monitoring
 from tests.support.monitoring import Expression
+from tests.unit.builders.broker_load import MB, loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import partition, status
 from tests.unit.fakes.prometheus_scrape import event
@@ -73,6 +74,10 @@ def tell(live: MetricsState, number: int) -> None:
     read = {"read_bytes_per_s": 5e6, "preferred_read_bytes_per_s": 6e6, "tick_ms": now_ms - 300}
     live.on_balances(
         "orders", now_ms - 300, [balance(1, 100, 30, **read), balance(3, 10, waiting=1, unavailable=4, **read)]
+    )
+    mb_per_s = {1: 40.0, 2: 10.0, 3: 10.0}
+    live.on_broker_loads(
+        "orders", loads(mb_per_s, mb_per_s, rounds={3: 6}, tick_ms=now_ms - 300, network_in_capacity=30 * MB)
     )
     live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
     live.on_batch(0.3)
