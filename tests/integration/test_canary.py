@@ -6,6 +6,7 @@ The agent of the broker and the receivers of alerts repeat what they are sent.
 from __future__ import annotations
 
 import re
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ import pytest
 
 from cli.check.command import run_checks
 from cli.check.result import CheckStatus
+from cli.common.child_process import headroom_command
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
@@ -105,13 +107,14 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
     assert java.answer is CheckStatus.OK, java
     assert leaks(repr(checks)) == []
     log = site.folder / "watch.log"
-    with WatchProcess(site.config, log) as watch:
-        watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", TABLE_POLL_S)
-        with _silence(watch):
-            watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
-        processes = watch.processes()
-        shown = [command_line(process) for process in processes]
-        java_environments = [_environment(process) for process in processes if process.name() == "java"]
+    with WatchProcess(site.config, log, options=("--without-collector",)) as watch:
+        with _collecting(site) as collector:
+            watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", TABLE_POLL_S)
+            processes = [*watch.processes(), collector, *collector.children(recursive=True)]
+            shown = [command_line(process) for process in processes]
+            java_environments = [_environment(process) for process in processes if process.name() == "java"]
+        # Ticks that stay away are an alert.
+        watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
         metrics = _metrics(log)
         message = repr(watch.lines)
     assert len(java_environments) >= 2, "Spark's two JVMs"
@@ -126,14 +129,16 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
 
 
 @contextmanager
-def _silence(watch: WatchProcess) -> Iterator[None]:
-    """Let the ticks stay away, which is an alert; a collector that ended would be back before that."""
-    (collector,) = [process for process in watch.processes() if " collect " in command_line(process)]
-    collector.suspend()
-    try:
-        yield
-    finally:
-        collector.resume()
+def _collecting(site: Site) -> Iterator[psutil.Process]:
+    """Run a collector of its own, which nobody restarts once it has ended."""
+    command = headroom_command("collect", "--config", str(site.config))
+    with (site.folder / "collect.log").open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield psutil.Process(process.pid)
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
 
 
 def _answered(site: Site) -> set[object]:
