@@ -33,7 +33,7 @@ from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.results import Figure
-from schemas.alerts import AlertEvent, AlertState
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 
 # Fixed, so that every run kills the same processes at the same moments.
 _SEED = 11
@@ -60,6 +60,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         bench.add_section("alerts", _ALERTS)
         with ThrottledMove(bench, "kills", PARTITIONS) as move, SupervisedWatch(bench, receivers) as watched:
             move.start_move(_ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
+            watched.await_inbound_alert()
             _kill_one_by_one(watched, kills, on_progress)
             killed = watched.await_delivered()
             lost, doubled = lost_and_doubled(killed, receivers.shown())
@@ -152,6 +153,20 @@ class SupervisedWatch:
     def starved(self) -> int:
         """Return the number of times a leader was throttled too low."""
         return self._leaders.starved
+
+    def await_inbound_alert(self) -> None:
+        """Return once the destinations, whose throttles stay too low, have an alert.
+
+        The alert of a leader that starves earlier would list them, and continue for them when the leader has enough.
+        """
+
+        def fires() -> bool:
+            return any(
+                event.kind == AlertKind.THROTTLE_BELOW_INBOUND.value and event.state == AlertState.FIRING.value
+                for event in self._notifiable_events()
+            )
+
+        self._watch.wait(fires, _ALERT_S, "alert on a destination firing", _POLL_S)
 
     def throttle(self, starving: bool) -> None:
         """Starve the next leader, or give the current one a sufficient rate."""
