@@ -295,7 +295,7 @@ def test_an_announcement_is_news_if_the_situation_changed() -> None:
     assert is_news(fired("unknown"), fired("destination_down"))
     assert is_news(fired("unknown"), fired("unknown", escalation=1))
     assert is_news(fired("unknown"), fired("unknown", "restart"))
-    assert is_news(fired("unknown"), fired("unknown", goes_on_with={"kind": "under_replicated"}))
+    assert is_news(fired("unknown"), fired("unknown", goes_on_with={"kind": "under_replicated", "subject": "broker 1"}))
 
 
 @pytest.mark.parametrize(("in_force", "later"), [(1e6, False), (8e6, True)])

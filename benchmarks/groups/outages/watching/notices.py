@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from alerts.announcement import announcement_of
 from alerts.delivery.delivery_log import event_key, notifiable
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
@@ -106,20 +107,9 @@ def is_news(before: AlertEvent, now: AlertEvent) -> bool:
 def _state_of_alert(event: AlertEvent) -> tuple[Any, ...]:
     evidence: Mapping[str, Any] = json.loads(event.evidence)
     goes_on_with = (evidence.get("goes_on_with") or {}).get("kind")
-    advice = json.loads(event.recommendation)
     state = evidence.get("cause"), evidence.get("group"), evidence.get("escalation"), goes_on_with
-    return *state, advice.get("action"), _rates_to_raise(advice)
-
-
-def _rates_to_raise(advice: Mapping[str, Any]) -> frozenset[tuple[int, str]]:
-    """Return broker and role of the rates that the advice raises."""
-    return frozenset(
-        (one["broker_id"], one["role"])
-        for one in advice.get("per_broker") or ()
-        if one["recommended_bytes_per_s"] is not None
-        and one["throttle_bytes_per_s"] is not None
-        and one["recommended_bytes_per_s"] > one["throttle_bytes_per_s"]
-    )
+    announced = announcement_of(event)
+    return *state, announced.recommendation.action, frozenset(announced.raises)
 
 
 def critical(events: Sequence[AlertEvent], known: frozenset[str]) -> list[AlertEvent]:
