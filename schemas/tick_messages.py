@@ -99,8 +99,8 @@ ROWS: dict[str, str] = {
     "topic_throttles": "topic STRING, leader_throttled_replicas STRING, follower_throttled_replicas STRING",
     # One row per meter of a broker; count_total null: a gauge with bytes_per_s itself, or with a value in another unit:
     # milliseconds of RequestMetrics and LogFlushStats, 0 to 1 of KafkaRequestHandlerPool, bytes of LogDirs (the logs in
-    # all directories, and the volumes of those online). Requests and BytesOutPerSec of topics are only in the tick
-    # after they were read; the latest values of the broker as a whole are in every tick.
+    # all directories, and free and all bytes of the volumes of those online). Requests and BytesOutPerSec of topics are
+    # only in the tick after they were read; the latest values of the broker as a whole are in every tick.
     "meters": (
         "broker INT, meter STRING, topic STRING, fetcher STRING, source_broker INT, read_ms BIGINT, "
         "count_total BIGINT, prev_read_ms BIGINT, prev_count_total BIGINT, gauge_value DOUBLE"

@@ -25,8 +25,10 @@ HANDLER_POOL = "KafkaRequestHandlerPool"
 BROKER_IDLE, PROCESS_IDLE = "BrokerRequestHandlerAvgIdlePercent", "RequestHandlerAvgIdlePercent"
 HANDLER_IDLE = Meter(f"{HANDLER_POOL}.{PROCESS_IDLE}")
 
-# No MBeans, but sums over a broker's answer to DescribeLogDirs: bytes of all logs, and of the volumes that are online.
-LOG_DIRS_USED, LOG_DIRS_TOTAL = Meter("LogDirs.UsedBytes"), Meter("LogDirs.TotalBytes")
+# No MBeans, but sums over a broker's answer to DescribeLogDirs: bytes of all logs, and free and all bytes of volumes
+# that are online.
+LOG_DIRS_USED, LOG_DIRS_USABLE = Meter("LogDirs.UsedBytes"), Meter("LogDirs.UsableBytes")
+LOG_DIRS_TOTAL = Meter("LogDirs.TotalBytes")
 
 
 def topic_consumed(topic: str | None = None) -> Meter:

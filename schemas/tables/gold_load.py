@@ -53,7 +53,12 @@ BROKER_LOAD = Table(
             "STRING",
             "network_in or network_out (without what reassignments copy), requests, disk, leaders or replicas",
         ),
-        ("load", "DOUBLE", f"load of the broker {_OF_RESOURCE}; rates are means since the row before; null: unknown"),
+        (
+            "load",
+            "DOUBLE",
+            f"load of the broker {_OF_RESOURCE}; network rates are means since the row before; requests and disk are "
+            "those of the last reading (collect.load_interval_s, collect.log_dirs_interval_s); null: unknown",
+        ),
         ("unknown_reason", "STRING", "why the load is unknown; null: it is known"),
         ("capacity", "DOUBLE", "capacity of the broker, in the same unit; null: unknown"),
         ("load_limit", "DOUBLE", "share of the capacity that a proposal lets it use; null: unknown"),

@@ -222,6 +222,11 @@ def _reading(row: Row, before: _Counters, now: _Counters) -> BrokerReading:
         )
         for resource in _COUNTED
     }
-    loads |= {Resource.LEADERS: row["led_partitions"], Resource.REPLICAS: row["replicas"]}
+    loads |= {
+        Resource.REQUESTS: row["requests_per_s"],
+        Resource.DISK: row["disk_bytes"],
+        Resource.LEADERS: row["led_partitions"],
+        Resource.REPLICAS: row["replicas"],
+    }
     known = {resource: float(load) for resource, load in loads.items() if load is not None}
-    return BrokerReading(broker, row["alive"], row["answered"], known, row["flush_p999_s"])
+    return BrokerReading(broker, row["alive"], row["answered"], known, row["disk_capacity_bytes"], row["flush_p999_s"])

@@ -24,6 +24,7 @@ from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_DIRS_TOTAL,
+    LOG_DIRS_USABLE,
     LOG_DIRS_USED,
     LOG_FLUSH_P999,
     PRODUCE_P99,
@@ -63,7 +64,7 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
 LOADS = {
     *(f"BrokerTopicMetrics.{name}" for name in ("TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec")),
     *(meter.meter for meter in (PRODUCE_P99, FOLLOWER_FETCH_P99, LOG_FLUSH_P999, HANDLER_IDLE)),
-    *(meter.meter for meter in (LOG_DIRS_USED, LOG_DIRS_TOTAL)),
+    *(meter.meter for meter in (LOG_DIRS_USED, LOG_DIRS_USABLE, LOG_DIRS_TOTAL)),
 }
 
 

@@ -267,6 +267,28 @@ def test_copies_of_a_reassignment_are_no_load(spark: SparkSession, tmp_path: Pat
     assert loads(store)[0, 1] == pytest.approx(8.0)
 
 
+def test_requests_and_disks_are_read_from_their_meters(spark: SparkSession, tmp_path: Path) -> None:
+    names = ("TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec")
+    requests = [counter(1, name, rate, START_MS) for name, rate in zip(names, (300.0, 500.0), strict=True)]
+    # Other files take 30 % of the volume of broker 1, and next to nothing of that of broker 2.
+    sizes = {1: (2e12, 5e12, 10e12), 2: (2e12, 7.5e12, 10e12), 3: (2e12, None, 10e12)}
+    disks = [
+        gauge(broker, f"LogDirs.{name}", size, START_MS)
+        for broker, found in sizes.items()
+        for name, size in zip(("UsedBytes", "UsableBytes", "TotalBytes"), found, strict=True)
+        if size is not None
+    ]
+    store = MemoryStore(spark)
+    # Of broker 2 one of the two counters is unknown.
+    half = [counter(2, names[0], 300.0, START_MS)]
+    run(spark, topic(spark, tick(0, EVEN, more=[*requests, *half, *disks])), store, tmp_path)
+    found = {(r["broker"], r["resource"]): r for r in store.read(BROKER_LOAD).collect()}
+    assert found[1, "requests"]["load"] == pytest.approx(800.0)
+    assert found[2, "requests"]["load"] is None
+    assert [found[broker, "disk"]["load"] for broker in sizes] == [2e12] * 3
+    assert [found[broker, "disk"]["capacity"] for broker in sizes] == [7e12, 10e12, 10e12]
+
+
 def test_a_broker_that_is_down_is_there_without_loads(spark: SparkSession, tmp_path: Path) -> None:
     down = replace(cluster(), brokers={**cluster().brokers, 2: replace(WELL, alive=False)})
     tick_ms = START_MS

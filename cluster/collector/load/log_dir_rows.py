@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster.collector.rows.columns import Row
-from cluster.metrics.load_meters import LOG_DIRS_TOTAL, LOG_DIRS_USED
+from cluster.metrics.load_meters import LOG_DIRS_TOTAL, LOG_DIRS_USABLE, LOG_DIRS_USED
 from cluster.model import Meter, Reading
 from planning.log_dirs.broker_logs import BrokerLogs
 from schemas.bounds import MOST_COUNTED, MOST_OF_LOG
@@ -52,15 +52,18 @@ def replica_size_columns(logs: BrokerLogs, read_ms: int) -> Mapping[str, Sequenc
 
 
 def log_dir_gauges(logs: BrokerLogs, read_ms: int) -> dict[Meter, Reading]:
-    """Return the bytes of all logs of a broker, and of its volumes; a sum that is not known is missing.
+    """Return the bytes of all logs of a broker, and free and all bytes of its volumes, without sums that are unknown.
 
     Args:
         logs: log directories of the broker.
         read_ms: time of the reading, epoch milliseconds.
     """
     sizes = [_possible(log.size_bytes, MOST_OF_LOG) for log in (*logs.logs.values(), *logs.futures.values())]
-    totals = [_possible(found.total_bytes, MOST_OF_LOG) for found in logs.directories if not found.offline]
-    sums = {LOG_DIRS_USED: _sum(sizes), LOG_DIRS_TOTAL: _sum(totals) if totals else None}
+    online = [directory for directory in logs.directories if not directory.offline]
+    sums = {LOG_DIRS_USED: _sum(sizes)}
+    if online:
+        sums[LOG_DIRS_USABLE] = _sum([_possible(directory.usable_bytes, MOST_OF_LOG) for directory in online])
+        sums[LOG_DIRS_TOTAL] = _sum([_possible(directory.total_bytes, MOST_OF_LOG) for directory in online])
     return {
         meter: Reading(read_ms, total) for meter, total in sums.items() if total is not None and total <= MOST_OF_LOG
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from schemas.config import BalanceSettings
 
 BROKER_DOWN = "the broker is down"
 NO_ANSWER = "the broker did not answer"
+# Below these, requests per second and bytes of logs are too small to matter, as network rates below
+# ``balance.detect_below`` are.
+_TOO_SMALL = {Resource.REQUESTS: 100.0, Resource.DISK: 1024.0**3}
 _NOT_READ = {
     Resource.NETWORK_IN: "its byte counters were not read, or it has restarted",
     Resource.NETWORK_OUT: "its byte counters were not read, or it has restarted",
-    Resource.REQUESTS: "requests are not read from any source",
-    Resource.DISK: "sizes of log directories are not read in ticks",
+    Resource.REQUESTS: "its request counters were not read, or it has restarted",
+    Resource.DISK: "its log directories were not read",
     Resource.LEADERS: "leaders of some partitions were not read",
     Resource.REPLICAS: "its number of replicas was not read",
 }
@@ -92,7 +95,7 @@ def _of_resource(
     known = np.isfinite(loads)
     model = _model(readings, known, settings)
     zeroed = np.where(known, loads, 0.0)
-    bands = None if band is None or not known.any() else band_bounds(model, resource, zeroed, band.detect_below)
+    bands = None if band is None or not known.any() else _bands(band, model, zeroed)
     limits = None if limit is None else limit_bounds(model, resource, limit.limit_ratio)
     band_scores, limit_scores = _scores(zeroed, bands), _scores(zeroed, limits)
     met = None if bands is None else within_reach(zeroed, bands)
@@ -112,6 +115,11 @@ def _of_resource(
             in_band=bool(met[at]) if own and met is not None else None,
             unknown=None if own else _why_unknown(reading, resource),
         )
+
+
+def _bands(band: ResourceBand, model: ClusterModel, loads: FloatArray) -> LoadBounds:
+    bounds = band_bounds(model, band.resource, loads, band.detect_below)
+    return replace(bounds, detect_below=_TOO_SMALL.get(band.resource, bounds.detect_below))
 
 
 def _scores(loads: FloatArray, bounds: LoadBounds | None) -> FloatArray | None:
@@ -135,7 +143,12 @@ def _model(readings: Sequence[BrokerReading], known: BoolArray, settings: Balanc
         settings.network_in_capacity, settings.network_out_capacity, replicas=settings.replica_capacity
     )
     brokers = [
-        BalanceBroker(reading.broker, capacity=capacity, alive=reading.alive, known=bool(own))
+        BalanceBroker(
+            reading.broker,
+            capacity=replace(capacity, disk_bytes=reading.disk_bytes),
+            alive=reading.alive,
+            known=bool(own),
+        )
         for reading, own in zip(readings, known, strict=True)
     ]
     none, no_rates = np.zeros(0, dtype=np.int64), np.zeros((1, 0))

@@ -33,6 +33,7 @@ class BrokerReading:
         alive: whether it is registered with the cluster.
         answered: whether its metrics were read.
         loads: load by resource, in the unit of the resource; a resource that is unknown is missing.
+        disk_bytes: size of its log directories that are online; None if unknown.
         flush_p999_s: 99.9th percentile of its log flush times, seconds; None if unknown.
     """
 
@@ -40,6 +41,7 @@ class BrokerReading:
     alive: bool
     answered: bool
     loads: Mapping[Resource, float] = field(default_factory=dict)
+    disk_bytes: float | None = None
     flush_p999_s: float | None = None
 
 

@@ -25,7 +25,8 @@ from schemas.errors import HeadroomError
 
 EXCLUDED = "excluded"
 SLOW = "its log flushes are slow"
-_OWN_VOLUME_RATIO = 0.9
+# Less is the reserve of the file system.
+OWN_VOLUME_RATIO = 0.9
 _EXPORT_REQUESTS = "Export them (headroom check), or use the goal leaders."
 _CHECK = "Make the metrics of all brokers readable (headroom check)."
 
@@ -229,7 +230,7 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     if None in free or np.isnan(own):
         return total
     room = float(own) + float(sum(f for f in free if f is not None))
-    return total if room >= _OWN_VOLUME_RATIO * total else room
+    return total if room >= OWN_VOLUME_RATIO * total else room
 
 
 def _takes(state: BrokerState) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from planning.balance.observation.cluster import OWN_VOLUME_RATIO
 from streaming.transforms.silver import BYTES_IN, BYTES_OUT, of_meter, with_meter_rate
 from streaming.transforms.steps import grouped
 from streaming.transforms.tick_status import TICK
@@ -12,7 +13,10 @@ from streaming.transforms.tick_status import TICK
 _IN = (BYTES_IN, "BrokerTopicMetrics.ReplicationBytesInPerSec", "BrokerTopicMetrics.ReassignmentBytesInPerSec")
 _OUT = (BYTES_OUT, "BrokerTopicMetrics.ReplicationBytesOutPerSec", "BrokerTopicMetrics.ReassignmentBytesOutPerSec")
 _REPLICAS = "ReplicaManager.PartitionCount"
-# A gauge in milliseconds, which not every collector reads.
+# Read seldom, and not by every collector: the next are counters, the others gauges.
+_REQUESTS = ("BrokerTopicMetrics.TotalProduceRequestsPerSec", "BrokerTopicMetrics.TotalFetchRequestsPerSec")
+_DISK = ("LogDirs.UsedBytes", "LogDirs.UsableBytes", "LogDirs.TotalBytes")
+# In milliseconds.
 _LOG_FLUSH = "LogFlushStats.LogFlushRateAndTimeMs"
 
 
@@ -20,6 +24,12 @@ def _network(meters: tuple[str, str, str], value: str) -> str:
     """Return the sum over clients and replication without copies; null if one of the first two is unknown."""
     clients, replication, copied = (of_meter(meter, value) for meter in meters)
     return f"{clients} + {replication} - least({replication}, coalesce({copied}, 0))"
+
+
+def _disk_capacity(*meters: str) -> str:
+    """Return the size of the volumes, less what other files take if that is more than a tenth of it."""
+    logs, usable, total = (of_meter(meter, "bytes_per_s") for meter in meters)
+    return f"if({logs} + {usable} < {OWN_VOLUME_RATIO}D * {total}, {logs} + {usable}, {total})"
 
 
 def _read_ms(meters: tuple[str, str, str]) -> str:
@@ -51,6 +61,12 @@ _FIGURES = {
     "network_out_bytes": _network(_OUT, "count_total"),
     # When these were read, epoch milliseconds.
     "network_out_read_ms": _read_ms(_OUT),
+    # Produce and fetch requests that it serves per second, once for each of their partitions.
+    "requests_per_s": " + ".join(of_meter(meter, "bytes_per_s") for meter in _REQUESTS),
+    # Bytes of its logs.
+    "disk_bytes": of_meter(_DISK[0], "bytes_per_s"),
+    # What the volumes of its log directories that are online can hold of Kafka's logs, bytes.
+    "disk_capacity_bytes": _disk_capacity(*_DISK),
     # Its replicas.
     "replicas": of_meter(_REPLICAS, "bytes_per_s"),
     # 99.9th percentile of its log flush times, seconds.
@@ -66,6 +82,6 @@ def broker_meters(meters: DataFrame) -> DataFrame:
     Args:
         meters: every meter that was read, of complete ticks.
     """
-    chosen = _texts((*_IN, *_OUT, _REPLICAS, _LOG_FLUSH))
+    chosen = _texts((*_IN, *_OUT, *_REQUESTS, *_DISK, _REPLICAS, _LOG_FLUSH))
     own = meters.where(f"topic IS NULL AND meter IN ({chosen})")
     return grouped(with_meter_rate(own), (*TICK, "broker"), {**_TRAFFIC, **_FIGURES})

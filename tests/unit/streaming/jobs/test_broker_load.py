@@ -68,6 +68,9 @@ def rows(second: int, mb_in: Mapping[int, float], cluster: str = "c", **more: An
             "network_out_bytes_per_s": None,
             "network_out_bytes": None,
             "network_out_read_ms": None,
+            "requests_per_s": None,
+            "disk_bytes": None,
+            "disk_capacity_bytes": None,
             **more,
         }
         for broker, total in mb_in.items()
@@ -170,6 +173,17 @@ def test_unknown_loads_have_a_reason(tmp_path: Path) -> None:
     assert reasons[2, "network_in"] == reasons[2, "replicas"] == "the broker did not answer"
     assert (1, "network_in") not in reasons
     assert reasons[1, "disk"]
+
+
+def test_requests_and_disks_are_those_of_the_last_reading(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    read = {"requests_per_s": 900.0, "disk_bytes": 3e12, "disk_capacity_bytes": 4e12}
+    writer(store).append([*rows(0, {1: 1.0}, **read), *rows(0, {2: 1.0})])
+    found = {(r["broker"], r["resource"]): r for r in table(store, "resource IN ('requests', 'disk')")}
+    assert [found[1, name]["load"] for name in ("requests", "disk")] == [900.0, 3e12]
+    assert (found[1, "disk"]["capacity"], found[1, "disk"]["load_limit"]) == (4e12, 0.8 * 4e12)
+    assert "were not read" in found[2, "requests"]["unknown_reason"]
+    assert "were not read" in found[2, "disk"]["unknown_reason"]
 
 
 @settings(max_examples=15, deadline=None)

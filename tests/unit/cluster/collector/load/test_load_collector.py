@@ -18,6 +18,7 @@ from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_DIRS_TOTAL,
+    LOG_DIRS_USABLE,
     LOG_DIRS_USED,
     LOG_FLUSH_P999,
     PRODUCE_P99,
@@ -252,6 +253,14 @@ def test_log_directories_become_rows_with_the_logs_in_them() -> None:
         (1, LOG_DIRS_TOTAL.meter): 150 * GIB,
         (2, LOG_DIRS_USED.meter): 2 * GIB,
     }
+
+
+def test_free_bytes_are_those_of_directories_that_are_online() -> None:
+    stage = Stage()
+    room = {"total_bytes": 100 * GIB, "usable_bytes": 60 * GIB}
+    stage.admin.directories[2] = [described("/a", {}, **room), described("/b", {}, **room)]
+    found = {r["meter"]: r["gauge_value"] for r in stage.tick()["meters"] if r["broker"] == 2}
+    assert (found[LOG_DIRS_USABLE.meter], found[LOG_DIRS_TOTAL.meter]) == (120 * GIB, 200 * GIB)
 
 
 @pytest.mark.parametrize("size", [-1, MOST_OF_LOG + 1, 2**63 - 1])

@@ -47,6 +47,23 @@ def test_what_is_too_small_counts_as_in_band() -> None:
     ]
 
 
+@pytest.mark.parametrize(("resource", "small"), [(Resource.REQUESTS, 99.0), (Resource.DISK, 1e9)])
+def test_few_requests_and_small_logs_count_as_in_band(resource: Resource, small: float) -> None:
+    def in_band(load: float) -> list[bool | None]:
+        found = of([reading(1, loads={resource: load}), reading(2, loads={resource: load / 10})], resource)
+        return [found[broker].in_band for broker in (1, 2)]
+
+    assert in_band(small) == [True, True]
+    assert in_band(20 * small) == [False, False]
+
+
+def test_the_capacity_of_a_disk_is_that_which_was_read() -> None:
+    found = of([reading(1, loads={Resource.DISK: 5e12}, disk_bytes=6e12), reading(2)], Resource.DISK)
+    assert (found[1].capacity, found[1].limit, found[2].capacity) == (6e12, 0.8 * 6e12, None)
+    assert found[1].limit_score is not None
+    assert found[1].limit_score < 1.0
+
+
 def test_a_limit_is_a_share_of_the_capacity() -> None:
     found = of([reading(1, 90), reading(2, 10)], network_in_capacity=100 * MB)
     assert (found[1].capacity, found[1].limit) == (100 * MB, 80 * MB)
