@@ -211,7 +211,10 @@ class Recommender:
         if not brokers:
             return Advice(Action.CHECK, "look for a cause that these brokers share, such as their storage or network")
         names = ", ".join(map(str, brokers))
-        reason = f"look at the disk and the log of broker {names}; until it is well, move no replicas or leaders to it"
+        reason = (
+            f"look at the disk and the log of broker {names}; until it is well, move nothing to it, and let it give "
+            "its leaders away (headroom balance propose --elections-only)"
+        )
         return Advice(Action.INSPECT_BROKER, reason)
 
     def restore_or_inspect_broker(self, broker: int, cause: str) -> Advice:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
 from planning.balance.observation.loads import ObservedLoads, WriteHistory, no_history, observed_loads
-from planning.balance.slow_brokers.slow_brokers import advice
+from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
@@ -90,13 +90,13 @@ def _history(settings: Settings) -> WriteHistory:
         return no_history(max(1, round(settings.balance.history / 3600)), str(error))
 
 
-def _slow(settings: Settings) -> Collection[int]:
-    """Return the brokers that are slow by the minutes of a running watch; none if these cannot be read."""
+def _slow(settings: Settings) -> SlowAdvice:
+    """Return what brokers are to be spared by the minutes of a running watch; nothing if these cannot be read."""
     try:
-        return advice(read_slow_rounds(settings, now_ms())).take_nothing
+        return advice(read_slow_rounds(settings, now_ms()))
     except HeadroomError:
         # The tables have already been read for the history, which names what is wrong with them.
-        return ()
+        return NO_ADVICE
 
 
 def _reasons(rule: str, reasons: Mapping[int, str]) -> list[str]:

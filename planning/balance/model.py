@@ -83,6 +83,7 @@ class BalanceBroker:
         known: false if its metrics are unknown or stale: it then gives and takes nothing, and counts in no mean.
         takes: reason why it must not take anything, such as "cordoned", "slow" or "excluded"; empty if it may.
         gives: reason why it must not give anything; empty if it may.
+        sheds: resources of which it is to carry nothing, because it is slow; the other brokers share its part.
     """
 
     broker: int
@@ -92,6 +93,7 @@ class BalanceBroker:
     known: bool = True
     takes: str = ""
     gives: str = ""
+    sheds: frozenset[Resource] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +222,10 @@ class ClusterModel:
     def racks(self) -> int:
         """Return the number of racks with a broker that counts; 0 if no broker has a rack."""
         return len({int(rack) for rack, counts in zip(self.rack, self.counted, strict=True) if counts and rack >= 0})
+
+    def sheds(self, resource: Resource) -> BoolArray:
+        """Return whether a broker is to carry nothing of a resource, (B,)."""
+        return np.array([resource in b.sheds for b in self.brokers], dtype=np.bool_)
 
     def capacities(self, resource: Resource) -> FloatArray:
         """Return the capacities of the brokers for a resource, (B,); NaN if unknown."""

@@ -68,7 +68,8 @@ BROKER_LOAD = Table(
         (
             "in_band",
             "BOOLEAN",
-            "whether the load is in the band, or below balance.detect_below as the mean is; null: unknown",
+            "whether the load is in the band, or too small to matter as the mean is; null: unknown, or the broker is "
+            "slow and is to give the load away",
         ),
         ("band_score", "DOUBLE", "score in the band, 0 to 1; null: unknown"),
         ("limit_score", "DOUBLE", "score in the limit, 0 to 1; 1 without a capacity; null: unknown, or never limited"),

@@ -14,6 +14,7 @@ from planning.balance.broker_loads.loads import BrokerLoad, broker_loads
 from planning.balance.broker_loads.reading import BrokerReading, ByteCounter, mean_rate
 from planning.balance.model import Resource
 from planning.balance.slow_brokers.flush_history import FlushHistory
+from planning.balance.slow_brokers.slow_brokers import advice
 from schemas.config import BalanceSettings
 from schemas.keys import Tick
 from schemas.tables import BROKER_LOAD
@@ -175,7 +176,8 @@ def _minute(
     state.counters = counters
     flushes = {reading.broker: reading.flush_p999_s for reading in readings}
     alive = {reading.broker: reading.alive for reading in readings}
-    for load in broker_loads(readings, settings.get(cluster, BalanceSettings())):
+    slow = advice({reading.broker: rounds.get(reading.broker, 0) for reading in readings})
+    for load in broker_loads(readings, settings.get(cluster, BalanceSettings()), slow):
         counter = counters.get((load.broker, load.resource))
         yield BrokerLoadRow(
             cluster=cluster,

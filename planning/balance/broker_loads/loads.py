@@ -12,8 +12,10 @@ from planning.balance.arrays import BoolArray, FloatArray
 from planning.balance.broker_loads.reading import BrokerReading
 from planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds, score, within_reach
 from planning.balance.goals.catalogue import built_in_goals, configured_goals
+from planning.balance.goals.goal import BalanceGoal
 from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
 from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, Resource, cluster_model
+from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice
 from schemas.config import BalanceSettings
 
 BROKER_DOWN = "the broker is down"
@@ -64,43 +66,47 @@ class BrokerLoad:
     unknown: str | None = None
 
 
-def broker_loads(readings: Sequence[BrokerReading], settings: BalanceSettings) -> list[BrokerLoad]:
+def broker_loads(
+    readings: Sequence[BrokerReading], settings: BalanceSettings, slow: SlowAdvice = NO_ADVICE
+) -> list[BrokerLoad]:
     """Return the loads of all brokers, by resource and broker; each broker has one for every resource.
 
     The bands are those of ``headroom balance``: brokers that are down, or whose load is unknown, count in no mean.
+    A slow broker is in no band of what it is to give away, because its own alert is about that.
 
     Args:
         readings: all brokers of a cluster, in any order.
         settings: goals, capacities, and the rates below which all is well.
+        slow: what slow brokers are to be spared.
     """
     every = sorted(readings, key=lambda reading: reading.broker)
     chosen = set(configured_goals(settings))
     goals = [g for g in built_in_goals(settings.detect_below) if g.hard or not chosen or g.name in chosen]
     found: list[BrokerLoad] = []
     for resource in Resource:
-        band = next((g for g in goals if isinstance(g, ResourceBand) and g.resource is resource), None)
-        limit = next((g for g in goals if isinstance(g, CapacityLimit) and g.resource is resource), None)
-        found += _of_resource(resource, every, band, limit, settings)
+        found += _of_resource(resource, every, goals, settings, slow)
     return found
 
 
 def _of_resource(
     resource: Resource,
     readings: Sequence[BrokerReading],
-    band: ResourceBand | None,
-    limit: CapacityLimit | None,
+    goals: Sequence[BalanceGoal],
     settings: BalanceSettings,
+    slow: SlowAdvice,
 ) -> Iterator[BrokerLoad]:
+    band = next((g for g in goals if isinstance(g, ResourceBand) and g.resource is resource), None)
+    limit = next((g for g in goals if isinstance(g, CapacityLimit) and g.resource is resource), None)
     loads = np.array([reading.loads.get(resource, np.nan) if reading.alive else np.nan for reading in readings])
     known = np.isfinite(loads)
-    model = _model(readings, known, settings)
+    model = _model(readings, known, settings, slow)
     zeroed = np.where(known, loads, 0.0)
     bands = None if band is None or not known.any() else _bands(band, model, zeroed)
     limits = None if limit is None else limit_bounds(model, resource, limit.limit_ratio)
     band_scores, limit_scores = _scores(zeroed, bands), _scores(zeroed, limits)
     met = None if bands is None else within_reach(zeroed, bands)
     for at, reading in enumerate(readings):
-        own = bool(known[at])
+        own, sheds = bool(known[at]), resource in model.brokers[at].sheds
         yield BrokerLoad(
             reading.broker,
             resource,
@@ -112,7 +118,7 @@ def _of_resource(
             upper=None if bands is None else _finite(bands.reachable_upper[at]),
             band_score=float(band_scores[at]) if own and band_scores is not None else None,
             limit_score=float(limit_scores[at]) if own and limit_scores is not None else None,
-            in_band=bool(met[at]) if own and met is not None else None,
+            in_band=bool(met[at]) if own and met is not None and not sheds else None,
             unknown=None if own else _why_unknown(reading, resource),
         )
 
@@ -137,7 +143,9 @@ def _why_unknown(reading: BrokerReading, resource: Resource) -> str:
     return _NOT_READ[resource]
 
 
-def _model(readings: Sequence[BrokerReading], known: BoolArray, settings: BalanceSettings) -> ClusterModel:
+def _model(
+    readings: Sequence[BrokerReading], known: BoolArray, settings: BalanceSettings, slow: SlowAdvice
+) -> ClusterModel:
     """Return a model of the brokers alone, of which those count whose load is known."""
     capacity = BrokerCapacity(
         settings.network_in_capacity, settings.network_out_capacity, replicas=settings.replica_capacity
@@ -148,6 +156,7 @@ def _model(readings: Sequence[BrokerReading], known: BoolArray, settings: Balanc
             capacity=replace(capacity, disk_bytes=reading.disk_bytes),
             alive=reading.alive,
             known=bool(own),
+            sheds=slow.sheds(reading.broker),
         )
         for reading, own in zip(readings, known, strict=True)
     ]

@@ -91,7 +91,8 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
     """Return the bands of a resource: mean ± 10 %, edges included.
 
     Brokers that are not alive or whose metrics are unknown do not count. If the capacities of all others are known and
-    differ, each has its share of the mean.
+    differ, each has its share of the mean. A broker that sheds the resource has the band from 0 to 0, and the others
+    share its part.
 
     Args:
         model: the cluster.
@@ -110,6 +111,10 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
     low = high = None
     if resource in COUNTS:
         low, high = np.minimum(lower, np.floor(means)), np.maximum(upper, np.ceil(means))
+    if (sheds := model.sheds(resource)).any():
+        # The mean stays: the load to shed counts in shares of it.
+        lower, upper = np.where(sheds, 0.0, lower), np.where(sheds, 0.0, upper)
+        low, high = (None if edge is None else np.where(sheds, 0.0, edge) for edge in (low, high))
     return LoadBounds(lower, upper, means, length, detect_below if resource in RATES else 0.0, low, high)
 
 
@@ -143,11 +148,15 @@ def within_reach(load: FloatArray, bounds: LoadBounds) -> BoolArray:
 
 
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:
+    """Return the share of each broker in a resource; of those that shed it, what would be theirs of the same sum."""
     counted = model.counted
+    carry = counted & ~model.sheds(resource)
+    if not carry.any():
+        carry = counted
     every = model.share_capacities(resource)
     capacity = every[counted]
     if np.isnan(capacity).any() or len(set(capacity.tolist())) <= 1:
-        share = Fraction(1, int(counted.sum()))
+        share = Fraction(1, int(carry.sum()))
         return [share if counts else Fraction(0) for counts in counted]
-    total = sum((Fraction(float(c)) for c in capacity), Fraction(0))
+    total = sum((Fraction(float(c)) for c in every[carry]), Fraction(0))
     return [Fraction(float(c)) / total if counts else Fraction(0) for c, counts in zip(every, counted, strict=True)]

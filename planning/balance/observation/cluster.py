@@ -19,6 +19,7 @@ from planning.balance.model import (
     cluster_model,
 )
 from planning.balance.observation.loads import ObservedLoads, filled_writes, measured_writes
+from planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from planning.reassignments.cluster_state import BrokerState, ClusterState
 from schemas.config import BalanceSettings
 from schemas.errors import HeadroomError
@@ -131,12 +132,21 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
     )
 
 
-def sparing(observed: ObservedCluster, brokers: Collection[int]) -> ObservedCluster:
-    """Return the cluster with slow brokers that take nothing, and a note for each."""
-    slow = [b.broker for b in observed.model.brokers if b.broker in brokers and not b.takes]
-    states = tuple(replace(b, takes=SLOW) if b.broker in slow else b for b in observed.model.brokers)
-    notes = (f"Broker {broker} takes nothing: {SLOW}." for broker in slow)
+def sparing(observed: ObservedCluster, advice: SlowAdvice) -> ObservedCluster:
+    """Return the cluster with slow brokers that take nothing and give leaders or replicas away, and a note for each."""
+    states = tuple(_spared(b, advice) for b in observed.model.brokers)
+    notes = (f"Broker {b.broker} takes nothing and gives {_given(b)} away: {SLOW}." for b in states if b.sheds)
     return replace(observed, model=replace(observed.model, brokers=states), notes=(*observed.notes, *notes))
+
+
+def _spared(broker: BalanceBroker, advice: SlowAdvice) -> BalanceBroker:
+    if broker.broker not in advice.take_nothing:
+        return broker
+    return replace(broker, takes=broker.takes or SLOW, sheds=advice.sheds(broker.broker))
+
+
+def _given(broker: BalanceBroker) -> str:
+    return "leaders and replicas" if Resource.DISK in broker.sheds else "leaders"
 
 
 def excluding(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:

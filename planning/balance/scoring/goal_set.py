@@ -22,7 +22,7 @@ TRIFLE_RATIO = 0.05
 # Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search keeps this share
 # of the mean away from the edges, so that brokers are still in their bands when the means are computed again.
 _MARGIN_RATIO = 0.005
-# Weight of load beyond a limit, compared with load outside a band.
+# Weight of load beyond a limit, or on a broker that is to carry none, compared with load outside a band.
 _LIMIT_WEIGHT = 10.0
 
 
@@ -112,7 +112,8 @@ class GoalSet:
         soft = ~np.array([goal.hard for goal in kinds], dtype=np.bool_)[:, None]
         high, low = soft & (start > self.upper), soft & (start < self.lower)
         timed = np.isin(self.resources, TIMED)[:, None]
-        margin = np.where(soft & timed, _MARGIN_RATIO * self.mean, 0.0)
+        # A band without a width is that of a broker that sheds all of its load, or of one whose mean is 0.
+        margin = np.where(soft & timed & (self.upper > self.lower), _MARGIN_RATIO * self.mean, 0.0)
         upper, lower = self.upper - margin, self.lower + margin
         # Where a band is narrower than that, no broker is brought beyond its mean.
         far = np.maximum(start - trifle, self.mean), np.minimum(start + trifle, self.mean)
@@ -121,9 +122,10 @@ class GoalSet:
         # What does not count in the means is outside of no band, and is not to be put right.
         self.lower[:, ~loads.model.counted] = -np.inf
         self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
-        weights = np.array([goal.weight * (_LIMIT_WEIGHT if goal.hard else 1.0) for goal in kinds])
+        pressing = np.array([goal.hard | loads.model.sheds(goal.resource) for goal in kinds]).reshape(self.mean.shape)
+        weights = np.array([goal.weight for goal in kinds])[:, None] * np.where(pressing, _LIMIT_WEIGHT, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            self.norm = np.where(self.mean > 0, weights.reshape(-1, 1) / self.mean, 0.0)
+            self.norm = np.where(self.mean > 0, weights / self.mean, 0.0)
 
     def outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
         """Return the load outside of bands and beyond limits, in shares of the mean by weight, (K, N).

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from planning.balance.model import OF_LEADERS, Resource
+
 SLOW_FLUSH_S = 1.0
 LEAST_BYTES_PER_S = 1024.0**2
 TIMES = 3.0
@@ -50,9 +52,18 @@ class SlowAdvice:
             advice is given.
     """
 
-    take_nothing: frozenset[int]
-    give_replicas: frozenset[int]
-    too_many: bool
+    take_nothing: frozenset[int] = frozenset()
+    give_replicas: frozenset[int] = frozenset()
+    too_many: bool = False
+
+    def sheds(self, broker: int) -> frozenset[Resource]:
+        """Return the resources of which a broker is to carry nothing."""
+        if broker in self.give_replicas:
+            return frozenset(Resource)
+        return frozenset(OF_LEADERS) if broker in self.take_nothing else frozenset()
+
+
+NO_ADVICE = SlowAdvice()
 
 
 def is_slow(times: FlushTimes, peers: Sequence[FlushTimes]) -> bool:
@@ -104,5 +115,5 @@ def advice(rounds: Mapping[int, int]) -> SlowAdvice:
     """
     slow = frozenset(broker for broker, count in rounds.items() if count >= GIVES_LEADERS_AT)
     if len(slow) > MOST_RATIO * len(rounds):
-        return SlowAdvice(frozenset(), frozenset(), too_many=True)
-    return SlowAdvice(slow, frozenset(b for b in slow if rounds[b] >= GIVES_REPLICAS_AT), too_many=False)
+        return SlowAdvice(too_many=True)
+    return SlowAdvice(slow, frozenset(b for b in slow if rounds[b] >= GIVES_REPLICAS_AT))

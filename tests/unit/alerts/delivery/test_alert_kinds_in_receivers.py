@@ -136,7 +136,8 @@ TEXTS = {
     AlertKind.SLOW_BROKER: [
         "Broker 2 is slow: its log flushes take up to 2.5 s (99.9th percentile), and it was slow in 7 minutes more "
         "than not.",
-        "Do: look at the disk and the log of broker 2; until it is well, move no replicas or leaders to it",
+        "Do: look at the disk and the log of broker 2; until it is well, move nothing to it, and let it give its "
+        "leaders away (headroom balance propose --elections-only)",
     ],
     AlertKind.CAPACITY_AT_RISK: [
         "If broker 2 were lost, broker 3 would have to send 118.0 MB/s: 18.0 MB/s above its limit of 100.0 MB/s.",

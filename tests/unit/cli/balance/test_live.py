@@ -147,7 +147,7 @@ def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Pat
     values = found("propose")
     taking = {entry["broker"]: entry["takes_nothing"] for entry in values["before"]["brokers"]}
     assert {b for b, why in taking.items() if why} == {3}
-    assert "Broker 3 takes nothing: its log flushes are slow." in values["notes"]
+    assert "Broker 3 takes nothing and gives leaders away: its log flushes are slow." in values["notes"]
     assert values["actions"]
     assert all(action["to_broker"] != 3 for action in values["actions"])
     # Older minutes say nothing of now.

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, PartitionArrays, cluster_model
+from planning.balance.model import BalanceBroker, ClusterModel, PartitionArrays, cluster_model
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind
 from planning.balance.search.limits import Exclusion, ProposalLimits
 from planning.balance.search.proposal import excluded_partitions, propose
+from planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from schemas.errors import HeadroomError
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 
@@ -45,6 +46,38 @@ def test_elections_come_before_copies_and_put_the_leader_first() -> None:
     state = proposal.state(len(proposal.actions))
     assert (state.replicas[:, 0] == state.leader).all()
     assert np.bincount(state.leader).tolist() == [4, 4]
+
+
+def spared(model: ClusterModel, advice: SlowAdvice) -> ClusterModel:
+    """The model with slow brokers that are to be spared."""
+    states = tuple(
+        replace(b, takes="slow" if advice.sheds(b.broker) else "", sheds=advice.sheds(b.broker)) for b in model.brokers
+    )
+    return replace(model, brokers=states)
+
+
+# Every broker leads 4 partitions, and follows those of the 4 brokers before it.
+EVEN = [[n + 1, (n + k) % 12 + 1] for n in range(12) for k in range(1, 5)]
+
+
+def test_a_slow_broker_gives_its_leaders_away_and_copies_nothing() -> None:
+    model = spared(model_of(brokers(12), EVEN, [10.0 * MIB] * 48), SlowAdvice(frozenset({3})))
+    proposal = propose(model, GOALS, ProposalLimits(elections_only=True))
+    assert {action.kind for action in proposal.actions} == {ActionKind.ELECT}
+    led = np.bincount(proposal.state(len(proposal.actions)).leader, minlength=12)
+    assert led[2] == 0
+    # 48 leaders on 11 brokers.
+    assert led.max() == 5
+
+
+def test_a_broker_that_is_slow_for_long_gives_its_replicas_away_too() -> None:
+    slow = SlowAdvice(frozenset({3}), frozenset({3}))
+    proposal = propose(spared(model_of(brokers(12), EVEN, [10.0 * MIB] * 48), slow), GOALS)
+    state = proposal.state(len(proposal.actions))
+    assert not (state.replicas == 2).any()
+    # 8 replicas of 1 GB, and at most one further copy for each to make the others even.
+    assert 8e9 <= proposal.copied_bytes[-1] <= 16e9
+    assert all(action.target != 2 for action in proposal.actions)
 
 
 def test_a_replica_out_of_sync_is_not_elected() -> None:

@@ -12,6 +12,7 @@ from planning.balance.broker_loads.reading import MOST_MS, BrokerReading, ByteCo
 from planning.balance.goals.catalogue import built_in_goals
 from planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
 from planning.balance.reports.scorecard import scorecard_of
+from planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from schemas.config import BalanceSettings
 from tests.unit.builders.broker_load import MB, reading
 
@@ -84,6 +85,17 @@ def test_what_is_unknown_has_a_reason_and_counts_in_no_mean() -> None:
     assert reasons[5] is not None
     assert "counters" in reasons[5]
     assert found[3].load is found[3].in_band is found[3].band_score is None
+
+
+def test_a_slow_broker_is_in_no_band_of_what_it_is_to_give_away() -> None:
+    readings = [reading(n, 10, 10) for n in range(1, 11)]
+    found = broker_loads(readings, BalanceSettings(), SlowAdvice(frozenset({3})))
+    sent = {load.broker: load for load in found if load.resource is OUT}
+    assert sent[3].in_band is None
+    assert sent[3].load == 10 * MB
+    # The other nine share what it sends.
+    assert sent[1].mean == pytest.approx(100 * MB / 9)
+    assert {load.in_band for load in found if load.resource is IN} == {True}
 
 
 def test_without_any_load_there_is_no_band() -> None:
