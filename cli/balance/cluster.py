@@ -16,7 +16,7 @@ from cluster.log_dirs.describe import describe_log_dirs
 from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
-from planning.balance.observation.loads import ObservedLoads, WriteHistory, no_history, observed_loads
+from planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
 from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.cluster_state import ClusterState
@@ -82,7 +82,7 @@ def _read(settings: Settings) -> tuple[ClusterState, ObservedLoads, list[str]]:
     return state, observed_loads(state, history, traffic.read, traffic.requested), notes
 
 
-def _history(settings: Settings) -> WriteHistory:
+def _history(settings: Settings) -> LoadHistory:
     """Return the history; a table that cannot be read stops no score, and the source of the rates names the reason."""
     try:
         return read_load_history(settings, now_ms())

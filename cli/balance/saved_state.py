@@ -58,10 +58,12 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
     return {
         "wanted_hours": loads.wanted_hours,
         "hours_ms": list(loads.hours_ms),
-        "write_bytes_per_s": [_values(row) for row in loads.write],
+        "write_bytes_per_s": _hours_json(loads.write),
         "read_bytes_per_s": _values(loads.read),
         "requests_per_s": _values(loads.requests),
         "source": loads.source,
+        "read_bytes_per_s_by_hour": _hours_json(loads.read_by_hour),
+        "requests_per_s_by_hour": _hours_json(loads.requests_by_hour),
     }
 
 
@@ -76,15 +78,26 @@ def _loads_of_json(found: Any, state: ClusterState, subject: str) -> ObservedLoa
             _array(_RATES.validate_python(found.get("read_bytes_per_s"))),
             _array(_RATES.validate_python(found.get("requests_per_s"))),
             str(found.get("source", "unknown")),
+            _hours_of_json(found.get("read_bytes_per_s_by_hour")),
+            _hours_of_json(found.get("requests_per_s_by_hour")),
         )
     except (ValidationError, ValueError):
         raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None
     count = len(state.partitions)
     hours = max(1, len(loads.hours_ms))
-    if loads.write.shape != (hours, count) or loads.read.shape != (count,) or loads.requests.shape != (count,):
+    by_hour = [rates.shape for rates in (loads.write, loads.read_by_hour, loads.requests_by_hour) if rates is not None]
+    if set(by_hour) != {(hours, count)} or loads.read.shape != (count,) or loads.requests.shape != (count,):
         rule = f"{_KEY} has rates of shape {loads.write.shape} for {hours} hours and {count} partitions"
         raise HeadroomError(subject, rule, _REMEDY)
     return loads
+
+
+def _hours_json(rates: FloatArray | None) -> list[list[float | None]] | None:
+    return None if rates is None else [_values(row) for row in rates]
+
+
+def _hours_of_json(found: Any) -> FloatArray | None:
+    return None if found is None else _array(_ROWS.validate_python(found))
 
 
 def _values(rates: FloatArray) -> list[float | None]:

@@ -24,8 +24,8 @@ PARTITION_LOAD = Table(
         (
             "size_bytes",
             "BIGINT",
-            "size of the leader's log when it was last read in the hour, bytes; null: partition was neither in a "
-            "reassignment nor in a throttled replica list",
+            "size of the leader's log when it was last read in the hour, bytes; null: not read "
+            "(collect.log_dirs_interval_s), and neither in a reassignment nor in a throttled replica list",
         ),
         ("observed_ratio", "DOUBLE", "share of the hour with a known write rate, 0 to 1"),
         (
@@ -33,6 +33,17 @@ PARTITION_LOAD = Table(
             "BIGINT",
             "messages of the cluster's ticks in the hour that silver had when the row was written; if more arrive, "
             "the hour is written again",
+        ),
+        (
+            "mean_read_bytes_per_s",
+            "DOUBLE",
+            "its part of the mean rate at which consumers read the topic, divided evenly, bytes/s; null: unknown",
+        ),
+        (
+            "mean_requests_per_s",
+            "DOUBLE",
+            "its part of the mean rate of the topic's produce and fetch requests, divided evenly, per second; null: "
+            "unknown",
         ),
     ),
 )

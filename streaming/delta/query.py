@@ -33,6 +33,15 @@ def columns(tables: Mapping[str, str | DeltaTable], sql: str) -> dict[str, NDArr
     return {name: found.column(name).to_numpy() if found.num_rows else np.empty(0) for name in found.column_names}
 
 
+def names(table: str) -> frozenset[str]:
+    """Return the names of a table's columns; errors of the storage are raised unchanged.
+
+    Args:
+        table: folder or URL of the table.
+    """
+    return frozenset(field.name for field in DeltaTable(table).schema().fields)
+
+
 def _result(tables: Mapping[str, str | DeltaTable], sql: str) -> Table:
     builder = QueryBuilder()
     for name, table in tables.items():

@@ -61,6 +61,19 @@ def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[An
     return _answer(store_path, {"data": table}, lambda urls: delta_query.columns(urls, sql))
 
 
+def column_names(store_path: str, table: str) -> frozenset[str]:
+    """Return the names of a table's columns; none if the table does not exist.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+        table: path of the table below it.
+
+    Raises:
+        HeadroomError: the table exists but cannot be read, or its location is not accessible.
+    """
+    return _answer(store_path, {"data": table}, lambda urls: delta_query.names(urls["data"])) or frozenset()
+
+
 def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[str, str]], T]) -> T | None:
     """Return what a function reads from the locations of tables; None if one of the tables does not exist."""
     urls = {name: delta_query.table_url(store_path, table) for name, table in tables.items()}

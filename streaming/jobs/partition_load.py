@@ -9,7 +9,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tables import BYTES_PER_SEC, LOG_END_OFFSETS, MESSAGES, PARTITION_LOAD, PARTITION_WRITE_RATE, Table
+from schemas.tables import (
+    BYTES_PER_SEC,
+    LOG_END_OFFSETS,
+    MESSAGES,
+    PARTITION_LOAD,
+    PARTITION_WRITE_RATE,
+    REPLICA_SIZES,
+    Table,
+)
 from streaming.session import batch_session
 from streaming.store.maintenance import CONFLICTS
 from streaming.store.store import Store
@@ -24,6 +32,7 @@ _LOOK_BACK_MS = 48 * HOUR_MS
 # An hour without a tick after its end is written this much later, because silver may be behind.
 _SETTLED_MS = 2 * BUCKET_MS
 _SOURCES = (MESSAGES, LOG_END_OFFSETS, BYTES_PER_SEC)
+_INPUTS = (LOG_END_OFFSETS, BYTES_PER_SEC, PARTITION_WRITE_RATE, REPLICA_SIZES)
 _ATTEMPTS = 3
 
 
@@ -69,7 +78,7 @@ class PartitionLoadJob:
         return {(row[0], row[1]): row[2] for row in rows}
 
     def _replace(self, hour: LoadHour, attempts: int) -> None:
-        inputs = LoadInputs(*map(self._read, (LOG_END_OFFSETS, BYTES_PER_SEC, PARTITION_WRITE_RATE)))
+        inputs = LoadInputs(*map(self._read, _INPUTS))
         same_hour = (
             f"date = to_date(timestamp_millis({hour.hour_ms})) AND cluster = {literal(hour.cluster)} "
             f"AND hour_ms = {hour.hour_ms}"

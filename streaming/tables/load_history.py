@@ -1,20 +1,26 @@
-"""Write rates of a cluster's partitions by hour, from ``gold/partition_load``, without Spark."""
+"""Rates of a cluster's partitions by hour, from ``gold/partition_load``, without Spark."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
-from planning.balance.observation.loads import WriteHistory, no_history
+import numpy as np
+from numpy.typing import NDArray
+
+from planning.balance.observation.loads import LoadHistory, no_history
 from schemas.config import Settings
 from schemas.keys import TopicPartition
 from schemas.tables import PARTITION_LOAD
 from streaming.delta.query import sql_text
-from streaming.delta.query_table import query, query_columns
+from streaming.delta.query_table import column_names, query, query_columns
 from streaming.tables.partition_load import HOUR_MS, LEAST_OBSERVED_RATIO
 
+_RATES = ("mean_write_bytes_per_s", "mean_read_bytes_per_s", "mean_requests_per_s")
 
-def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
-    """Return the hourly means of the write rates over the last complete hours of ``balance.history``.
+
+def read_load_history(settings: Settings, now_ms: int) -> LoadHistory:
+    """Return the hourly means of writes, reads and requests over the last complete hours of ``balance.history``.
 
     Hours of a partition of which less than half was seen are left out.
 
@@ -38,13 +44,16 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
     if not names:
         missing = f"{PARTITION_LOAD.path} has no hour of cluster {settings.cluster.name} in the last {wanted} hours"
         return no_history(wanted, missing)
+    # A table of an older version has no reads and requests before the watch upgrades it.
+    known = column_names(settings.store.path, PARTITION_LOAD.path)
+    rates = {name: name if name in known else "NULL" for name in _RATES}
     # Numbers instead of names: millions of rows as Python texts would take longer than everything else.
     rows = query_columns(
         settings.store.path,
         PARTITION_LOAD.path,
         f"""SELECT CAST(named.number AS BIGINT) AS number,
             CAST((data.hour_ms - {since_ms}) / {HOUR_MS} AS BIGINT) AS hour,
-            data.mean_write_bytes_per_s AS rate
+            {", ".join(f"CAST(coalesce({rate}, 'NaN') AS DOUBLE) AS {name}" for name, rate in rates.items())}
         FROM data JOIN (
             SELECT topic, "partition", row_number() OVER (ORDER BY topic, "partition") - 1 AS number FROM ({named})
         ) AS named ON data.topic = named.topic AND data."partition" = named."partition"
@@ -52,12 +61,19 @@ def read_load_history(settings: Settings, now_ms: int) -> WriteHistory:
     )
     if rows is None:
         return no_history(wanted, f"{PARTITION_LOAD.path} was removed while it was read")
-    rates = np.full((wanted, len(names)), np.nan)
-    rates[rows["hour"], rows["number"]] = rows["rate"]
-    hours = np.flatnonzero(np.isfinite(rates).any(axis=1))
-    return WriteHistory(
+    write, read, requests = (_by_hour(rows, name, (wanted, len(names))) for name in _RATES)
+    hours = np.flatnonzero(np.isfinite(write).any(axis=1))
+    return LoadHistory(
         wanted,
         [TopicPartition(row["topic"], row["partition"]) for row in names],
         tuple(since_ms + int(hour) * HOUR_MS for hour in hours),
-        rates[hours],
+        write[hours],
+        read_bytes_per_s=read[hours],
+        requests_per_s=requests[hours],
     )
+
+
+def _by_hour(rows: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, int]) -> NDArray[Any]:
+    rates = np.full(shape, np.nan)
+    rates[rows["hour"], rows["number"]] = rows[name]
+    return rates

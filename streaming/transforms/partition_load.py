@@ -4,6 +4,9 @@ The first tick of each 5 minutes is an *edge*. The growth of the leader's log en
 times the mean size of the topic's messages, is a write rate (``streaming.transforms.moves.write_rate``, method 2). It
 belongs to the partition, whoever led. While a partition is in a reassignment or a throttled replica list, the mean of
 its rates in ``gold/partition_write_rate`` takes precedence, because these come from bytes.
+
+Reads and requests are counted per topic and broker, at the intervals of ``collect.load_interval_s``. Their growth over
+the hour, summed over brokers and divided evenly among the topic's partitions, are the rates of a partition.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from schemas.tables import PARTITION_LOAD
 from streaming.transforms.gold import as_table
 from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import BYTES_IN, MESSAGES_IN, of_meter
+from streaming.transforms.silver import BYTES_IN, BYTES_OUT, MESSAGES_IN, of_meter
 from streaming.transforms.steps import grouped, literal, named, with_columns
 from streaming.transforms.tick_status import TICK
 
@@ -24,6 +28,8 @@ HOUR_MS, BUCKET_MS = 3_600_000, 300_000
 # longer gap it is unknown when the records were written, and a few seconds are no mean of 5 minutes.
 _LEAST_MS, _MOST_MS = BUCKET_MS // 2, BUCKET_MS * 5 // 2
 _PARTITION = ("topic", "partition")
+# Sizes are read every 5 minutes by default; the last ones of an hour are in its last quarter.
+_SIZES_MS = HOUR_MS // 4
 
 _BUCKET_MS = f"tick_ms - tick_ms % {BUCKET_MS}"
 # A tick in the ledger of messages.
@@ -49,6 +55,17 @@ _COUNTERS = {
 }
 # A reading of a leader's log at an edge; in the order of time, because the tick comes first.
 _READING = f"struct(tick_ms, broker, log_end_offset, size_bytes, {', '.join(_COUNTERS)})"
+# Counters of a topic on a broker that are read apart from the ticks.
+_READ_APART = {
+    "read": BYTES_OUT,
+    "produced": "BrokerTopicMetrics.TotalProduceRequestsPerSec",
+    "fetched": "BrokerTopicMetrics.TotalFetchRequestsPerSec",
+}
+# Growth of each in one reading, and the milliseconds that it took; null where the counter fell.
+_GROWTH = {name: of_meter(meter, "bytes_per_s * window_ms / 1000") for name, meter in _READ_APART.items()} | {
+    f"{name}_ms": of_meter(meter, "CASE WHEN bytes_per_s IS NOT NULL THEN window_ms END")
+    for name, meter in _READ_APART.items()
+}
 # Rates in gold of a partition in 5 minutes.
 _WATCHED = {
     "rate": "avg(write_bytes_per_s)",
@@ -79,14 +96,21 @@ _RATES = f"""filter(
 _PLACE = "0.95D * (size(sorted) - 1)"
 _P95 = f"""get(sorted, CAST(floor({_PLACE}) AS INT)) + ({_PLACE} - floor({_PLACE}))
     * (get(sorted, CAST(ceil({_PLACE}) AS INT)) - get(sorted, CAST(floor({_PLACE}) AS INT)))"""
+# Seconds for which the counters of topics were seen; null if none was.
+_SEEN = {f"{name}_s": f"max({name}_ms) / 1000" for name in _READ_APART}
 _LOAD = {
     "mean_write_bytes_per_s": "CASE WHEN seconds > 0 THEN aggregate(rates, 0D, (sum, i) -> sum + i.rate * i.s) "
     "/ seconds END",
     "p95_write_bytes_per_s": _P95,
     "peak_write_bytes_per_s": "array_max(sorted)",
-    "size_bytes": "aggregate(readings, CAST(NULL AS BIGINT), (last, r) -> coalesce(r.size_bytes, last))",
+    "size_bytes": "coalesce(aggregate(readings, CAST(NULL AS BIGINT), (last, r) -> coalesce(r.size_bytes, last)), "
+    "described_bytes)",
     # The last interval of an hour may end some seconds after the hour.
     "observed_ratio": f"least(seconds * 1000 / {HOUR_MS}, 1D)",
+    # A topic that nobody used has no counter; but if no topic has one, none was read.
+    "mean_read_bytes_per_s": "coalesce(read, 0D) / read_s / topic_partitions",
+    "mean_requests_per_s": "(coalesce(produced, 0D) / produced_s + coalesce(fetched, 0D) / fetched_s) "
+    "/ topic_partitions",
 }
 
 
@@ -117,11 +141,13 @@ class LoadInputs:
         logs: ``silver/log_end_offsets``.
         meters: ``silver/bytes_per_sec``.
         write_rates: ``gold/partition_write_rate``.
+        sizes: ``silver/replica_sizes``.
     """
 
     logs: DataFrame
     meters: DataFrame
     write_rates: DataFrame
+    sizes: DataFrame
 
 
 def buckets(messages: DataFrame) -> DataFrame:
@@ -152,13 +178,26 @@ def partition_load(inputs: LoadInputs, hour: LoadHour) -> DataFrame:
     # In steps, so that each array is made once.
     intervals = with_columns(readings.join(watched, list(_PARTITION), "left"), {"intervals": _INTERVALS})
     rates = with_columns(intervals, {"rates": _RATES}, ["intervals", "watched"])
-    sums = {"sorted": "array_sort(rates.rate)", "seconds": "aggregate(rates.s, 0D, (sum, s) -> sum + s)"}
+    sums = {
+        "sorted": "array_sort(rates.rate)",
+        "seconds": "aggregate(rates.s, 0D, (sum, s) -> sum + s)",
+        "broker": "element_at(readings, -1).broker",
+        "topic_partitions": "count(*) OVER (PARTITION BY topic)",
+    }
     constants = {
         "cluster": literal(hour.cluster),
         "hour_ms": f"{hour.hour_ms}L",
         "hour_messages": f"{hour.messages}L",
     }
-    rows = with_columns(rates, sums).selectExpr(*_PARTITION, *named(constants | _LOAD))
+    growth = _growth(_in_hour(inputs.meters, hour))
+    every = (
+        with_columns(rates, sums)
+        .join(_described(inputs.sizes, hour), [*_PARTITION, "broker"], "left")
+        .join(grouped(growth, ("topic",), {name: f"sum({name})" for name in _READ_APART}), "topic", "left")
+        # The time for which the broker that was seen longest was seen. One row.
+        .crossJoin(F.broadcast(growth.agg(*map(F.expr, named(_SEEN)))))
+    )
+    rows = every.selectExpr(*_PARTITION, *named(constants | _LOAD))
     return as_table(rows, PARTITION_LOAD, time="hour_ms")
 
 
@@ -183,6 +222,25 @@ def _readings(logs: DataFrame, meters: DataFrame) -> DataFrame:
     of_topics = meters.where(f"topic IS NOT NULL AND meter IN ('{BYTES_IN}', '{MESSAGES_IN}')")
     read = logs.where("is_leader").join(grouped(of_topics, at, _COUNTERS), list(at), "left")
     return grouped(read, _PARTITION, {"readings": f"array_sort(collect_set({_READING}))"})
+
+
+def _growth(meters: DataFrame) -> DataFrame:
+    """Return one row per topic and broker with the growth of its counters, and the milliseconds for which it was seen.
+
+    Args:
+        meters: rows of ``silver/bytes_per_sec`` in the hour.
+    """
+    names = ", ".join(f"'{meter}'" for meter in _READ_APART.values())
+    own = meters.where(f"topic IS NOT NULL AND meter IN ({names})")
+    # One reading at a time, so that one that was delivered twice counts once.
+    of_readings = grouped(own, ("tick_ms", "broker", "topic"), _GROWTH)
+    return grouped(of_readings, ("broker", "topic"), {name: f"sum({name})" for name in _GROWTH})
+
+
+def _described(sizes: DataFrame, hour: LoadHour) -> DataFrame:
+    """Return the last size of each replica in the last quarter of the hour: ``described_bytes``."""
+    last = _in_hour(sizes, hour).where(f"NOT is_future AND tick_ms >= {hour.edges_ms[-1] - _SIZES_MS}")
+    return grouped(last, (*_PARTITION, "broker"), {"described_bytes": "max_by(size_bytes, tick_ms)"})
 
 
 def _watched(write_rates: DataFrame) -> DataFrame:

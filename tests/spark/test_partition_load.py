@@ -17,6 +17,7 @@ from schemas.tables import (
     MESSAGES,
     PARTITION_LOAD,
     PARTITION_WRITE_RATE,
+    REPLICA_SIZES,
     Table,
 )
 from streaming.jobs.partition_load import PartitionLoadJob
@@ -143,8 +144,15 @@ def rows_of(spark: SparkSession, rows: list[Row], table: Table) -> DataFrame:
     return spark.createDataFrame([{name: row.get(name) for name in table.names()} for row in rows], table.ddl())
 
 
-def inputs(spark: SparkSession, logs: list[Row], meters: list[Row], rates: list[Row]) -> LoadInputs:
-    tables = ((logs, LOG_END_OFFSETS), (meters, BYTES_PER_SEC), (rates, PARTITION_WRITE_RATE))
+def inputs(
+    spark: SparkSession, logs: list[Row], meters: list[Row], rates: list[Row], sizes: Sequence[Row] = ()
+) -> LoadInputs:
+    tables = (
+        (logs, LOG_END_OFFSETS),
+        (meters, BYTES_PER_SEC),
+        (rates, PARTITION_WRITE_RATE),
+        (list(sizes), REPLICA_SIZES),
+    )
     return LoadInputs(*(rows_of(spark, rows, table) for rows, table in tables))
 
 
@@ -200,6 +208,64 @@ def test_every_case_of_a_reading_has_an_expected_load() -> None:
 def test_the_size_is_the_last_one_that_was_read(load: dict[str, Row]) -> None:
     assert load["retention"]["size_bytes"] == 4_012
     assert load["steady"]["size_bytes"] is None
+
+
+def apart(broker: int, topic: str, name: str, rate: float | None, first: int = 0, last: int = 119) -> list[Row]:
+    """Readings of a counter of a topic on a broker every 30 s, the first one of the hour being number 0."""
+    values = {"meter": f"BrokerTopicMetrics.{name}", "bytes_per_s": rate, "window_ms": 30_000}
+    ticks = [HOUR + 4_000 + 30_000 * n for n in range(first, last + 1)]
+    return [tick(time_ms, topic=topic, broker=broker, **values) for time_ms in ticks]
+
+
+@pytest.fixture(scope="module")
+def used(spark: SparkSession) -> dict[tuple[str, int], Row]:
+    """Topic a has two partitions, the others one. Broker 1 leads all; after half an hour broker 2 leads those of a."""
+    parts = [("a", 0), ("a", 1), ("b", 0), ("unused", 0)]
+    logs = [
+        end(edge_ms(edge), topic, (2 if topic == "a" and edge > 5 else 1, 77)) | {"partition": number}
+        for topic, number in parts
+        for edge in range(EDGES)
+    ]
+    meters = [
+        *apart(1, "a", "BytesOutPerSec", 8_000.0, last=59),
+        *apart(2, "a", "BytesOutPerSec", 4_000.0, first=60),
+        *apart(1, "b", "BytesOutPerSec", 500.0),
+        *apart(1, "b", "TotalProduceRequestsPerSec", 30.0),
+        *apart(1, "b", "TotalFetchRequestsPerSec", 50.0),
+        # The broker of topic b has restarted before its last reading.
+        *apart(1, "b", "TotalFetchRequestsPerSec", None, first=120, last=120),
+        # Another hour, and the broker as a whole.
+        *[row | {"tick_ms": row["tick_ms"] - HOUR_MS} for row in apart(1, "b", "BytesOutPerSec", 9e9)],
+        *[row | {"topic": None} for row in apart(1, "b", "BytesOutPerSec", 9e9)],
+    ]
+    described = [
+        tick(edge_ms(edge), topic="a", partition=0, broker=broker, is_future=future, size_bytes=100 * broker + edge)
+        for edge in (8, 11, 12)
+        for broker, future in ((1, False), (2, False), (2, True))
+    ]
+    given = inputs(spark, logs, meters * 2, [], [row | {"log_dir": "/a"} for row in described * 2])
+    rows = partition_load(given, whole_hour()).collect()
+    return {(row["topic"], row["partition"]): row.asDict() for row in rows}
+
+
+def test_reads_of_a_topic_are_divided_among_its_partitions_whoever_led(used: dict[tuple[str, int], Row]) -> None:
+    found = {name: row["mean_read_bytes_per_s"] for name, row in used.items()}
+    # 8,000 B/s for half of the hour and 4,000 for the other half, of two partitions.
+    assert found == pytest.approx({("a", 0): 3_000.0, ("a", 1): 3_000.0, ("b", 0): 500.0, ("unused", 0): 0.0})
+
+
+def test_requests_are_those_of_producers_and_fetchers(used: dict[tuple[str, int], Row]) -> None:
+    assert used["b", 0]["mean_requests_per_s"] == pytest.approx(80.0)
+    # Others report requests, so a topic without a counter has had none.
+    assert used["a", 0]["mean_requests_per_s"] == 0.0
+
+
+def test_the_size_of_the_leaders_log_comes_from_its_directory_where_no_tick_has_it(
+    used: dict[tuple[str, int], Row],
+) -> None:
+    # Of broker 2, which led at the end, its log of now, at the last reading before the hour's end.
+    assert used["a", 0]["size_bytes"] == 211
+    assert used["a", 1]["size_bytes"] is None
 
 
 def test_a_row_names_its_hour(load: dict[str, Row]) -> None:
@@ -293,8 +359,11 @@ def test_a_complete_hour_is_written_once_and_again_when_more_of_it_has_come(stor
     assert counts(store, PARTITION_LOAD) == {PARTITION_LOAD.path: (4, 4)}
     again = {row[0]: row for row in stored(store)}
     # 36 messages of the hour, and 3 of the edge that closes it.
-    assert again[name][-2:] == (1.0, 39)
-    assert again["c2"][-2:] == (0.25, 12)
+    seen = slice(*(PARTITION_LOAD.names().index(name) for name in ("observed_ratio", "mean_read_bytes_per_s")))
+    # Nothing was read of consumers and requests.
+    assert again[name][seen] == (1.0, 39)
+    assert again["c2"][seen] == (0.25, 12)
+    assert again[name][seen.stop :] == (None, None)
     assert job(store).run(later_ms) == []
 
 

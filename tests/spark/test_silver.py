@@ -25,6 +25,7 @@ from schemas.tables import (
     PARTITION_WRITE_RATE,
     QUARANTINE,
     REASSIGNMENT_PROGRESS,
+    REPLICA_SIZES,
     TABLES,
     THROTTLE_HEADROOM,
 )
@@ -216,7 +217,10 @@ def test_every_table_is_written_in_the_columns_that_its_contract_names(spark: Sp
     imbalance = as_table(leader_imbalance(inputs, 0.1), LEADER_IMBALANCE)
     plans = election_plans(inputs, rows_of(alert_messages(raw), "moves"), imbalance, BatchLimits())
     load_inputs = LoadInputs(
-        *(spark.createDataFrame([], t.ddl()) for t in (LOG_END_OFFSETS, BYTES_PER_SEC, PARTITION_WRITE_RATE))
+        *(
+            spark.createDataFrame([], t.ddl())
+            for t in (LOG_END_OFFSETS, BYTES_PER_SEC, PARTITION_WRITE_RATE, REPLICA_SIZES)
+        )
     )
     written = [
         *[(table, silver_rows(headers, table, list(kinds))) for table, kinds in SILVER.items()],

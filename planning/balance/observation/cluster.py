@@ -18,7 +18,7 @@ from planning.balance.model import (
     Resource,
     cluster_model,
 )
-from planning.balance.observation.loads import ObservedLoads, filled_writes, measured_writes
+from planning.balance.observation.loads import ObservedLoads, filled, measured_writes
 from planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from planning.reassignments.cluster_state import BrokerState, ClusterState
 from schemas.config import BalanceSettings
@@ -111,7 +111,7 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
     if not state.partitions:
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
     arrays = _arrays(state, loads)
-    silent = _without_requests(state, arrays)
+    silent = _without_requests(state, loads, arrays)
     unknown = frozenset({*_unknown(arrays), *([Resource.REQUESTS] if silent else [])})
     # A load that is unknown everywhere takes its goals with it, and must not exclude every partition from the others.
     hours = arrays.write.shape
@@ -171,15 +171,19 @@ def _arrays(state: ClusterState, loads: ObservedLoads) -> PartitionArrays:
     for row, p in enumerate(partitions):
         replicas[row, : len(p.replicas)] = p.replicas
         in_sync[row, : len(p.replicas)] = [broker in p.isr for broker in p.replicas]
-    write = filled_writes(loads, measured_writes(state))
+    write = filled(loads.write, measured_writes(state))
+
+    def by_hour(history: FloatArray | None, measured: FloatArray) -> FloatArray:
+        return np.broadcast_to(measured, write.shape) if history is None else filled(history, measured)
+
     return PartitionArrays(
         topics=[p.topic for p in partitions],
         partitions=np.array([p.partition for p in partitions]),
         replicas=replicas,
         leaders=np.array([NO_BROKER if p.leader is None else p.leader for p in partitions]),
         write=write,
-        read=np.broadcast_to(loads.read, write.shape),
-        requests=np.broadcast_to(loads.requests, write.shape),
+        read=by_hour(loads.read_by_hour, loads.read),
+        requests=by_hour(loads.requests_by_hour, loads.requests),
         sizes=np.array([np.nan if p.size_bytes is None else p.size_bytes for p in partitions], dtype=np.float64),
         in_sync=in_sync,
         moving=np.array([p.moving for p in partitions]),
@@ -199,13 +203,13 @@ def _unknown(arrays: PartitionArrays) -> Iterator[Resource]:
         yield Resource.DISK
 
 
-def _without_requests(state: ClusterState, arrays: PartitionArrays) -> list[int]:
+def _without_requests(state: ClusterState, loads: ObservedLoads, arrays: PartitionArrays) -> list[int]:
     """Return the brokers that report writes of partitions that they lead, but requests of none, while others do.
 
     Their sources leave the requests out. If only their partitions were unknown, they could take nothing, although all
     that the other goals need is known.
     """
-    measured, known = np.isfinite(measured_writes(state)), np.isfinite(np.asarray(arrays.requests)[0])
+    measured, known = np.isfinite(measured_writes(state)), np.isfinite(loads.requests)
     leaders = np.asarray(arrays.leaders)
     reporting = set(leaders[known].tolist())
     return sorted(set(leaders[measured].tolist()) - reporting) if reporting else []

@@ -17,8 +17,8 @@ LEAST_SEEN_RATIO = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class WriteHistory:
-    """Write rates of partitions by hour, H hours and N partitions.
+class LoadHistory:
+    """Rates of partitions by hour, H hours and N partitions.
 
     Attributes:
         wanted_hours: number of hours that were asked for.
@@ -26,6 +26,8 @@ class WriteHistory:
         hours_ms: start of each hour, epoch milliseconds, ascending.
         write_bytes_per_s: mean of each hour, (H, N); NaN if it was not seen.
         missing: why there is none; None if there is.
+        read_bytes_per_s: mean rate of consumers in each hour, (H, N); NaN if unknown. None: unknown of all.
+        requests_per_s: mean of produce and fetch requests in each hour, (H, N); NaN if unknown. None: unknown of all.
     """
 
     wanted_hours: int
@@ -33,16 +35,18 @@ class WriteHistory:
     hours_ms: tuple[int, ...]
     write_bytes_per_s: FloatArray
     missing: str | None = None
+    read_bytes_per_s: FloatArray | None = None
+    requests_per_s: FloatArray | None = None
 
 
-def no_history(wanted_hours: int, missing: str) -> WriteHistory:
+def no_history(wanted_hours: int, missing: str) -> LoadHistory:
     """Return a history without an hour.
 
     Args:
         wanted_hours: number of hours that were asked for.
         missing: why there is none.
     """
-    return WriteHistory(wanted_hours, (), (), np.zeros((0, 0)), missing)
+    return LoadHistory(wanted_hours, (), (), np.zeros((0, 0)), missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class ObservedLoads:
         read: bytes that consumers fetch per second, of one reading, (P,).
         requests: produce and fetch requests per second, of one reading, (P,).
         source: where the rates come from, as text for people.
+        read_by_hour: bytes that consumers fetch per second by hour, (H, P); None without a history of them.
+        requests_by_hour: produce and fetch requests per second by hour, (H, P); None without a history of them.
     """
 
     wanted_hours: int
@@ -64,11 +70,13 @@ class ObservedLoads:
     read: FloatArray
     requests: FloatArray
     source: str
+    read_by_hour: FloatArray | None = None
+    requests_by_hour: FloatArray | None = None
 
 
 def observed_loads(
     state: ClusterState,
-    history: WriteHistory,
+    history: LoadHistory,
     read_bytes_per_s: Mapping[TopicPartition, float],
     requests_per_s: Mapping[TopicPartition, float] = MappingProxyType({}),
 ) -> ObservedLoads:
@@ -76,7 +84,7 @@ def observed_loads(
 
     Args:
         state: the cluster, with write rates of one reading.
-        history: write rates by hour.
+        history: rates by hour.
         read_bytes_per_s: bytes that consumers fetch per second, of one reading; a missing partition is unknown.
         requests_per_s: produce and fetch requests per second, of one reading; a missing partition is unknown.
     """
@@ -89,11 +97,27 @@ def observed_loads(
         missing = history.missing or "no hour of which at least half of the partitions was seen"
         source = f"{state.rates_from} (no history: {missing})"
         return ObservedLoads(history.wanted_hours, (), measured_writes(state)[None, :], read, requests, source)
-    write = np.full((int(hours.sum()), len(order)), np.nan)
-    write[:, [at for _, at in found]] = history.write_bytes_per_s[hours][:, [n for n, _ in found]]
+
+    def of_state(rates: FloatArray) -> FloatArray:
+        placed = np.full((int(hours.sum()), len(order)), np.nan)
+        placed[:, [at for _, at in found]] = rates[hours][:, [n for n, _ in found]]
+        return placed
+
+    def of_state_if_known(rates: FloatArray | None) -> FloatArray | None:
+        return None if rates is None or not np.isfinite(rates).any() else of_state(rates)
+
     hours_ms = tuple(ms for ms, usable in zip(history.hours_ms, hours, strict=True) if usable)
     source = f"hourly means of {len(hours_ms)} of the last {history.wanted_hours} hours"
-    return ObservedLoads(history.wanted_hours, hours_ms, write, read, requests, source)
+    return ObservedLoads(
+        history.wanted_hours,
+        hours_ms,
+        of_state(history.write_bytes_per_s),
+        read,
+        requests,
+        source,
+        of_state_if_known(history.read_bytes_per_s),
+        of_state_if_known(history.requests_per_s),
+    )
 
 
 def measured_writes(state: ClusterState) -> FloatArray:
@@ -102,23 +126,23 @@ def measured_writes(state: ClusterState) -> FloatArray:
     return np.array([np.nan if rate is None else rate for rate in found], dtype=np.float64)
 
 
-def filled_writes(loads: ObservedLoads, measured: FloatArray) -> FloatArray:
-    """Return the write rates by hour without gaps where a partition is known at all, (H, P).
+def filled(rates: FloatArray, measured: FloatArray) -> FloatArray:
+    """Return rates by hour without gaps where a partition is known at all, (H, P).
 
     An hour in which a partition was not seen counts with the mean of its other hours. A partition without any hour, for
     example a new one, counts with its measured rate in every hour.
 
     Args:
-        loads: rates as observed.
-        measured: rates of one reading, bytes per second, (P,); NaN if unknown.
+        rates: rates by hour, (H, P); NaN if unknown.
+        measured: rates of one reading, in the same unit, (P,); NaN if unknown.
     """
-    seen = np.isfinite(loads.write)
+    seen = np.isfinite(rates)
     count = seen.sum(axis=0)
-    mean = np.where(count > 0, np.where(seen, loads.write, 0.0).sum(axis=0) / np.maximum(count, 1), measured)
-    return np.where(seen, loads.write, mean[None, :])
+    mean = np.where(count > 0, np.where(seen, rates, 0.0).sum(axis=0) / np.maximum(count, 1), measured)
+    return np.where(seen, rates, mean[None, :])
 
 
-def _usable_hours(history: WriteHistory, known: Sequence[int]) -> BoolArray:
+def _usable_hours(history: LoadHistory, known: Sequence[int]) -> BoolArray:
     """Return which hours count: those of which at least half of the cluster's partitions with a history was seen."""
     if not known or not history.hours_ms:
         return np.zeros(len(history.hours_ms), dtype=np.bool_)

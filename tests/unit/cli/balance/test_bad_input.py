@@ -216,6 +216,6 @@ def test_a_file_that_is_no_state(text: str, rule: str, tmp_path: Path) -> None:
 def test_loads_that_do_not_fit_their_partitions(tmp_path: Path) -> None:
     file = Path(saved(tmp_path, skewed()))
     found = json.loads(file.read_text())
-    found["loads"]["read_bytes_per_s"] = [1.0]
-    file.write_text(json.dumps(found))
-    assert "for 1 hours and 6 partitions" in error("--state", str(file))
+    for name, wrong in (("read_bytes_per_s", [1.0]), ("requests_per_s_by_hour", [[1.0] * 6] * 2)):
+        file.write_text(json.dumps({**found, "loads": {**found["loads"], name: wrong}}))
+        assert "for 1 hours and 6 partitions" in error("--state", str(file))

@@ -19,7 +19,7 @@ from cli.main import headroom
 from cluster.elections.traffic import Traffic
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.metrics.mbeans import TICK_AND_LOAD, ReadScope
-from planning.balance.observation.loads import WriteHistory, no_history
+from planning.balance.observation.loads import LoadHistory, no_history
 from planning.elections.planner import PartitionState
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
@@ -91,7 +91,7 @@ def found(*arguments: str) -> dict[str, Any]:
 def history(monkeypatch: pytest.MonkeyPatch, rates: list[list[float]]) -> None:
     names = list(FakeReader.state.partitions)
     hours = tuple(n * HOUR_MS for n in range(len(rates)))
-    known = WriteHistory(24, names, hours, np.array(rates))
+    known = LoadHistory(24, names, hours, np.array(rates))
     monkeypatch.setattr(cluster_module, "read_load_history", lambda settings, now: known)
 
 
@@ -129,7 +129,7 @@ def test_requests_of_two_readings_give_back_their_goal(monkeypatch: pytest.Monke
 
 
 def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(settings: Settings, now: int) -> WriteHistory:
+    def broken(settings: Settings, now: int) -> LoadHistory:
         raise HeadroomError("gold/partition_load", "cannot be read", "Look at it.")
 
     monkeypatch.setattr(cluster_module, "read_load_history", broken)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import Result
 
@@ -39,6 +41,16 @@ def test_the_first_line_is_the_verdict_and_signs_show_the_direction() -> None:
     assert "557.0 GB +" in second
     (fourth,) = (line for line in lines if line.startswith("4       a"))
     assert "11.90 MB/s -" in fourth
+
+
+def test_a_saved_state_keeps_the_reads_of_every_hour(tmp_path: Path) -> None:
+    state = skewed()
+    hours = np.full((2, 6), 10.0 * MB)
+    reads = np.array([[0.0] * 6, [20.0 * MB] * 6])
+    loads = replace(loads_of(state), hours_ms=(0, 3_600_000), write=hours, read_by_hour=reads)
+    sent = found("--state", saved(tmp_path, state, loads))["brokers"][0]["loads"]["network_out"]["load"]
+    # 6 x 10 MB/s to its follower, and 0 or 6 x 20 to consumers: 95 % of the way from 60 to 180.
+    assert sent == pytest.approx((60 + 0.95 * 120) * MB)
 
 
 def test_the_json_has_loads_bands_capacities_and_scores_of_every_broker(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from planning.balance.goals.catalogue import built_in_goals
 from planning.balance.model import Resource
 from planning.balance.observation.cluster import excluding, observed_cluster
-from planning.balance.observation.loads import WriteHistory, filled_writes, measured_writes, no_history, observed_loads
+from planning.balance.observation.loads import LoadHistory, filled, measured_writes, no_history, observed_loads
 from planning.balance.scoring.loads import ClusterLoads
 from planning.reassignments.cluster_state import LogDirectory
 from schemas.config import BalanceSettings
@@ -28,19 +28,33 @@ def test_hours_of_which_less_than_half_of_the_partitions_was_seen_do_not_count()
     state = state_of([broker(1)], topic("t", [[1]] * 4))
     names = list(state.partitions)
     rates = np.array([[1.0, 2.0, 3.0, NAN], [5.0, NAN, NAN, NAN], [7.0, 8.0, NAN, NAN]])
-    found = observed_loads(state, WriteHistory(24, names[:3], (10, 20, 30), rates[:, :3]), {})
+    found = observed_loads(state, LoadHistory(24, names[:3], (10, 20, 30), rates[:, :3]), {})
     # Of the 3 partitions with a history, 3, 1 and 2 were seen. The last partition has none.
     assert found.hours_ms == (10, 30)
     assert found.write[:, :3] == pytest.approx(np.array([[1.0, 2.0, 3.0], [7.0, 8.0, NAN]]), nan_ok=True)
     assert np.isnan(found.write[:, 3]).all()
     assert found.source == "hourly means of 2 of the last 24 hours"
     # Gaps: the mean of the other hours, and for a partition without any its measured rate.
-    assert filled_writes(found, np.array([9.0, 9.0, 9.0, 4.0])).tolist() == [[1, 2, 3, 4], [7, 8, 3, 4]]
+    assert filled(found.write, np.array([9.0, 9.0, 9.0, 4.0])).tolist() == [[1, 2, 3, 4], [7, 8, 3, 4]]
+
+
+def test_reads_and_requests_are_those_of_the_hours_and_gaps_those_of_the_reading() -> None:
+    state = state_of([broker(1)], topic("t", [[1]] * 2, write_bytes_per_s=5.0))
+    names = list(state.partitions)
+    hours = np.array([[1.0, 2.0], [3.0, NAN]])
+    history = LoadHistory(24, names, (10, 20), hours, read_bytes_per_s=hours * 10, requests_per_s=np.full((2, 2), NAN))
+    now = dict.fromkeys(names, 7.0)
+    loads = observed_loads(state, history, now, now)
+    assert loads.requests_by_hour is None
+    model = observed_cluster(state, loads, SETTINGS).model
+    # An hour without a value counts with the mean of the others.
+    assert model.read.tolist() == [[10.0, 30.0], [20.0, 20.0]]
+    assert model.requests.tolist() == [[7.0, 7.0], [7.0, 7.0]]
 
 
 def test_a_history_of_other_partitions_is_none() -> None:
     state = state_of([broker(1)], topic("t", [[1]], write_bytes_per_s=5.0))
-    other = WriteHistory(24, [TopicPartition("gone", 0)], (10,), np.array([[1.0]]))
+    other = LoadHistory(24, [TopicPartition("gone", 0)], (10,), np.array([[1.0]]))
     found = observed_loads(state, other, {TopicPartition("t", 0): 3.0})
     assert (found.hours_ms, found.write.tolist(), found.read.tolist()) == ((), [[5.0]], [3.0])
     assert found.source.startswith("a test (no history: ")
@@ -52,8 +66,8 @@ def test_the_order_of_a_history_changes_nothing(seed: int) -> None:
     state = state_of([broker(1)], topic("t", [[1]] * 5))
     names, rates = list(state.partitions), random.uniform(0, 9, (3, 5))
     order = random.permutation(5)
-    one = observed_loads(state, WriteHistory(3, names, (1, 2, 3), rates), {})
-    other = observed_loads(state, WriteHistory(3, [names[n] for n in order], (1, 2, 3), rates[:, order]), {})
+    one = observed_loads(state, LoadHistory(3, names, (1, 2, 3), rates), {})
+    other = observed_loads(state, LoadHistory(3, [names[n] for n in order], (1, 2, 3), rates[:, order]), {})
     assert one.write.tolist() == other.write.tolist() == rates.tolist()
 
 

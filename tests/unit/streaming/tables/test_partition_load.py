@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from schemas.config import ClusterSettings, ReassignSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD
+from schemas.tables import PARTITION_LOAD, Table
 from streaming.delta import append as delta_append
 from streaming.tables.partition_load import BusyHourRates, read_busy_hour
 
@@ -44,16 +44,18 @@ def load(hours_ago: int, mean: float | None, partition: int = 0, **more: Any) ->
         "size_bytes": None,
         "observed_ratio": 1.0,
         "hour_messages": 9,
+        "mean_read_bytes_per_s": None,
+        "mean_requests_per_s": None,
     }
     assert list(row) == PARTITION_LOAD.names()
     return SimpleNamespace(**(row | more))
 
 
-def write(path: Path, rows: list[SimpleNamespace]) -> None:
-    location = str(path / PARTITION_LOAD.path)
-    schema = Schema([Field(column.name, PrimitiveType(TYPES[column.type])) for column in PARTITION_LOAD.columns])
-    delta_append.create(location, PARTITION_LOAD, schema)
-    delta_append.append(DeltaTable(location), rows, PARTITION_LOAD)
+def write(path: Path, rows: list[SimpleNamespace], table: Table = PARTITION_LOAD) -> None:
+    location = str(path / table.path)
+    schema = Schema([Field(column.name, PrimitiveType(TYPES[column.type])) for column in table.columns])
+    delta_append.create(location, table, schema)
+    delta_append.append(DeltaTable(location), rows, table)
 
 
 def read(path: Path, **reassign: Any) -> BusyHourRates:
