@@ -217,6 +217,11 @@ def array_columns(kind: str) -> list[str]:
     return [column.split()[0] for column in _columns(kind) if column.split()[1].startswith("ARRAY<")]
 
 
+def broker_lists(kind: str) -> list[str]:
+    """Return the names of the columns in a kind's rows that are lists of broker ids."""
+    return [name for name, of in (column.split(" ", 1) for column in _columns(kind)) if of == "ARRAY<INT>"]
+
+
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
     """Return the struct columns of a kind's rows: name to a pair of whether it is an array and its field names."""
     found = {}

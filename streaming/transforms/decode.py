@@ -23,6 +23,7 @@ from schemas.tick_messages import (
     TICK_END,
     VERSION,
     array_columns,
+    broker_lists,
     column_types,
     message_ddl,
     samples,
@@ -48,6 +49,7 @@ _OUT_OF_RANGE = "a number is none that a broker can mean"
 _ROWS_MISSING = "rows are missing or cut short"
 _WRONG_COUNT = "row_count is not the number of rows"
 _TOO_LONG = f"an array has more than {MOST_IN_ARRAY} values"
+_NO_BROKER = "a list of brokers has one that is missing or negative"
 # The start of a tick that came before a batch is read again. A tick has some hundred messages in the alert partition,
 # and messages of other clusters may lie between them.
 _MOST_ALERT_OFFSETS = 10_000
@@ -111,7 +113,7 @@ def alert_messages(records: DataFrame) -> DataFrame:
 
 def _bad_alert_rows(kind: str) -> str:
     """Return the branch of a CASE that finds bad rows in alert messages of a kind."""
-    bad = _any((_long_row(kind), _bad_row(kind)))
+    bad = _any((_long_row(kind), _bad_lists(kind), _bad_row(kind)))
     return f"WHEN m.kind = '{kind}' THEN exists(m.rows, {_is_incomplete(kind)}) OR exists(m.rows, r -> {bad})"
 
 
@@ -140,6 +142,17 @@ def _bad_row(kind: str) -> str:
 def _long_row(kind: str) -> str:
     """Return the condition that row ``r`` of a kind has an array that is too long for a partition."""
     return _any(f"size(r.{name}) > {MOST_IN_ARRAY}" for name in array_columns(kind))
+
+
+def _bad_lists(kind: str) -> str:
+    """Return the condition that row ``r`` of a kind has a list of brokers with one that cannot be."""
+    return _any(_lacks_broker(f"r.{name}") for name in broker_lists(kind))
+
+
+def _lacks_broker(brokers: str) -> str:
+    """Return the condition that a list of brokers has a null or -1; without a lambda, which would take longer."""
+    # Null if the list has a null and no -1, or is null itself.
+    return f"coalesce(array_contains({brokers}, -1), {brokers} IS NOT NULL)"
 
 
 def _outside(struct: str, columns: Iterable[str]) -> str:
@@ -296,6 +309,7 @@ def _row_rules(kind: str) -> list[ValidationRule]:
         _rule(f"exists(rows, {_is_incomplete(kind)})", _incomplete(kind)),
         _rule("header.row_count != size(rows)", _WRONG_COUNT),
         *([_rule(f"exists(rows, r -> {_long_row(kind)})", _TOO_LONG)] if array_columns(kind) else []),
+        *([_rule(f"exists(rows, r -> {_bad_lists(kind)})", _NO_BROKER)] if broker_lists(kind) else []),
         _rule(f"exists(rows, r -> {_bad_row(kind)})", _OUT_OF_RANGE),
     ]
 
@@ -308,6 +322,7 @@ def _columnar_rules(kind: str) -> list[ValidationRule]:
         _rule(_columns_differ(kind), "the columns differ in length"),
         _rule("header.row_count != size(rows)", _WRONG_COUNT),
         *([_rule(_columns_long(kind), _TOO_LONG)] if array_columns(kind) else []),
+        *([_rule(_columns_lack_broker(kind), _NO_BROKER)] if broker_lists(kind) else []),
         _rule(_columns_outside(kind), _OUT_OF_RANGE),
     ]
 
@@ -345,3 +360,8 @@ def _columns_outside(kind: str) -> str:
 def _columns_long(kind: str) -> str:
     """Return the condition that an array in a column of a columnar message is too long."""
     return _any(f"exists(message.columns.{name}, x -> size(x) > {MOST_IN_ARRAY})" for name in array_columns(kind))
+
+
+def _columns_lack_broker(kind: str) -> str:
+    """Return the condition that a list of brokers in a column of a columnar message has one that cannot be."""
+    return _any(f"exists(message.columns.{name}, x -> {_lacks_broker('x')})" for name in broker_lists(kind))

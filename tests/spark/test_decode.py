@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from schemas.bounds import BOUNDS, MOST_IN_ARRAY
-from schemas.tick_messages import KINDS, REQUIRED, array_columns, row_columns, samples, scalar_columns
+from schemas.tick_messages import KINDS, REQUIRED, array_columns, broker_lists, row_columns, samples, scalar_columns
 from streaming.transforms.decode import alert_messages, with_headers, with_message
 from streaming.transforms.gold import headroom_rows
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
@@ -224,6 +224,23 @@ def test_an_array_that_no_partition_can_mean_is_a_reason_in_every_column(spark: 
         found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(headers, kind).collect()]
         headers.unpersist()
         assert found == [reason] * (9 * 2 + 4)
+
+
+@pytest.mark.parametrize("wrong", [[1, None], [None], [-1, None], [2, -1]])
+def test_a_list_of_brokers_without_one_is_a_reason_in_every_column(
+    spark: SparkSession, wrong: list[int | None]
+) -> None:
+    good = {"moves": move("t", 0, 1, [1, 2], adding=[2]), "leaders": _LEADER}
+    sent = [
+        message(kind, n, [row, row | {name: wrong}])
+        for kind, row in good.items()
+        for n, name in enumerate(broker_lists(kind))
+    ]
+    headers = with_headers(records(spark, sent)).persist()
+    found = [row["reason"] for kind in ("moves", "leaders") for row in with_message(headers, kind).collect()]
+    headers.unpersist()
+    assert found == ["a list of brokers has one that is missing or negative"] * (8 + 4)
+    assert alert_messages(records(spark, [m for m in sent if m["kind"] == "moves"])).count() == 0
 
 
 # With each of 20,000 replicas all 20,000 would stand once more, 80 kB: 1.6 GB in all.

@@ -104,6 +104,8 @@ def _crashes(reader: Reader, ticks: list[list[FuzzedRecord]], on_progress: OnPro
         reader.read(ticks)
     except Exception as error:
         if len(ticks) > 1:
+            # Its halves may succeed, and then nothing else says what happened.
+            on_progress(f"{len(ticks)} ticks at once, {type(error).__name__}: {str(error)[:_SHOWN_CHARS]}")
             half = len(ticks) // 2
             # Halves may succeed alone: a failure of the whole batch counts once.
             return max(1, _crashes(reader, ticks[:half], on_progress) + _crashes(reader, ticks[half:], on_progress))
@@ -119,9 +121,9 @@ def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
     read = crashed = 0
     with text_readers() as found:
         for reading in found:
-            count, failed = _read(reading, count // len(found), on_progress)
-            read, crashed = read + count, crashed + failed
-            on_progress(f"{reading.name}: {count} read, {failed} crashed")
+            texts, failed = _read(reading, count // len(found), on_progress)
+            read, crashed = read + texts, crashed + failed
+            on_progress(f"{reading.name}: {texts} read, {failed} crashed")
     return read, crashed
 
 
