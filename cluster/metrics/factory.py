@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from cluster.metrics.exporter.jmx_exporter import PrometheusSource
 from cluster.metrics.http import HttpReader
-from cluster.metrics.jmx import JmxSource
-from cluster.metrics.jmx_exporter import PrometheusSource
-from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.jolokia import JolokiaSource
+from cluster.metrics.rmi.jmx import JmxSource
+from cluster.metrics.rmi.jmx_gateway import JmxGateway
 from cluster.metrics.source import MetricsSource
 from schemas.config import CollectSettings, Source
 

@@ -24,7 +24,7 @@ from cluster.collector.collector import Collector, TickReport
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
-from cluster.metrics.jmx import JmxSource
+from cluster.metrics.rmi.jmx import JmxSource
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings

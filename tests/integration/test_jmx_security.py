@@ -11,9 +11,9 @@ import pytest
 
 from cluster.embedded import BrokerOptions
 from cluster.java import java_command
-from cluster.metrics.jmx import JmxSource
-from cluster.metrics.jmx_gateway import JmxGateway
 from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.rmi.jmx import JmxSource
+from cluster.metrics.rmi.jmx_gateway import JmxGateway
 from cluster.metrics.source import MetricsError
 from schemas.config import CollectSettings
 from tests.integration.conftest import StartCluster

@@ -20,8 +20,8 @@ from cli.config.load import load_settings, read_settings
 from cli.main import run
 from cli.watch.receivers import build_receivers
 from cluster.connection.java_client import JavaClientError
+from cluster.metrics.exporter.jmx_exporter import PrometheusSource
 from cluster.metrics.http import HttpReader
-from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 import pytest
 
 from cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
-from cluster.metrics.exporter_names import meaning_of
-from cluster.metrics.jmx_request import JmxRequest
+from cluster.metrics.exporter.exporter_names import meaning_of
 from cluster.metrics.mbeans import LOAD, TICK, ReadPlan
+from cluster.metrics.rmi.jmx_request import JmxRequest
 from schemas.keys import TopicPartition
 
 NAME = TopicPartition("orders", 0)

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.metrics import http as http_reader
+from cluster.metrics.exporter.jmx_exporter import PrometheusSource
 from cluster.metrics.http import Deadline, HttpReader, Request
-from cluster.metrics.jmx_exporter import PrometheusSource
 from cluster.metrics.jolokia import JolokiaSource
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError

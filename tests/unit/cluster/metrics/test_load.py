@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
+from cluster.metrics.exporter.jmx_exporter import parse
 from cluster.metrics.http import Response
-from cluster.metrics.jmx_exporter import parse
-from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.jolokia import add_values, bulk_reads
 from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
@@ -24,6 +23,7 @@ from cluster.metrics.load_meters import (
 from cluster.metrics.mbeans import LOAD, TICK_AND_LOAD, MetricsAccumulator, ReadPlan
 from cluster.metrics.missing_load import find_missing_load
 from cluster.metrics.missing_metrics import describe_impossible, describe_missing
+from cluster.metrics.rmi.jmx_request import JmxRequest
 from cluster.model import Meter, Metrics
 from schemas.config import Source
 from schemas.keys import TopicPartition

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.load_meters import topic_consumed
 from cluster.metrics.mbeans import (
     FOLLOWER_QUOTA,
@@ -21,6 +20,7 @@ from cluster.metrics.mbeans import (
     topic_bytes,
 )
 from cluster.metrics.missing_metrics import describe_impossible
+from cluster.metrics.rmi.jmx_request import JmxRequest
 from cluster.model import Lag, LogReading, Meter, Metrics
 from schemas.keys import TopicPartition
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.metrics.jmx import JmxSource
-from cluster.metrics.jmx_gateway import JmxGateway
-from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.rmi.jmx import JmxSource
+from cluster.metrics.rmi.jmx_gateway import JmxGateway
+from cluster.metrics.rmi.jmx_request import JmxRequest
 from cluster.metrics.source import MetricsError
 from schemas.config import CollectSettings
 from schemas.keys import TopicPartition

@@ -7,9 +7,9 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from cluster.metrics.jmx_gateway import JmxGateway
-from cluster.metrics.jmx_request import JmxRequest
 from cluster.metrics.mbeans import ReadPlan
+from cluster.metrics.rmi.jmx_gateway import JmxGateway
+from cluster.metrics.rmi.jmx_request import JmxRequest
 from cluster.metrics.source import HANGS, MetricsError, check_plausible
 from cluster.model import Metrics
 from schemas.text import one_line

@@ -14,7 +14,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
 from cluster.java import gateway_jars, java_command
-from cluster.metrics.java_reader import CLASS_NAME, SOURCE
+from cluster.metrics.rmi.java_reader import CLASS_NAME, SOURCE
 from cluster.metrics.source import read_s
 from cluster.secrets import secret
 from schemas.config import CollectSettings

@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.metrics.exporter_names import Meaning, has_quantile, keys_in, meaning_of, spelled_in_metrics
+from cluster.metrics.exporter.exporter_names import Meaning, has_quantile, keys_in, meaning_of, spelled_in_metrics
+from cluster.metrics.exporter.text_format import read_samples
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
 from cluster.metrics.load_meters import HANDLER_IDLE, LOAD_TOPIC_METERS
 from cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
 from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
-from cluster.metrics.text_format import read_samples
 from cluster.model import Metrics
 
 DEFAULT_PATH = "/metrics"

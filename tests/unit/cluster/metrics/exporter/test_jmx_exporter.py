@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from cluster.metrics.exporter.jmx_exporter import parse
 from cluster.metrics.http import Response
-from cluster.metrics.jmx_exporter import parse
 from cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
 from cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
 from cluster.metrics.source import MetricsError, check_plausible

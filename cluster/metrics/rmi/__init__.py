@@ -1,0 +1,1 @@
+"""Metrics over JMX RMI, which a small JVM reads for all brokers."""
