@@ -213,6 +213,30 @@ BROKER_LOAD_SCORE = _gauge(
     "score",
     "Score of the load in its band, 0 to 1. Absent: unknown.",
 )
+BROKER_LOAD_PROMISED = _gauge(
+    "headroom_broker_load_promised",
+    _RESOURCE,
+    _RESOURCE_UNIT,
+    "Load that the broker has after the actions of the watch's last proposal. Absent: no proposal yet, or unknown.",
+)
+PROPOSAL_ACTIONS = _gauge(
+    "headroom_balance_proposal_actions", ("cluster",), "actions", "Actions of the watch's last proposal."
+)
+PROPOSAL_GAIN = _gauge(
+    "headroom_balance_proposal_gain_ratio",
+    ("cluster",),
+    "ratio",
+    "Share of the load outside of bands that these actions remove, 0 to 1.",
+)
+PROPOSAL_COPIED_BYTES = _gauge(
+    "headroom_balance_proposal_copied_bytes", ("cluster",), "bytes", "Bytes that these actions copy."
+)
+PROPOSAL_DURATION = _gauge(
+    "headroom_balance_proposal_duration_seconds",
+    ("cluster",),
+    "s",
+    "Time of the batches of these actions. Absent: one never ends.",
+)
 SLOW_ROUNDS = _gauge(
     "headroom_broker_slow_rounds",
     _BROKER,
@@ -361,6 +385,11 @@ METRICS: tuple[MetricSpec, ...] = (
     BROKER_LOAD_LIMIT,
     BROKER_LOAD_IN_BAND,
     BROKER_LOAD_SCORE,
+    BROKER_LOAD_PROMISED,
+    PROPOSAL_ACTIONS,
+    PROPOSAL_GAIN,
+    PROPOSAL_COPIED_BYTES,
+    PROPOSAL_DURATION,
     SLOW_ROUNDS,
     PARTITION_WRITE_RATE,
     PARTITION_REMAINING,

@@ -136,6 +136,8 @@ class BalanceAdvice:
         elections: number of these that copy nothing.
         copied_bytes: bytes that they copy.
         duration_s: time of their batches, seconds; None if one never ends.
+        gain_ratio: share of the load outside of bands that they remove, 0 to 1.
+        promised: load of each broker and resource after them, in the unit of the resource; unknown ones are missing.
     """
 
     proposal_id: str
@@ -146,6 +148,8 @@ class BalanceAdvice:
     elections: int
     copied_bytes: float
     duration_s: float | None
+    gain_ratio: float = 0.0
+    promised: Mapping[tuple[int, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

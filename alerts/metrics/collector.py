@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from alerts.metrics.balance_samples import balance_samples
 from alerts.metrics.histogram import BucketCounts
-from alerts.metrics.load_samples import load_samples
+from alerts.metrics.load_samples import load_samples, proposal_samples
 from alerts.metrics.samples import Sample, partition_samples, throttle_samples
 from alerts.metrics.state import MetricsSnapshot, MetricsState
 from schemas import metrics
@@ -91,6 +91,9 @@ class MetricsCollector(Collector):
         for cluster, last in now.loads.items():
             if last.age_s(now.now_ms) < _MINUTES_LATE_S + _BALANCES_LATE * self._stale_s(cluster):
                 yield from load_samples(cluster, last.loads)
+        # A proposal counts until the next one: what it promised is compared with what comes.
+        for cluster, advice in now.proposals.items():
+            yield from proposal_samples(cluster, advice)
 
 
 def _family(spec: MetricSpec) -> Metric:

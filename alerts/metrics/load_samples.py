@@ -1,10 +1,10 @@
-"""Loads of brokers as metric samples, one set per broker and resource."""
+"""Loads of brokers, and the last proposal to balance them, as metric samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
+from alerts.inputs.broker_load import BalanceAdvice, BrokerLoadState, MinuteLoads
 from alerts.metrics.samples import Sample
 from schemas import metrics
 from schemas.metrics import MetricSpec
@@ -25,6 +25,22 @@ def load_samples(cluster: str, loads: MinuteLoads) -> Iterator[Sample]:
         rounds = states[0].slow_rounds
         if rounds is not None:
             yield metrics.SLOW_ROUNDS, (cluster, str(broker)), float(rounds)
+
+
+def proposal_samples(cluster: str, advice: BalanceAdvice) -> Iterator[Sample]:
+    """Yield what the last proposal gains, costs and promises.
+
+    Args:
+        cluster: name of the cluster.
+        advice: the proposal.
+    """
+    yield metrics.PROPOSAL_ACTIONS, (cluster,), float(advice.actions)
+    yield metrics.PROPOSAL_GAIN, (cluster,), advice.gain_ratio
+    yield metrics.PROPOSAL_COPIED_BYTES, (cluster,), advice.copied_bytes
+    if advice.duration_s is not None:
+        yield metrics.PROPOSAL_DURATION, (cluster,), advice.duration_s
+    for (broker, resource), load in sorted(advice.promised.items()):
+        yield metrics.BROKER_LOAD_PROMISED, (cluster, str(broker), resource), load
 
 
 def _numbers(state: BrokerLoadState) -> list[tuple[MetricSpec, float | None]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.broker_load import MinuteLoads
+from alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics.histogram import BucketCounts, empty_counts
@@ -103,6 +103,7 @@ class MetricsSnapshot:
         ticks: last tick by cluster; missing if there was none.
         balances: last leader balances by cluster; missing if there were none.
         loads: last loads of brokers by cluster; missing if there were none.
+        proposals: last proposal to balance them by cluster; missing if there was none.
         alerts: alerts by cluster, kind and subject, including resolved ones.
         events: number of events since the start, by cluster, kind and state.
         rows: number of throttle statuses since the start, by cluster.
@@ -122,6 +123,7 @@ class MetricsSnapshot:
     ticks: Mapping[str, PublishedTick]
     balances: Mapping[str, PublishedBalance]
     loads: Mapping[str, PublishedLoads]
+    proposals: Mapping[str, BalanceAdvice]
     alerts: Mapping[AlertKey, PublishedAlert]
     events: Mapping[AlertKey, int]
     rows: Mapping[str, int]
@@ -150,6 +152,7 @@ class MetricsState:
         self._ticks: dict[str, PublishedTick] = {}
         self._balances: dict[str, PublishedBalance] = {}
         self._loads: dict[str, PublishedLoads] = {}
+        self._proposals: dict[str, BalanceAdvice] = {}
         self._alerts: dict[AlertKey, PublishedAlert] = {}
         # Counters start at zero, because Prometheus detects the first event only as an increase of an existing series.
         self._events = Counter(
@@ -197,6 +200,11 @@ class MetricsState:
         now_ms = self._clock_ms()
         with self._lock:
             self._loads[cluster] = PublishedLoads(loads.tick_ms, now_ms, loads)
+
+    def on_proposal(self, cluster: str, advice: BalanceAdvice) -> None:
+        """Record a proposal to balance a cluster's brokers."""
+        with self._lock:
+            self._proposals[cluster] = advice
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
         """Record published alert events."""
@@ -248,6 +256,7 @@ class MetricsState:
                 ticks=dict(self._ticks),
                 balances=dict(self._balances),
                 loads=dict(self._loads),
+                proposals=dict(self._proposals),
                 alerts=dict(self._alerts),
                 events=dict(self._events),
                 rows=dict(self._rows),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from alerts.engine import AlertEngine, WatchedCluster
+from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
 from cli.config.load import load_settings
@@ -147,8 +148,8 @@ class PrintingListener(AlertPathListener):
 class EngineFollower(Protocol):
     """Gets the engine of each pipeline that is built."""
 
-    def follow(self, engine: AlertEngine) -> None:
-        """Serve an engine from now on."""
+    def follow(self, engine: AlertEngine, on_proposal: Callable[[str, BalanceAdvice], None]) -> None:
+        """Serve an engine from now on, and pass on each proposal with the name of its cluster."""
 
 
 def start_alert_output(
@@ -170,7 +171,7 @@ def start_alert_output(
     state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
     pipeline.start_alert_path(CompositeListener([listener, state]))
     if worker is not None:
-        worker.follow(pipeline.engine)
+        worker.follow(pipeline.engine, state.on_proposal)
     active = pipeline.engine.active()
     printer.print_active(active)
     state.restore(active)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grafana.load import load_summary, loads_in_bands
+from grafana.load import load_summary, loads_in_bands, promised, proposal_summary
 from grafana.panels import (
     BYTES,
     BYTES_PER_S,
@@ -48,6 +48,8 @@ def balance() -> Json:
         _leader_traffic(),
         load_summary(),
         loads_in_bands(),
+        proposal_summary(),
+        promised(),
         _busiest(),
         _replication_now(),
         _replication(),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from grafana.panels import BYTES_PER_S, COUNT, GREEN, ORANGE, RED, SHARE, Panel, Query, stat, time_series
+from grafana.panels import (
+    BYTES,
+    BYTES_PER_S,
+    COUNT,
+    GREEN,
+    ORANGE,
+    RED,
+    SECONDS,
+    SHARE,
+    Panel,
+    Query,
+    stat,
+    time_series,
+)
 from grafana.queries import BAD_FROM_ONE, BROKER_LEGEND, CLUSTERS
 
 _LOADS = f'{CLUSTERS},resource=~"network_in|network_out|requests|disk"'
@@ -55,6 +68,57 @@ def loads_in_bands() -> list[Panel]:
         _in_band("network_in", "Received, with the band", "What each broker receives, without copies of moves."),
         _in_band("network_out", "Sent, with the band", "What each broker sends, without copies of moves."),
     ]
+
+
+def proposal_summary() -> list[Panel]:
+    """What the last proposal of the watch gains and costs."""
+    return [
+        stat(
+            "Proposal: gain",
+            "Share of the load outside of bands that the actions of the last proposal remove.",
+            Query(f"headroom_balance_proposal_gain_ratio{{{CLUSTERS}}}"),
+            SHARE,
+            empty="no proposal",
+        ),
+        stat(
+            "Proposal: bytes to copy",
+            "Bytes that these actions copy. Elections copy nothing.",
+            Query(f"headroom_balance_proposal_copied_bytes{{{CLUSTERS}}}"),
+            BYTES,
+            empty="no proposal",
+        ),
+        stat(
+            "Proposal: time",
+            "Time of the batches one after another, at the throttle of the proposal.",
+            Query(f"headroom_balance_proposal_duration_seconds{{{CLUSTERS}}}"),
+            SECONDS,
+            empty="no proposal",
+        ),
+        stat(
+            "Proposal: actions",
+            "Elections, moves and swaps, in the order of their gain per byte.",
+            Query(f"headroom_balance_proposal_actions{{{CLUSTERS}}}"),
+            COUNT,
+            empty="no proposal",
+        ),
+    ]
+
+
+def promised() -> list[Panel]:
+    """What brokers receive and send beside what the last proposal promised."""
+    return [
+        _promised("network_in", "Received, and promised", "What each broker receives, and after the last proposal."),
+        _promised("network_out", "Sent, and promised", "What each broker sends, and after the last proposal."),
+    ]
+
+
+def _promised(resource: str, title: str, description: str) -> Panel:
+    chosen = f'{{{CLUSTERS},resource="{resource}"}}'
+    queries = [
+        Query(f"headroom_broker_load{chosen}", BROKER_LEGEND),
+        Query(f"headroom_broker_load_promised{chosen}", f"{BROKER_LEGEND}, promised"),
+    ]
+    return time_series(title, description, queries, BYTES_PER_S)
 
 
 def _in_band(resource: str, title: str, description: str) -> Panel:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
+from alerts.inputs.broker_load import BalanceAdvice
 from alerts.metrics import Collected, MetricsState
 from cli.watch.metrics_server import open_server, serve
 from cli.watch.pipeline import ConfiguredClusters
@@ -78,6 +79,9 @@ def tell(live: MetricsState, number: int) -> None:
     mb_per_s = {1: 40.0, 2: 10.0, 3: 10.0}
     live.on_broker_loads(
         "orders", loads(mb_per_s, mb_per_s, rounds={3: 6}, tick_ms=now_ms - 300, network_in_capacity=30 * MB)
+    )
+    live.on_proposal(
+        "orders", BalanceAdvice("abc", now_ms, frozenset({1}), True, 3, 1, 5e9, 60.0, 0.8, {(1, "network_in"): 2e7})
     )
     live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
     live.on_batch(0.3)

@@ -16,6 +16,8 @@ from schemas.alerts import AlertEvent, AlertKind, AlertState
 
 log = logging.getLogger(__name__)
 
+OnProposal = Callable[[str, BalanceAdvice], None]
+
 _UNEVEN = {AlertKind.LOAD_OUT_OF_BAND.value, AlertKind.HOT_BROKER.value}
 # A pending alert has a proposal before it fires, unless it is over soon.
 _PENDING_MS = 150_000
@@ -62,14 +64,20 @@ class BalanceWorker:
     def __post_init__(self) -> None:
         """Begin without a command."""
         self._engine: AlertEngine | None = None
+        self._on_proposal: OnProposal = lambda cluster, advice: None
         self._running: tuple[_Task, RunningCommand] | None = None
         self._started_s: dict[tuple[str, str], float] = {}
         self._failed: set[tuple[str, str]] = set()
         self._begin_s = self.clock_s()
 
-    def follow(self, engine: AlertEngine) -> None:
-        """Serve an engine from now on: the pipeline may have been built again."""
-        self._engine = engine
+    def follow(self, engine: AlertEngine, on_proposal: OnProposal) -> None:
+        """Serve an engine from now on: the pipeline may have been built again.
+
+        Args:
+            engine: gets all results.
+            on_proposal: called with each proposal and the name of its cluster.
+        """
+        self._engine, self._on_proposal = engine, on_proposal
 
     def check(self) -> None:
         """Use the result of the command that has ended, or start the next one that is due; call it once a second."""
@@ -111,7 +119,12 @@ class BalanceWorker:
             return None
         listed = ",".join(map(str, brokers))
         arguments = ("balance", "propose", "--until-in-band", listed, *_options(watched))
-        return _Task((name, "proposal"), arguments, lambda found: _use_proposal(engine, found))
+        return _Task((name, "proposal"), arguments, lambda found: self._use_proposal(engine, found))
+
+    def _use_proposal(self, engine: AlertEngine, found: Mapping[str, Any]) -> None:
+        advice = _advice_of(found)
+        engine.update_balance_advice(found["cluster"], advice)
+        self._on_proposal(found["cluster"], advice)
 
     def _lasts(self, event: AlertEvent) -> bool:
         return event.state == AlertState.FIRING.value or self.clock_ms() - event.tick_ms >= _PENDING_MS
@@ -142,9 +155,10 @@ def _options(watched: WatchedCluster) -> tuple[str, ...]:
     return ("--format", "json", *config)
 
 
-def _use_proposal(engine: AlertEngine, found: Mapping[str, Any]) -> None:
+def _advice_of(found: Mapping[str, Any]) -> BalanceAdvice:
     chosen = found["actions"][: found["chosen_actions"]]
-    advice = BalanceAdvice(
+    before, after = found["outside_before"], chosen[-1]["outside_after"] if chosen else found["outside_before"]
+    return BalanceAdvice(
         proposal_id=found["proposal_id"],
         read_ms=found["read_ms"],
         brokers=frozenset(found["until_in_band"]["brokers"]),
@@ -153,8 +167,14 @@ def _use_proposal(engine: AlertEngine, found: Mapping[str, Any]) -> None:
         elections=sum(action["kind"] == "elect" for action in chosen),
         copied_bytes=chosen[-1]["copied_bytes_after"] if chosen else 0.0,
         duration_s=found["duration_s"],
+        gain_ratio=(before - after) / before if before else 0.0,
+        promised={
+            (broker["broker"], resource): values["load"]
+            for broker in found["after"]["brokers"]
+            for resource, values in broker["loads"].items()
+            if values["load"] is not None
+        },
     )
-    engine.update_balance_advice(found["cluster"], advice)
 
 
 def _use_risks(engine: AlertEngine, found: Mapping[str, Any]) -> None:

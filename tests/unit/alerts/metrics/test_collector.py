@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from alerts.delivery.outbox import DeliveryFigures
+from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import Collected
 from schemas.alerts import AlertKind, AlertState, Role
@@ -315,6 +317,9 @@ def test_rows_and_batches_are_counted() -> None:
     assert scene.values("headroom_batch_seconds_bucket", le="0.5") == [1]
 
 
+PROPOSAL = BalanceAdvice("abc", TICK_MS, frozenset({2}), True, 3, 1, 5e9, 60.0, 0.75, {(2, "disk"): 4e9})
+
+
 def full() -> Scene:
     """A scene in which every metric has a series."""
     leader = status(1, LEADER, 9.0, 8.0, partition(remaining_bytes=1), eta_s=10.0)
@@ -324,8 +329,26 @@ def full() -> Scene:
     scene.live.on_collected("orders", Collected(0.3, 0, 0))
     scene.live.on_balances("orders", TICK_MS, [balance(1, 10, read_bytes_per_s=MB, preferred_read_bytes_per_s=MB)])
     scene.live.on_broker_loads("orders", loads({1: 30, 2: 10}, rounds={1: 5}, network_in_capacity=50 * MB))
+    scene.live.on_proposal("orders", PROPOSAL)
     scene.live.follow(lambda: None, lambda: [DeliveryFigures("slack", 1, TICK_MS)], lambda: 2)
     return scene
+
+
+def test_a_proposal_has_its_gain_its_cost_and_the_loads_that_it_promises() -> None:
+    scene = published(status(1, LEADER, 9.0, 8.0))
+    assert scene.values("headroom_balance_proposal_actions") == []
+    scene.live.on_proposal("orders", PROPOSAL)
+    found = {
+        name: scene.values(f"headroom_balance_proposal_{name}", cluster="orders")
+        for name in ("actions", "gain_ratio", "copied_bytes", "duration_seconds")
+    }
+    assert found == {"actions": [3], "gain_ratio": [0.75], "copied_bytes": [5e9], "duration_seconds": [60]}
+    assert scene.values("headroom_broker_load_promised", broker="2", resource="disk") == [4e9]
+    # It stays after its loads are stale, until the next proposal; batches that never end have no time.
+    scene.now_ms += 3_600_000
+    scene.live.on_proposal("orders", replace(PROPOSAL, duration_s=None))
+    assert scene.values("headroom_balance_proposal_duration_seconds") == []
+    assert scene.values("headroom_balance_proposal_gain_ratio") == [0.75]
 
 
 def test_the_load_of_a_broker_has_its_band_and_limit_and_what_is_unknown_has_no_series() -> None:

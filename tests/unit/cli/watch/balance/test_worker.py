@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from alerts.engine import AlertEngine, WatchedCluster
+from alerts.inputs.broker_load import BalanceAdvice
 from cli.watch.balance.child_command import ChildCommand, CommandResult
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.pipeline import ConfiguredClusters
@@ -24,11 +25,13 @@ PROPOSAL: dict[str, Any] = {
     "until_in_band": {"brokers": [1, 3], "reached": True},
     "chosen_actions": 2,
     "actions": [
-        {"kind": "elect", "copied_bytes_after": 0.0},
-        {"kind": "move", "copied_bytes_after": 5e9},
-        {"kind": "move", "copied_bytes_after": 9e9},
+        {"kind": "elect", "copied_bytes_after": 0.0, "outside_after": 3.0},
+        {"kind": "move", "copied_bytes_after": 5e9, "outside_after": 1.0},
+        {"kind": "move", "copied_bytes_after": 9e9, "outside_after": 0.0},
     ],
+    "outside_before": 4.0,
     "duration_s": 60.0,
+    "after": {"brokers": [{"broker": 1, "loads": {"network_in": {"load": 21e6}, "requests": {"load": None}}}]},
 }
 RISK = {"lost": "broker 2", "broker": 3, "resource": "network_out", "load": 118e6, "limit": 100e6}
 
@@ -62,7 +65,8 @@ class Scene:
         self.engine = AlertEngine(settings, self.now_ms, "orders.toml", others, self.now_ms)
         clusters = ConfiguredClusters(settings, "orders.toml", others)
         self.worker = BalanceWorker(clusters, self.start, lambda: self.passed_s, self.now_ms)
-        self.worker.follow(self.engine)
+        self.proposals: list[tuple[str, BalanceAdvice]] = []
+        self.worker.follow(self.engine, lambda *proposal: self.proposals.append(proposal))
 
     def now_ms(self) -> int:
         return TICK_MS + round(self.passed_s * 1000)
@@ -110,6 +114,16 @@ def test_the_alert_has_the_cost_of_the_proposal() -> None:
     assert "carry out the first 2 action(s) (1 of them elections, they copy 5.0 GB in about 1 min 0 s)" in (
         event.recommendation
     )
+
+
+def test_a_proposal_reaches_the_metrics_with_its_gain_and_what_it_promises() -> None:
+    scene = Scene()
+    scene.tick(240)
+    scene.commands[0].end(PROPOSAL)
+    scene.tick(30)
+    ((cluster, advice),) = scene.proposals
+    # 3 of 4 shares of load outside of bands are gone after the first 2 actions.
+    assert (cluster, advice.gain_ratio, advice.promised) == ("orders", 0.75, {(1, "network_in"): 21e6})
 
 
 def test_risks_are_estimated_only_with_a_capacity() -> None:
