@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, await_child
+from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from cli.common.watch_process import WatchProcess
@@ -32,11 +32,13 @@ class FaultContext:
     Attributes:
         bench: cluster of the fault.
         watch: watch that should detect it.
+        collector: process that collects its ticks. The watch did not start it, and does not restart it.
         move: topic under load.
     """
 
     bench: BenchCluster
     watch: WatchProcess
+    collector: psutil.Process
     move: ThrottledMove
 
     def await_health(self) -> None:
@@ -319,11 +321,11 @@ class StalledCollector(Fault):
 
     def inject(self, context: FaultContext) -> None:
         """Suspend the collector."""
-        _collector(context.watch).suspend()
+        context.collector.suspend()
 
     def revert(self, context: FaultContext) -> None:
         """Resume the collector."""
-        _collector(context.watch).resume()
+        context.collector.resume()
 
 
 _CLASSES: tuple[type[Fault], ...] = (
@@ -360,7 +362,3 @@ def _bring_back(context: FaultContext, broker: int) -> None:
     context.watch.wait(
         lambda: bool(context.bench.admin.elect_leaders(PREFERRED, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
     )
-
-
-def _collector(watch: WatchProcess) -> psutil.Process:
-    return await_child(watch, "collect", _HEALTH_S)

@@ -13,7 +13,8 @@ elections, leader switches and changing loads. Every alert in that time is false
 - An alert of a stock rule is true if it begins during any fault, and it detects that fault.
 - Alerts of one stock rule that begin within 30 s count as one, because Alertmanager sends them together.
 - A tool without any alert has precision 1.
-- A fault of Headroom's own collector counts only for Headroom.
+- A fault of Headroom's own collector counts only for Headroom. The collector runs apart from the watch, as on another
+  machine, because a watch restarts its own one within seconds.
 
 **Stock rules.** The rules come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
 thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)). A Prometheus scrapes jmx_exporter on
@@ -33,6 +34,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import psutil
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
@@ -79,8 +81,12 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         on_progress(f"alerts: {asdict(bench.settings.alerts)}")
         on_progress(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
         targets = [f"{bench.broker(b).host}:{bench.broker(b).exporter_port}" for b in bench.brokers]
-        with Prometheus(bench.folder / "prometheus", targets, for_ratio) as stock, bench.watch() as watch:
-            run = _Run(bench, watch, stock, on_progress)
+        with (
+            Prometheus(bench.folder / "prometheus", targets, for_ratio) as stock,
+            bench.watch(options=["--without-collector"]) as watch,
+            bench.collecting() as collector,
+        ):
+            run = _Run(bench, watch, collector, stock, on_progress)
             watch.wait(lambda: watch.verdicts() is not None, 180, "the first evaluated tick")
             windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
             healthy_from_s = time.time()
@@ -97,13 +103,22 @@ class _Run:
     Args:
         bench: cluster of the run.
         watch: Headroom.
+        collector: its collector.
         stock: Prometheus with the stock rules.
         on_progress: prints the progress.
     """
 
-    def __init__(self, bench: BenchCluster, watch: WatchProcess, stock: Prometheus, on_progress: OnProgress) -> None:
+    def __init__(
+        self,
+        bench: BenchCluster,
+        watch: WatchProcess,
+        collector: psutil.Process,
+        stock: Prometheus,
+        on_progress: OnProgress,
+    ) -> None:
         self._bench = bench
         self._watch = watch
+        self._collector = collector
         self._stock = stock
         self._on_progress = on_progress
         self._void_spans_s: list[tuple[float, float]] = []
@@ -154,7 +169,7 @@ class _Run:
 
     def _play(self, topic: str, fault: Fault) -> Window:
         with ThrottledMove(self._bench, topic, fault.partitions()) as move:
-            context = FaultContext(self._bench, self._watch, move)
+            context = FaultContext(self._bench, self._watch, self._collector, move)
             fault.prepare(context)
             from_s = time.time()
             try:
