@@ -80,9 +80,8 @@ def tell(live: MetricsState, number: int) -> None:
     live.on_broker_loads(
         "orders", loads(mb_per_s, mb_per_s, rounds={3: 6}, tick_ms=now_ms - 300, network_in_capacity=30 * MB)
     )
-    live.on_proposal(
-        "orders", BalanceAdvice("abc", now_ms, frozenset({1}), True, 3, 1, 5e9, 60.0, 0.8, {(1, "network_in"): 2e7})
-    )
+    promised = {(1, "network_in"): 2e7, (1, "network_out"): 2e7}
+    live.on_proposal("orders", BalanceAdvice("abc", now_ms, frozenset({1}), True, 3, 1, 5e9, 60.0, 0.8, promised))
     live.on_events([event("firing", now_ms, subject=f"broker {number} as leader")])
     live.on_batch(0.3)
 
