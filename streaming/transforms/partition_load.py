@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from schemas.tables import PARTITION_LOAD
 from streaming.transforms.gold import as_table
 from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import BYTES_IN, BYTES_OUT, MESSAGES_IN, of_meter
+from streaming.transforms.silver import BYTES_IN, BYTES_OUT, FETCH_REQUESTS, MESSAGES_IN, PRODUCE_REQUESTS, of_meter
 from streaming.transforms.steps import grouped, literal, named, with_columns
 from streaming.transforms.tick_status import TICK
 
@@ -58,8 +58,8 @@ _READING = f"struct(tick_ms, broker, log_end_offset, size_bytes, {', '.join(_COU
 # Counters of a topic on a broker that are read apart from the ticks.
 _READ_APART = {
     "read": BYTES_OUT,
-    "produced": "BrokerTopicMetrics.TotalProduceRequestsPerSec",
-    "fetched": "BrokerTopicMetrics.TotalFetchRequestsPerSec",
+    "produced": PRODUCE_REQUESTS,
+    "fetched": FETCH_REQUESTS,
 }
 # Growth of each in one reading, and the milliseconds that it took; null where the counter fell.
 _GROWTH = {name: of_meter(meter, "bytes_per_s * window_ms / 1000") for name, meter in _READ_APART.items()} | {

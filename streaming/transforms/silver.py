@@ -23,6 +23,10 @@ from streaming.transforms.gold import as_table
 BYTES_IN, MESSAGES_IN, BYTES_OUT = (
     f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")
 )
+# Requests count once for each of their partitions.
+PRODUCE_REQUESTS, FETCH_REQUESTS = (
+    f"BrokerTopicMetrics.{name}" for name in ("TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec")
+)
 # Time between the two readings, milliseconds.
 _WINDOW_MS = "CASE WHEN read_ms > prev_read_ms THEN read_ms - prev_read_ms END"
 # Bytes per second; a gauge reports the rate itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from planning.balance.observation.cluster import OWN_VOLUME_RATIO
-from streaming.transforms.silver import BYTES_IN, BYTES_OUT, of_meter, with_meter_rate
+from streaming.transforms.silver import BYTES_IN, BYTES_OUT, FETCH_REQUESTS, PRODUCE_REQUESTS, of_meter, with_meter_rate
 from streaming.transforms.steps import grouped
 from streaming.transforms.tick_status import TICK
 
@@ -14,7 +14,7 @@ _IN = (BYTES_IN, "BrokerTopicMetrics.ReplicationBytesInPerSec", "BrokerTopicMetr
 _OUT = (BYTES_OUT, "BrokerTopicMetrics.ReplicationBytesOutPerSec", "BrokerTopicMetrics.ReassignmentBytesOutPerSec")
 _REPLICAS = "ReplicaManager.PartitionCount"
 # Read seldom, and not by every collector: the next are counters, the others gauges.
-_REQUESTS = ("BrokerTopicMetrics.TotalProduceRequestsPerSec", "BrokerTopicMetrics.TotalFetchRequestsPerSec")
+_REQUESTS = (PRODUCE_REQUESTS, FETCH_REQUESTS)
 _DISK = ("LogDirs.UsedBytes", "LogDirs.UsableBytes", "LogDirs.TotalBytes")
 # In milliseconds.
 _LOG_FLUSH = "LogFlushStats.LogFlushRateAndTimeMs"
