@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -13,8 +14,14 @@ from pyspark.sql import SparkSession
 from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.delta import query as delta_query
+from streaming.delta.append import without_panic
 from streaming.delta.locations import local_path
 from streaming.store.store import Store
+from streaming.supervision.failure import cause_of
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _VIEW = "data"
 # Ticks of clusters may differ in time by this much, because of their clocks or a backlog, and are still all found.
@@ -39,6 +46,11 @@ def ticks_sql(since_ms: int) -> str:
 def tick_sql(ticks_ms: Collection[int]) -> str:
     """Return the query of the rows of some ticks, of whatever clusters, for Spark and without it."""
     return f"SELECT * FROM {_VIEW} WHERE tick_ms IN ({', '.join(map(str, sorted(ticks_ms)))})"
+
+
+def warn_unreadable(location: str, consequence: str, error: Exception) -> None:
+    """Log that a table cannot be read."""
+    log.warning("%s cannot be read, so %s: %s", location, consequence, cause_of(error))
 
 
 class NewestTicks:
@@ -141,6 +153,7 @@ class FollowedTable:
         self._table: DeltaTable | None = None
         self._version = -1
         self._newest = NewestTicks()
+        self._is_unreadable = False
 
     def query(self, sql: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of a query over the table, which is named ``data`` in it."""
@@ -149,12 +162,33 @@ class FollowedTable:
             return [row.asDict() for row in self._spark.sql(sql).collect()]
         return delta_query.rows({_VIEW: self._table or self.path}, sql)
 
-    def newer_rows(self, now_ms: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of each cluster's newest tick that was not passed on, if the table has changed.
+    def newer(self, now_ms: int, of_row: Callable[[_Row], T], consequence: str) -> dict[Tick, list[T]]:
+        """Return each cluster's newest tick that was not passed on; none if the table cannot be read.
+
+        The log says so once, until it can be read again.
 
         Args:
             now_ms: time now, epoch milliseconds.
+            of_row: makes an object of a row.
+            consequence: of a table that cannot be read, for the log.
         """
+        ticks: dict[Tick, list[T]] = defaultdict(list)
+        try:
+            with without_panic(self.location):
+                for row in self._newer_rows(now_ms):
+                    ticks[row["cluster"], row["tick_ms"]].append(of_row(row))
+        # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
+        except Exception as error:
+            self._close()
+            if not self._is_unreadable:
+                self._is_unreadable = True
+                warn_unreadable(self.location, consequence, error)
+            return {}
+        self._is_unreadable = False
+        return ticks
+
+    def _newer_rows(self, now_ms: int) -> Sequence[_Row]:
+        """Return the rows of these ticks, if the table has changed."""
         if not self._changed():
             return []
         last_ms = self._newest.last_ms or self.query(_LAST_SQL)[0]["tick_ms"]
@@ -167,7 +201,7 @@ class FollowedTable:
         """Record that these ticks were passed on."""
         self._newest.passed_on(ticks)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Open the table again at the next read, after an error."""
         self._table, self._version = None, -1
 

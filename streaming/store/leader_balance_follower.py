@@ -5,10 +5,7 @@ The process that evaluates alerts polls both tables, because another process may
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,13 +14,9 @@ from planning.elections.summary import ElectionPlanSummary
 from schemas.keys import Tick
 from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from streaming.clock import now_ms
-from streaming.delta.append import without_panic
-from streaming.store.followed_table import CLUSTER_SPREAD_MS, FollowedTable, NewestTicks
+from streaming.store.followed_table import CLUSTER_SPREAD_MS, FollowedTable, NewestTicks, warn_unreadable
 from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
 from streaming.supervision.periodic_task import PeriodicTask
-
-log = logging.getLogger(__name__)
 
 OnBalances = Callable[[str, int, Sequence[LeaderBalance]], None]
 OnPlan = Callable[[str, ElectionPlanSummary], None]
@@ -57,7 +50,7 @@ class LeaderBalanceFollower:
         self._balances = FollowedTable(spark, store, LEADER_IMBALANCE)
         self._plans = FollowedTable(spark, store, ELECTION_PLAN)
         self._newest_plans = NewestTicks()
-        self._is_unreadable = self._are_plans_unreadable = False
+        self._are_plans_unreadable = False
         every_s = EVERY_BY_SPARK_S if self._balances.path is None else EVERY_S
         self._task = PeriodicTask("balances", self.poll, every_s, first_s=0.0)
 
@@ -71,14 +64,8 @@ class LeaderBalanceFollower:
 
     def poll(self) -> None:
         """Read the tables, and pass on ticks and plans that are newer than at the last read."""
-        try:
-            with without_panic(self._balances.location):
-                newer = _by_tick(self._balances.newer_rows(self._clock_ms()))
-                plans = self._plans_of(newer)
-        except Exception as error:
-            self._failed(error)
-            return
-        self._is_unreadable = False
+        newer = self._balances.newer(self._clock_ms(), leader_balance_of, "leader imbalance is unknown")
+        plans = self._plans_of(newer)
         for cluster, plan in plans.items():
             self._on_plan(cluster, plan)
         for (cluster, tick_ms), balances in newer.items():
@@ -98,26 +85,9 @@ class LeaderBalanceFollower:
         except Exception as error:
             if not self._are_plans_unreadable:
                 self._are_plans_unreadable = True
-                _warn(self._plans.location, "alerts name no batches of elections", error)
+                warn_unreadable(self._plans.location, "alerts name no batches of elections", error)
             return {}
         self._are_plans_unreadable = False
         plans = {row["cluster"]: plan_summary(row) for row in rows}
         self._newest_plans.passed_on([(cluster, plan.tick_ms) for cluster, plan in plans.items()])
         return plans
-
-    def _failed(self, error: Exception) -> None:
-        self._balances.close()
-        if not self._is_unreadable:
-            self._is_unreadable = True
-            _warn(self._balances.location, "leader imbalance is unknown", error)
-
-
-def _warn(location: str, consequence: str, error: Exception) -> None:
-    log.warning("%s cannot be read, so %s: %s", location, consequence, cause_of(error))
-
-
-def _by_tick(rows: Sequence[Mapping[str, Any]]) -> dict[Tick, list[LeaderBalance]]:
-    ticks: dict[Tick, list[LeaderBalance]] = defaultdict(list)
-    for row in rows:
-        ticks[(row["cluster"], row["tick_ms"])].append(leader_balance_of(row))
-    return ticks
