@@ -359,9 +359,22 @@ def _columns_outside(kind: str) -> str:
 
 def _columns_long(kind: str) -> str:
     """Return the condition that an array in a column of a columnar message is too long."""
-    return _any(f"exists(message.columns.{name}, x -> size(x) > {MOST_IN_ARRAY})" for name in array_columns(kind))
+    return _any(_column_long(f"message.columns.{name}") for name in array_columns(kind))
+
+
+def _column_long(column: str) -> str:
+    """Return the condition for one column of arrays, looked at one by one only if all together are too long."""
+    every = f"coalesce(size(flatten({column})), {MOST_IN_ARRAY + 1})"
+    return f"({every} > {MOST_IN_ARRAY} AND exists({column}, x -> size(x) > {MOST_IN_ARRAY}))"
 
 
 def _columns_lack_broker(kind: str) -> str:
     """Return the condition that a list of brokers in a column of a columnar message has one that cannot be."""
-    return _any(f"exists(message.columns.{name}, x -> {_lacks_broker('x')})" for name in broker_lists(kind))
+    return _any(_column_lacks_broker(f"message.columns.{name}") for name in broker_lists(kind))
+
+
+def _column_lacks_broker(column: str) -> str:
+    """Return the condition for one column of lists: without a lambda, unless a list is null."""
+    # flatten is null if one of the lists is; then each is looked at.
+    return f"""CASE WHEN flatten({column}) IS NULL THEN exists({column}, x -> {_lacks_broker("x")})
+        ELSE {_lacks_broker(f"flatten({column})")} END"""
