@@ -18,6 +18,7 @@ from schemas.tables import (
     REPLICA_SIZES,
     Table,
 )
+from streaming.queries.caching import cached_frames
 from streaming.session import batch_session
 from streaming.store.maintenance import CONFLICTS
 from streaming.store.store import Store
@@ -84,7 +85,8 @@ class PartitionLoadJob:
             f"AND hour_ms = {hour.hour_ms}"
         )
         try:
-            self._store.replace(partition_load(inputs, hour), PARTITION_LOAD, same_hour)
+            with cached_frames() as cache:
+                self._store.replace(partition_load(inputs, hour, cache), PARTITION_LOAD, same_hour)
         except CONFLICTS:
             # Another process has written or compacted the same rows.
             if attempts == 1:

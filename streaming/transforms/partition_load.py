@@ -11,6 +11,7 @@ the hour, summed over brokers and divided evenly among the topic's partitions, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -163,12 +164,15 @@ def buckets(messages: DataFrame) -> DataFrame:
     return grouped(grouped(messages, TICK, _TICK), ("cluster", "bucket_ms"), _BUCKET)
 
 
-def partition_load(inputs: LoadInputs, hour: LoadHour) -> DataFrame:
+def partition_load(
+    inputs: LoadInputs, hour: LoadHour, cache: Callable[[DataFrame], DataFrame] = lambda frame: frame
+) -> DataFrame:
     """Return the rows of ``gold/partition_load`` for one hour of a cluster.
 
     Args:
         inputs: tables.
         hour: the hour.
+        cache: keeps the rows of a frame that is used twice, and returns it.
 
     Returns:
         One row per partition whose leader's log was read at an edge. Without two such readings its rates are null.
@@ -189,7 +193,7 @@ def partition_load(inputs: LoadInputs, hour: LoadHour) -> DataFrame:
         "hour_ms": f"{hour.hour_ms}L",
         "hour_messages": f"{hour.messages}L",
     }
-    growth = _growth(_in_hour(inputs.meters, hour))
+    growth = cache(_growth(_in_hour(inputs.meters, hour)))
     every = (
         with_columns(rates, sums)
         .join(_described(inputs.sizes, hour), [*_PARTITION, "broker"], "left")
