@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.common.files import read_text
 from planning.reassignments.plan import ReassignmentPlan, parse_plan
 from planning.reassignments.run.conditions import partitions_text
 from schemas.errors import HeadroomError
@@ -27,7 +28,7 @@ def read_batches(files: Sequence[Path], folder: Path | None) -> list[Reassignmen
     if not found:
         subject = str(folder) if folder is not None else "the plan"
         raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")
-    batches = [_read(file) for file in found]
+    batches = [parse_plan(read_text(file), str(file)) for file in found]
     counts = Counter(assignment.name for batch in batches for assignment in batch)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
@@ -38,12 +39,3 @@ def read_batches(files: Sequence[Path], folder: Path | None) -> list[Reassignmen
 def whole_plan(batches: Sequence[ReassignmentPlan]) -> ReassignmentPlan:
     """Return the batches as one plan."""
     return ReassignmentPlan(tuple(assignment for batch in batches for assignment in batch))
-
-
-def _read(file: Path) -> ReassignmentPlan:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-        raise HeadroomError(str(file), f"cannot be read ({reason})", "Name the plan file.") from None
-    return parse_plan(text, str(file))
