@@ -16,11 +16,12 @@ from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import TICK, ReadScope
-from cluster.model import BrokerRead, Partition, ReplicationSettings, Snapshot
+from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA, TICK, ReadScope
+from cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -180,7 +181,16 @@ def _broker(broker: int, alive: bool, rack: str | None, read: BrokerRead | None)
         log_dirs_bytes_per_s=throttles.log_dirs_bytes_per_s,
         quota_window=_quota_window(replication),
         fetch=_fetch_limits(replication),
+        unused_quotas=_unused_quotas(read.metrics),
     )
+
+
+def _unused_quotas(metrics: Metrics | None) -> frozenset[Role]:
+    """Return the roles without a gauge, which a broker has from the first amount on that its quota counts."""
+    if metrics is None:
+        return frozenset()
+    gauges = {Role.LEADER: LEADER_QUOTA, Role.FOLLOWER: FOLLOWER_QUOTA}
+    return frozenset(role for role, gauge in gauges.items() if gauge not in metrics.gauges)
 
 
 def _quota_window(found: ReplicationSettings) -> QuotaWindow:

@@ -94,10 +94,11 @@ def planned_finish(
 ) -> Finish | None:
     """Return the time from the start of a planned move to the end of all its copies; None if never, or unknown.
 
-    Its throttle is in force from the start, on every broker, and the samples of its quotas are empty.
+    Its throttle is in force from the start, on every broker, and its quotas have counted nothing for a window.
 
     Args:
-        throttle_loads: brokers and roles of the move that limit replicas, with known required traffic.
+        throttle_loads: brokers and roles of the move that limit replicas, with known required traffic; without
+            ``used_bytes_per_s`` if their quota has counted nothing since the start of the broker.
         rate_of: rate of a broker and role, in bytes per second.
         most: maximum number of scenarios.
         most_events: maximum number of events of each; the rest is computed as a steady flow.

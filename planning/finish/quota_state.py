@@ -100,12 +100,21 @@ def guesses(
 
 
 def planned(load: ThrottleLoad) -> list[Guess]:
-    """Return the state of a quota at the start of a move: its samples exist, and are empty.
+    """Return possible states of a quota at the start of a move, from the least to the most room.
+
+    A quota has room for a whole window at once, if its samples are that old and empty. Those of a leader are, because
+    every response counts. Those of a destination are reset when the mean is read, for example by a collector, so their
+    age is unknown. The samples of a quota that has counted nothing so far begin with the move.
 
     Args:
         load: load of a broker and role during the move.
     """
-    return [Guess(unused(0.0, 0.0, load.quota_window), 1.0)]
+    window = load.quota_window
+    if load.used_bytes_per_s is None:
+        return [Guess(unused(0.0, 0.0, window), 1.0)]
+    if load.role is Role.LEADER:
+        return [Guess(steady(steady_bytes_per_s(load.role, 0.0), 0.0, window), 1.0)]
+    return [Guess(samples, 1 / window.samples) for samples in _reset_at_once(0.0, 0.5, window)]
 
 
 def at_quantile(found: Sequence[Guess], quantile: float) -> QuotaSamples:
@@ -164,9 +173,13 @@ def _idle(at_s: float, phase: float, settings: QuotaWindow) -> Iterator[tuple[Qu
     for turn in range(kept):
         starts_s = [at_s - age_s for age_s in ages_s[turn:] + ages_s[:turn]]
         yield QuotaSamples(starts_s, [0.0] * kept, at_s, settings), _SPREAD / kept
-    at_once = range(settings.samples)
-    for age in at_once:
-        yield unused(at_s - (age + phase) * settings.sample_s, at_s, settings), (1 - _SPREAD) / len(at_once)
+    for samples in _reset_at_once(at_s, phase, settings):
+        yield samples, (1 - _SPREAD) / settings.samples
+
+
+def _reset_at_once(at_s: float, phase: float, settings: QuotaWindow) -> list[QuotaSamples]:
+    """Return samples that were reset together within the last window, from the latest to the earliest reset."""
+    return [unused(at_s - (age + phase) * settings.sample_s, at_s, settings) for age in range(settings.samples)]
 
 
 def _guess(history: _LoadHistory, initial: QuotaSamples, weight: float, copy_time: float) -> Guess:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
 from schemas.keys import TopicPartition
 
 
@@ -44,6 +45,7 @@ class BrokerState:
         log_dirs: its log directories; empty if unknown.
         quota_window: samples of its replication quotas.
         fetch: its limits as a follower.
+        unused_quotas: roles whose quota has counted nothing since the start of the broker, as far as known.
     """
 
     broker: int
@@ -56,6 +58,7 @@ class BrokerState:
     log_dirs: tuple[LogDirectory, ...] = ()
     quota_window: QuotaWindow = DEFAULT_WINDOW
     fetch: FetchLimits = DEFAULT_FETCH
+    unused_quotas: frozenset[Role] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

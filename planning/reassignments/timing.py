@@ -191,6 +191,7 @@ def _loads(
             remaining_bytes=None if math.isnan(remaining[index]) else int(remaining[index]),
             quota_window=broker.quota_window,
             fetch=broker.fetch,
+            used_bytes_per_s=None if in_flight or role.role in broker.unused_quotas else 0.0,
             known_in_sync_bytes_per_s=float(sums.in_sync[index]),
             known_required_bytes_per_s=float(sums.required[index]),
         )

@@ -14,6 +14,7 @@ from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.reassignments.timing import MoveTimes
 from planning.reassignments.traffic import planned_traffic
+from schemas.alerts import Role
 
 # A batch is simulated many times in the search. Of larger ones the sums decide, and quotas make little difference.
 _MOST_PARTITIONS = 2_000
@@ -32,7 +33,9 @@ def finish_times(
     partitions = dict(state.partitions)
     for target in leads_first:
         partitions[target.name] = replace(partitions[target.name], replicas=target.replicas, leader=target.replicas[0])
-    switched = replace(state, partitions=partitions)
+    # A batch may begin before the traffic of the last one has left the quotas, so none has room for a burst.
+    brokers = {broker: replace(own, unused_quotas=frozenset(Role)) for broker, own in state.brokers.items()}
+    switched = replace(state, partitions=partitions, brokers=brokers)
     capacity = math.inf if capacity_bytes_per_s is None else capacity_bytes_per_s
 
     @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.mbeans import ReadPlan, topic_bytes
+from cluster.metrics.mbeans import FOLLOWER_QUOTA, ReadPlan, topic_bytes
 from cluster.metrics.source import MetricsError
 from cluster.model import (
     Broker,
@@ -25,6 +25,7 @@ from cluster.reassignment.state_reader import ClusterStateReader, KnownRates, cl
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.reassignments.cluster_state import BrokerState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -42,7 +43,8 @@ SNAPSHOT = Snapshot(
 
 def read(broker: int, size_bytes: int | None = None, **fields: Any) -> BrokerRead:
     logs = {} if size_bytes is None else {NAME: LogReading(0, 10, 0, size_bytes)}
-    metrics = Metrics(None, {}, {}, (), logs)
+    # It has received throttled bytes before, and sent none.
+    metrics = Metrics(None, {}, {FOLLOWER_QUOTA: Reading(0.0, 0)}, (), logs)
     return replace(BrokerRead(broker, BrokerThrottles(True, 5, 6, log_dirs_bytes_per_s=7), metrics, None), **fields)
 
 
@@ -54,7 +56,17 @@ def test_a_state_has_all_that_a_plan_rests_on() -> None:
         NAME: PartitionPlacement("t", 0, 1, (3, 2, 1), (1, 2), (3,), (1,), 900, 3.5, copied_bytes={3: 400})
     }
     assert found.brokers[1] == BrokerState(
-        1, True, "a", True, 5, 6, 7, (), QuotaWindow(21, 2.0), FetchLimits(1_000, 9_000, 4, backoff_s=0.25)
+        1,
+        True,
+        "a",
+        True,
+        5,
+        6,
+        7,
+        (),
+        QuotaWindow(21, 2.0),
+        FetchLimits(1_000, 9_000, 4, backoff_s=0.25),
+        frozenset({Role.LEADER}),
     )
     assert (found.topic_ids, found.lists) == ({"t": "id"}, {"t": TopicLists("0:1", None)})
     assert (found.cluster, found.read_ms, found.rates_from) == ("c", 5, "a table")

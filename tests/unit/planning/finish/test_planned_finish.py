@@ -1,6 +1,8 @@
-"""A planned move starts with its throttle in force and empty quota windows."""
+"""A planned move starts with its throttle in force and empty quotas, which have room for up to a whole window."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
@@ -11,13 +13,11 @@ from schemas.alerts import Role
 MB = 1_000_000
 
 
-def loads(remaining_bytes: int) -> list[ThrottleLoad]:
+def loads(remaining_bytes: int, used_bytes_per_s: float | None = 0.0) -> list[ThrottleLoad]:
     """One copy from broker 1 to 3, without writes."""
     replica = CatchingUpReplica("t", 0, 1, remaining_bytes, 0.0, (1, 3), (1, 3))
-    return [
-        ThrottleLoad(1, Role.LEADER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes),
-        ThrottleLoad(3, Role.FOLLOWER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes, catching_up=(replica,)),
-    ]
+    leader = ThrottleLoad(1, Role.LEADER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes, used_bytes_per_s=used_bytes_per_s)
+    return [leader, replace(leader, broker=3, role=Role.FOLLOWER, catching_up=(replica,))]
 
 
 def test_a_long_copy_takes_bytes_over_throttle() -> None:
@@ -34,6 +34,16 @@ def test_no_side_runs_free_at_the_start() -> None:
     assert planned is not None
     assert free is not None
     assert free.middle_s < 5 < 50 < planned.middle_s
+
+
+def test_a_quota_that_was_idle_lets_a_window_through_at_once() -> None:
+    """A destination's samples are up to 10 s old, so its range reaches from no burst to one of a whole window."""
+    new, idle = (planned_finish(loads(60 * MB, used), lambda load: 2.0 * MB) for used in (None, 0.0))
+    assert new is not None
+    assert idle is not None
+    # Without a burst, 60 MB take about 30 s.
+    assert 20 < new.middle_s < 35
+    assert idle.low_s + 5 < idle.middle_s < new.middle_s - 2
 
 
 def test_each_broker_and_role_has_its_own_rate() -> None:
