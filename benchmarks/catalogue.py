@@ -26,6 +26,7 @@ from benchmarks.groups.nasty import group as nasty
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.precision import group as precision
+from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard
@@ -55,4 +56,5 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "reassign": reassign.measure,
     "fuzz": fuzz.measure,
     "balance": balance.measure,
+    "proposals": proposals.measure,
 }

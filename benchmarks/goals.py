@@ -114,5 +114,11 @@ GOALS: dict[str, Goal] = {
     "balance_week_bytes_ratio": Goal("at most", 0.2),
     "balance_week_hours_ratio": Goal("at most", 1),
     "balance_week_returns": Goal("at most", 0),
+    "balance_load_error_ratio_median": Goal("at most", 0.05),
+    "balance_load_error_ratio_max": Goal("at most", 0.15),
+    "balance_duration_error_ratio_median": Goal("at most", 0.15),
+    "balance_elections_copied_replicas": Goal("at most", 0),
+    "balance_command_s_200k": Goal("under", 30),
+    "broker_load_path_s_200k": Goal("at most", 10),
     "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
 }

@@ -1,4 +1,7 @@
-"""Group ``switch``: time from a leader switch in Kafka until its alert is stored and printed, at one tick a second."""
+"""Group ``switch``: time from a leader switch in Kafka until its alert is stored and printed, at one tick a second.
+
+``switch_to_alert_cold_s`` is of switches within 30 s of the first verdicts of their watch.
+"""
 
 from __future__ import annotations
 
@@ -24,49 +27,96 @@ _THROTTLE_BYTES_PER_S = 5.6e6
 # switch has stopped its progress.
 _HISTORY_BYTES = 30_000_000
 _LEADER_POLL_S = 0.02
+# Longest time from the first verdicts of a watch to a cold switch.
+_COLD_S = 30.0
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return median, 95th percentile and maximum over BENCH_SWITCHES switches (default 20), each with its own alert.
+    """Return the figures of BENCH_SWITCHES switches (default 20) and of BENCH_COLD_SWITCHES others (default 5).
+
+    Each has its own alert, and each of the latter a watch and tables of its own.
 
     Raises:
-        HeadroomError: a move was not healthy before its switch, or an alert did not fire or is not in the table.
+        HeadroomError: a move was not healthy before its switch, an alert did not fire or is not in the table, or a
+            switch came too late after the start of its watch.
     """
     count = int(os.environ.get("BENCH_SWITCHES", "20"))
-    with BenchCluster(3) as bench, bench.watch() as watch:
-        delays_s = [_switch(bench, watch, number, on_progress) for number in range(count)]
-        _require_all_written(bench, watch)
-    return [
-        Figure("switch_to_alert_s_median", percentile(delays_s, 0.5), "s", count),
-        Figure("switch_to_alert_s_p95", percentile(delays_s, 0.95), "s", count),
-        Figure("switch_to_alert_s_max", max(delays_s), "s", count),
-    ]
+    cold = int(os.environ.get("BENCH_COLD_SWITCHES", "5"))
+    figures = []
+    with BenchCluster(3) as bench:
+        if count:
+            with bench.watch() as watch:
+                delays_s = [_warm_switch(bench, watch, number, on_progress) for number in range(count)]
+                _require_all_written(bench, watch)
+            figures += [
+                Figure("switch_to_alert_s_median", percentile(delays_s, 0.5), "s", count),
+                Figure("switch_to_alert_s_p95", percentile(delays_s, 0.95), "s", count),
+                Figure("switch_to_alert_s_max", max(delays_s), "s", count),
+            ]
+        if cold:
+            delays_s = [_cold_switch(bench, number, on_progress) for number in range(count, count + cold)]
+            figures += [
+                Figure("switch_to_alert_cold_s_median", percentile(delays_s, 0.5), "s", cold),
+                Figure("switch_to_alert_cold_s_max", max(delays_s), "s", cold),
+            ]
+    return figures
 
 
-def _switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:
-    """Return the latency in seconds of one switch to broker b, which then leads both partitions."""
-    # The brokers take turns, so that each switch has an alert of its own.
-    a, b, c = ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
+def _warm_switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:
+    with _move(bench, number) as move:
+        delay_s = _switch(bench, watch, bench.store, move, number, on_progress)
+    watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the switch")
+    return delay_s
+
+
+def _cold_switch(bench: BenchCluster, number: int, on_progress: OnProgress) -> float:
+    """Return the latency in seconds of a switch soon after the first verdict of a watch."""
+    store = bench.folder / f"cold-{number}"
+    with _move(bench, number) as move, bench.watch(store) as watch:
+        watch.wait(lambda: watch.verdicts() is not None, 180, "the first verdicts")
+        verdict_s = time.monotonic()
+        delay_s = _switch(bench, watch, str(store), move, number, on_progress)
+        if time.monotonic() - delay_s - verdict_s > _COLD_S:
+            raise failure(f"switch {number + 1} came more than {_COLD_S:.0f} s after the first verdicts")
+    return delay_s
+
+
+def _brokers(number: int) -> tuple[int, int, int]:
+    """Return the leader before a switch, the one after it, and the destination.
+
+    They take turns, so that each switch has an alert of its own.
+    """
+    return ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
+
+
+def _move(bench: BenchCluster, number: int) -> ThrottledMove:
+    a, b, c = _brokers(number)
     partitions = [
         MovedPartition((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
         MovedPartition((b, a), (c, a), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
     ]
+    return ThrottledMove(bench, f"switch-{number}", partitions)
+
+
+def _switch(
+    bench: BenchCluster, watch: WatchProcess, store: str, move: ThrottledMove, number: int, on_progress: OnProgress
+) -> float:
+    """Start a move, and return the latency in seconds of a switch to a broker that then leads both partitions."""
+    a, b, c = _brokers(number)
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
-    with ThrottledMove(bench, f"switch-{number}", partitions) as move:
-        move.start_move(_THROTTLE_BYTES_PER_S)
-        watch.wait(lambda: _catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
-        # The switch comes at a random time between two ticks.
-        time.sleep(random.uniform(0, 1))
-        earlier = len(watch.events())
-        with LeaderWatcher(bench, move.topic, before=a) as leader:
-            move.elect_preferred(0)
-            alert = watch.wait(lambda: _find_alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
-            readable_s = _readable_s(bench, alert)
-            switched_s = leader.switched_s()
+    move.start_move(_THROTTLE_BYTES_PER_S)
+    watch.wait(lambda: _catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
+    # The switch comes at a random time between two ticks.
+    time.sleep(random.uniform(0, 1))
+    earlier = len(watch.events())
+    with LeaderWatcher(bench, move.topic, before=a) as leader:
+        move.elect_preferred(0)
+        alert = watch.wait(lambda: _find_alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
+        readable_s = _readable_s(store, alert)
+        switched_s = leader.switched_s()
     delay_s = max(alert.at_s, readable_s) - switched_s
     stages = _describe_stages(alert, switched_s)
     on_progress(f"switch {number + 1}: broker {a} to {b}, {stages}, written and printed {delay_s:.2f} s")
-    watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the switch")
     return delay_s
 
 
@@ -137,22 +187,22 @@ def _find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
     return next((line for line in fired if line.fields["subject"] == subject), None)
 
 
-def _readable_s(bench: BenchCluster, alert: Line) -> float:
+def _readable_s(store: str, alert: Line) -> float:
     """Return the monotonic time at which the event was readable in the table, or that of its line if it was there."""
     readable_s = alert.at_s
-    while not _stored(bench, alert.fields["alert_id"], "firing"):
+    while not _stored(store, alert.fields["alert_id"], "firing"):
         readable_s = time.monotonic()
         if readable_s - alert.at_s > 30:
             raise failure(f"event {alert.fields['alert_id']} was printed and is not in the table")
     return readable_s
 
 
-def _stored(bench: BenchCluster, alert_id: str, state: str) -> bool:
+def _stored(store: str, alert_id: str, state: str) -> bool:
     sql = f"SELECT alert_id FROM data WHERE alert_id = '{alert_id}' AND state = '{state}'"
-    return bool(query(bench.store, ALERT_EVENTS.path, sql))
+    return bool(query(store, ALERT_EVENTS.path, sql))
 
 
 def _require_all_written(bench: BenchCluster, watch: WatchLines) -> None:
-    missing = [e.fields for e in watch.events() if not _stored(bench, e.fields["alert_id"], e.fields["state"])]
+    missing = [e.fields for e in watch.events() if not _stored(bench.store, e.fields["alert_id"], e.fields["state"])]
     if missing:
         raise failure(f"printed, and not in the table: {missing}")

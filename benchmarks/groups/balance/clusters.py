@@ -17,6 +17,7 @@ from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, 
 MIB = 1024**2
 # Retention of a topic in seconds: 1 h to 7 d.
 RETENTIONS_S = (3600.0, 6 * 3600.0, 86400.0, 3 * 86400.0, 7 * 86400.0)
+_PARTITIONS_PER_BROKER = 1000
 # Capacity of a broker of one unit, as a multiple of the mean load.
 _CAPACITY_RATIO = 2.5
 
@@ -154,6 +155,15 @@ def _brokers(shape: ClusterShape, arrays: PartitionArrays) -> tuple[BalanceBroke
         for number in range(shape.brokers)
         for unit in [2.0 if number < shape.large else 1.0]
     )
+
+
+def large_cluster(partitions: int) -> KnownCluster:
+    """Return the large cluster: replicas of 90 % of the brokers are on the others."""
+    brokers = max(8, partitions // _PARTITIONS_PER_BROKER)
+    made = balanced(ClusterShape(brokers, partitions, racks=4 if brokers % 4 == 0 else 0))
+    order = np.random.default_rng(5).permutation(brokers)
+    hot = max(1, brokers // 10)
+    return displaced(made, "large", order[hot:], order[:hot], 0.05, 3)
 
 
 def displaced(

@@ -6,7 +6,8 @@ its network goals (``benchmarks.groups.balance.clusters.published_case``); ``bal
 of its brokers and goals in band. Both include the sums of all brokers, not the sorting of the input.
 BENCH_BALANCE_PARTITIONS sets another size than 200,000, with a broker per 1,000 partitions.
 ``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
-``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else.
+``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else, and
+``balance_command_s_200k`` the time of the command (``benchmarks.groups.balance.large_command``).
 
 **Known answers.** BENCH_BALANCE_CLUSTERS clusters (default 60) are made by displacing replicas of balanced ones, so the
 bytes that put them back are known. ``balance_in_band_ratio`` is the share of brokers and goals in band after the
@@ -39,6 +40,7 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -51,7 +53,7 @@ from benchmarks.groups.balance.assigner import (
     disk_spread,
 )
 from benchmarks.groups.balance.bound import bytes_bound
-from benchmarks.groups.balance.clusters import ClusterShape, KnownCluster, balanced, displaced, published_case
+from benchmarks.groups.balance.clusters import KnownCluster, large_cluster, published_case
 from benchmarks.groups.balance.rivals import generated, goal_by_goal, load_first
 from benchmarks.groups.balance.scenarios import scenarios
 from benchmarks.groups.balance.week import simulated_week, week_cluster
@@ -64,7 +66,6 @@ from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.proposal import Proposal, propose
 from planning.balance.search.trajectory import breaks_limits, load_events
 
-_PARTITIONS_PER_BROKER = 1000
 _NETWORK = ("network_in", "network_out")
 _RIVALS = ("load_first", "goal_by_goal", "generate")
 _HOURS = 6
@@ -77,15 +78,6 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         HeadroomError: the process that measures memory failed.
     """
     return [*_times(on_progress), *_known_answers(on_progress), *_bounds(on_progress), *_week(on_progress)]
-
-
-def large_cluster(partitions: int) -> KnownCluster:
-    """Return the large cluster: replicas of 90 % of the brokers are on the others."""
-    brokers = max(8, partitions // _PARTITIONS_PER_BROKER)
-    made = balanced(ClusterShape(brokers, partitions, racks=4 if brokers % 4 == 0 else 0))
-    order = np.random.default_rng(5).permutation(brokers)
-    hot = max(1, brokers // 10)
-    return displaced(made, "large", order[hot:], order[:hot], 0.05, 3)
 
 
 def _times(on_progress: OnProgress) -> list[Figure]:
@@ -105,6 +97,7 @@ def _times(on_progress: OnProgress) -> list[Figure]:
         Figure("balance_plan_100k_s", published_s, "s", 1),
         Figure("balance_in_band_100k_ratio", in_band, "ratio", len(published.brokers)),
         Figure("balance_memory_bytes_200k", _memory_bytes(size), "bytes", 1),
+        Figure("balance_command_s_200k", _command_s(size, on_progress), "s", 1),
     ]
 
 
@@ -122,10 +115,22 @@ def _plan_s(model: ClusterModel, on_progress: OnProgress) -> float:
 
 def _memory_bytes(partitions: int) -> float:
     """Return the largest resident memory of a process that makes one proposal."""
-    command = [sys.executable, "-m", "benchmarks.groups.balance.group", str(partitions)]
+    return _printed("benchmarks.groups.balance.group", str(partitions))
+
+
+def _command_s(partitions: int, on_progress: OnProgress) -> float:
+    with TemporaryDirectory(prefix="headroom-bench-") as folder:
+        seconds = _printed("benchmarks.groups.balance.large_command", folder, str(partitions))
+    on_progress(f"{partitions} partitions: the command takes {seconds:.2f} s")
+    return seconds
+
+
+def _printed(module: str, *words: str) -> float:
+    """Return the number that a module prints in a process of its own."""
+    command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise failure(f"the process that measures memory failed: {done.stderr[-300:]}")
+        raise failure(f"{module} failed: {done.stderr[-300:]}")
     return float(done.stdout)
 
 

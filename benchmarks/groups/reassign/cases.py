@@ -31,18 +31,31 @@ class PlannedCase:
     busy: int = 0
 
 
-def _partitions(
-    count: int, moves: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], live_mb_per_s: float, history_mb: float
+def partitions_in_turn(
+    count: int,
+    moves: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+    live_mb_per_s: float,
+    history_mb: float,
+    growth_ratio: float = 0.0,
 ) -> tuple[MovedPartition, ...]:
-    """Return partitions of the same write rate and size, which use the given moves in turn."""
+    """Return partitions that use the given moves in turn.
+
+    Args:
+        count: number of partitions.
+        moves: replicas before and after; of the first partition, the second and so on, then again from the first.
+        live_mb_per_s: write rate of the first partition.
+        history_mb: size of the first partition.
+        growth_ratio: how much more each partition is written and has than the one before it, in shares of the first.
+    """
     return tuple(
-        MovedPartition(*moves[number % len(moves)], live_mb_per_s * _MB, round(history_mb * _MB))
+        MovedPartition(*moves[number % len(moves)], live_mb_per_s * factor * _MB, round(history_mb * factor * _MB))
         for number in range(count)
+        for factor in [1 + growth_ratio * number]
     )
 
 
 def _one(before: tuple[int, ...], after: tuple[int, ...], live_mb_per_s: float, history_mb: float) -> MovedPartition:
-    return _partitions(1, [(before, after)], live_mb_per_s, history_mb)[0]
+    return partitions_in_turn(1, [(before, after)], live_mb_per_s, history_mb)[0]
 
 
 _FORTY = [((1, 2, 3), (1, 2, 4)), ((2, 3, 4), (2, 3, 1))]
@@ -53,40 +66,44 @@ MOVES: tuple[PlannedCase, ...] = (
     PlannedCase("RF 3, the leader leaves", (_one((1, 2, 3), (4, 2, 3), 0.7, 65),), 4.5e6),
     PlannedCase("RF 2 becomes RF 3", (_one((1, 2), (1, 2, 3), 1.0, 44),), 4e6),
     PlannedCase(
-        "RF 2, two leaders, one destination", _partitions(2, [((1, 2), (1, 3)), ((2, 1), (2, 3))], 0.8, 16), 3.6e6
+        "RF 2, two leaders, one destination",
+        partitions_in_turn(2, [((1, 2), (1, 3)), ((2, 1), (2, 3))], 0.8, 16),
+        3.6e6,
     ),
-    PlannedCase("RF 2, eight partitions", _partitions(8, [((1, 2), (1, 3))], 0.15, 5), 4.4e6),
-    PlannedCase("RF 1, ten partitions, two destinations", _partitions(10, [((1,), (3,)), ((2,), (4,))], 0.2, 8.8), 3e6),
-    PlannedCase("RF 3, forty partitions, two destinations", _partitions(40, _FORTY, 0.04, 3.4), 5e6),
+    PlannedCase("RF 2, eight partitions", partitions_in_turn(8, [((1, 2), (1, 3))], 0.15, 5), 4.4e6),
+    PlannedCase(
+        "RF 1, ten partitions, two destinations", partitions_in_turn(10, [((1,), (3,)), ((2,), (4,))], 0.2, 8.8), 3e6
+    ),
+    PlannedCase("RF 3, forty partitions, two destinations", partitions_in_turn(40, _FORTY, 0.04, 3.4), 5e6),
     PlannedCase("RF 2, unequal partitions", (_one((1, 2), (1, 3), 1.5, 40), _one((2, 1), (2, 4), 0.5, 20)), 5e6),
     PlannedCase("RF 2, one partition, busy machine", (_one((1, 2), (1, 3), 1.0, 78),), 5e6, busy=2),
     PlannedCase(
         "RF 3, a broker replaced, busy machine",
-        _partitions(12, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 4, 1)), ((3, 1, 2), (4, 1, 2))], 0.1, 3.3),
+        partitions_in_turn(12, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 4, 1)), ((3, 1, 2), (4, 1, 2))], 0.1, 3.3),
         3.2e6,
         busy=2,
     ),
     PlannedCase("RF 1, one partition, busy machine", (_one((1,), (3,), 1.0, 44),), 3e6, busy=2),
-    PlannedCase("RF 3, forty partitions, busy machine", _partitions(40, _FORTY, 0.04, 3.4), 5e6, busy=2),
+    PlannedCase("RF 3, forty partitions, busy machine", partitions_in_turn(40, _FORTY, 0.04, 3.4), 5e6, busy=2),
 )
 
 # Cut into three batches of about 25 s. Little is written, because a later batch grows while the ones before it move.
 BATCHED: tuple[PlannedCase, ...] = (
-    PlannedCase("RF 1, six partitions", _partitions(6, [((1,), (3,)), ((2,), (4,))], 0.03, 60), 3e6),
-    PlannedCase("RF 2, nine partitions", _partitions(9, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 0.02, 40), 3e6),
+    PlannedCase("RF 1, six partitions", partitions_in_turn(6, [((1,), (3,)), ((2,), (4,))], 0.03, 60), 3e6),
+    PlannedCase("RF 2, nine partitions", partitions_in_turn(9, [((1, 2), (1, 3)), ((2, 1), (2, 4))], 0.02, 40), 3e6),
     PlannedCase(
         "RF 3, nine partitions",
-        _partitions(9, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4)), ((3, 1, 2), (3, 1, 4))], 0.02, 40),
+        partitions_in_turn(9, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4)), ((3, 1, 2), (3, 1, 4))], 0.02, 40),
         3.5e6,
     ),
 )
 
 # The history is large enough that no trial of a throttle reaches the end of its move.
 SITUATIONS: tuple[PlannedCase, ...] = (
-    PlannedCase("RF 1, two leaders, one destination", _partitions(2, [((1,), (3,)), ((2,), (3,))], 1.5, 150)),
-    PlannedCase("RF 2 becomes RF 3", _partitions(1, [((1, 2), (1, 2, 3))], 2.0, 150)),
+    PlannedCase("RF 1, two leaders, one destination", partitions_in_turn(2, [((1,), (3,)), ((2,), (3,))], 1.5, 150)),
+    PlannedCase("RF 2 becomes RF 3", partitions_in_turn(1, [((1, 2), (1, 2, 3))], 2.0, 150)),
     PlannedCase(
         "RF 3, two leaders, one destination",
-        _partitions(2, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4))], 1.0, 120),
+        partitions_in_turn(2, [((1, 2, 3), (1, 2, 4)), ((2, 3, 1), (2, 3, 4))], 1.0, 120),
     ),
 )

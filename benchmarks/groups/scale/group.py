@@ -4,7 +4,7 @@ Each size runs on a real broker with the real ``headroom watch``, its history pr
 
 1. Some ticks are sent at once. Measured is the time until all of them are evaluated and recorded.
 2. Ticks are sent at their interval. Measured is the time from each tick to its printed verdict and to its rows in the
-   tables.
+   tables (silver and gold: the history path; leader imbalance; of the first tick of a minute the broker loads).
 3. The ceiling is measured: Spark reads the same messages with ``from_json`` and appends them to one table. A second
    ceiling (`ceiling_rows`) decodes the messages into the same rows and appends them to one table per kind.
 
@@ -18,9 +18,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -29,7 +30,7 @@ from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickP
 from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
 from benchmarks.results import Figure
 from cli.common.watch_process import VerdictProcess, WatchProcess
-from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
+from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
 from streaming.delta.query_table import query
 
 _SIZES = "2000,20000,100000,200000"
@@ -77,6 +78,7 @@ class Run:
     alert_s: list[float] = field(default_factory=list)
     history_s: list[float] = field(default_factory=list)
     balance_s: list[float] = field(default_factory=list)
+    load_s: list[float] = field(default_factory=list)
     switch_s: float | None = None
     peak_bytes: int = 0
     ceiling_s_per_tick: float = 0
@@ -120,6 +122,8 @@ def figures_of(run: Run) -> list[Figure]:
     ]
     if run.alert_s:
         figures.append(Figure(f"alert_path_s_{name}", median(run.alert_s), "s", len(run.alert_s)))
+    if run.load_s:
+        figures.append(Figure(f"broker_load_path_s_{name}", median(run.load_s), "s", len(run.load_s)))
     if run.switch_s is not None:
         figures.append(Figure(f"synthetic_switch_to_alert_s_{name}", run.switch_s, "s", 1))
     return figures
@@ -262,29 +266,42 @@ def _paced(
     began_s = time.monotonic()
     recorded: dict[int, float] = {}
     balanced: dict[int, float] = {}
+    loaded: dict[int, float] = {}
+    noted = (
+        (partial(_recorded_ticks, bench), recorded),
+        (partial(_ticks_in, bench, LEADER_IMBALANCE), balanced),
+        (partial(_ticks_in, bench, BROKER_LOAD), loaded),
+    )
     for number, tick in enumerate(ticks):
         while time.monotonic() < began_s + number * _INTERVAL_S:
-            _note_new_ticks(bench, recorded, balanced)
+            _note_new_ticks(noted)
             time.sleep(_POLL_S)
         producer.send(tick)
     wanted = {tick.tick_ms for tick in ticks}
 
     def all_recorded() -> bool:
-        _note_new_ticks(bench, recorded, balanced)
+        _note_new_ticks(noted)
         return wanted <= recorded.keys()
 
     watch.wait(all_recorded, _DEADLINE_S, "the paced ticks to be recorded", poll_s=_POLL_S)
     run.balance_s = [balanced[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted)]
+    # Only the first tick of a minute has broker loads.
+    run.load_s = [loaded[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted & loaded.keys())]
     run.history_s = [recorded[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted)]
     printed = {line.fields["tick_ms"]: line.at_s for line in watch.lines if line.fields["type"] == "verdicts"}
     run.alert_s = [printed[tick_ms] - producer.ended_s[tick_ms] for tick_ms in sorted(wanted & printed.keys())]
 
 
-def _note_new_ticks(bench: BenchCluster, recorded: dict[int, float], balanced: dict[int, float]) -> None:
+def _note_new_ticks(noted: Sequence[tuple[Callable[[], set[int]], dict[int, float]]]) -> None:
+    """Note the time for new ticks.
+
+    Args:
+        noted: functions that read ticks, each with the times of those that were seen.
+    """
     now_s = time.monotonic()
-    for ticks, noted in ((_recorded_ticks(bench), recorded), (_ticks_in(bench, LEADER_IMBALANCE), balanced)):
-        for tick_ms in ticks:
-            noted.setdefault(tick_ms, now_s)
+    for read, times in noted:
+        for tick_ms in read():
+            times.setdefault(tick_ms, now_s)
 
 
 def _recorded_ticks(bench: BenchCluster) -> set[int]:

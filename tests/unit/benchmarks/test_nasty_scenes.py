@@ -9,7 +9,7 @@ import pytest
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.nasty.scenes.base import NastyScene
 from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
-from benchmarks.groups.nasty.scenes.directories import LogDirectories, Sample
+from benchmarks.groups.nasty.scenes.directories import LogDirectories, Sample, around, nearest
 from benchmarks.groups.nasty.scenes.growing import GrowingFault
 from benchmarks.groups.nasty.scenes.large import LargeMove
 from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
@@ -299,6 +299,13 @@ def test_a_move_between_directories_changes_no_number(number: int) -> None:
     assert scene.broker == (3, 1, 1, 2)[number]
     # Twenty partitions are done: 40 to two followers, 20 to one.
     assert scene.required(Sample(0.0, 40, 0)) == pytest.approx(1.7e6 / 60 * 100)
+
+
+def test_a_number_between_two_samples_is_compared_with_the_nearer_edge_of_their_range() -> None:
+    samples = [Sample(at_s, 60, round(100 - at_s)) for at_s in (0.0, 10.0, 20.0)]
+    assert [sample.at_s for sample in around(samples, 12.0)] == [10.0, 20.0]
+    assert [sample.at_s for sample in around(samples, 25.0)] == [20.0]
+    assert [nearest(found, [90.0, 80.0]) for found in (70.0, 85.0, 95.0, None)] == [80.0, 85.0, 90.0, 80.0]
 
 
 def test_numbers_of_an_alert_are_compared_with_those_computed_by_hand() -> None:

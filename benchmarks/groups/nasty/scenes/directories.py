@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -144,16 +144,31 @@ class LogDirectories(NastyScene):
         if not samples:
             raise failure("the move had ended before replicas moved between directories")
         for row in leader_rows(context, self.a, samples[0].at_s, samples[-1].at_s, on_poll):
-            sample = min(samples, key=lambda one: abs(one.at_s - row["tick_ms"] / 1000))
+            near = around(samples, row["tick_ms"] / 1000)
             at = f"at {row['tick_ms']}"
-            context.compare(f"required {at}", row["required_bytes_per_s"], self.required(sample), _TOLERANCE)
-            if sample.missing_bytes >= _LEAST_MISSING:
-                context.compare(f"remaining {at}", row["remaining_bytes"], sample.missing_bytes, _LEFT_TOLERANCE)
+            required, remaining = row["required_bytes_per_s"], row["remaining_bytes"]
+            context.compare(f"required {at}", required, nearest(required, map(self.required, near)), _TOLERANCE)
+            missing = [sample.missing_bytes for sample in near]
+            if min(missing) >= _LEAST_MISSING:
+                context.compare(f"remaining {at}", remaining, nearest(remaining, missing), _LEFT_TOLERANCE)
 
     def required(self, sample: Sample) -> float:
         """Return the leader's required rate. In a completed partition only the new replica fetches."""
         write = self.groups()[0].write_bytes_per_s
         return write * (2 * sample.moving + (COUNT - sample.moving))
+
+
+def around(samples: Sequence[Sample], at_s: float) -> Sequence[Sample]:
+    """Return the last sample before a time and the first after it, or the one of them that there is."""
+    before = [sample for sample in samples if sample.at_s <= at_s]
+    after = [sample for sample in samples if sample.at_s > at_s]
+    return [*before[-1:], *after[:1]]
+
+
+def nearest(found: float | None, edges: Iterable[float]) -> float:
+    """Return the number nearest to the found one in the range of the edges, between which the true one lies."""
+    low, high = min(numbers := list(edges)), max(numbers)
+    return low if found is None else min(max(found, low), high)
 
 
 def leader_rows(
