@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from pathlib import Path
 from types import TracebackType
 
 from schemas.text import printable
@@ -36,9 +37,17 @@ def log_to_stderr(level: int = logging.WARNING, kafka_level: int = logging.CRITI
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LineFormatter(_FORMAT))
+    handler.addFilter(is_not_py4j)
     logging.basicConfig(handlers=[handler], level=level)
     logging.getLogger("kafka").setLevel(kafka_level)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def is_not_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record is not of py4j, which logs every failed call, also on the root logger.
+
+    What a failure means is logged by its caller.
+    """
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def silence_clients() -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -21,9 +22,13 @@ from cluster.collector.collector import Collector, TickReport
 from cluster.collector.publisher import PublishError, SentMessages
 from cluster.collector.rows.encoder import Message
 from cluster.connection.failover import MetadataError
+from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
+
+# A single tick delays no other one, and its connections are new.
+_ONCE_S = 10.0
 
 
 @click.command()
@@ -57,6 +62,8 @@ def collect(
     stop = threading.Event()
     stop_on_signals(stop)
     parent = os.getppid() if with_parent else None
+    if once:
+        settings = with_time_for_one_tick(settings)
     collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(stop, verbose, parent))
     if once:
         collect_once(collector)
@@ -66,6 +73,12 @@ def collect(
         timer.daemon = True
         timer.start()
     collector.run(stop)
+
+
+def with_time_for_one_tick(settings: Settings) -> Settings:
+    """Return the settings of a single tick: unless ``collect.broker_timeout_s`` is set, brokers have 10 s to answer."""
+    timeout_s = settings.collect.broker_timeout_s or _ONCE_S
+    return replace(settings, collect=replace(settings.collect, broker_timeout_s=timeout_s))
 
 
 def collect_once(collector: Collector) -> None:

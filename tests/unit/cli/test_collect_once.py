@@ -9,10 +9,11 @@ import pytest
 from kafka.errors import ClusterAuthorizationFailedError
 
 from cli.main import run
-from cli.watch.collect import collect_once
+from cli.watch.collect import collect_once, with_time_for_one_tick
 from cluster.collector.collector import TickReport
 from cluster.collector.publisher import PublishError
 from cluster.connection.failover import MetadataError
+from schemas.config import CollectSettings, Settings
 from schemas.errors import HeadroomError
 
 
@@ -51,6 +52,13 @@ def test_a_tick_without_the_rows_of_a_broker_is_an_error_with_the_reason() -> No
     with pytest.raises(HeadroomError, match="broker 2: JMX broker2:9999: Authentication failed"):
         collect_once(collector)
     assert collector.closed
+
+
+@pytest.mark.parametrize(("configured_s", "timeout_s"), [(0.0, 10.0), (2.5, 2.5)])
+def test_a_single_tick_waits_longer_than_one_of_many(configured_s: float, timeout_s: float) -> None:
+    """With the 0.8 s of a tick a second, a busy machine's first read by JMX was given up."""
+    settings = Settings(collect=CollectSettings(interval_s=1.0, broker_timeout_s=configured_s))
+    assert with_time_for_one_tick(settings).collect.timeout_s() == timeout_s
 
 
 @pytest.mark.parametrize(

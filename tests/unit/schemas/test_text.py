@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.common import output
-from cli.common.logs import LineFormatter
+from cli.common.logs import LineFormatter, is_not_py4j
 from cli.common.progress import ProgressView
 from schemas.text import one_line, printable, printable_json, shell_quoted
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
@@ -77,6 +77,15 @@ def test_a_step_of_a_long_command_is_printable() -> None:
     ProgressView(output.console(shown)).print_line(ACTING)
     assert acts(shown.getvalue()) == []
     assert shown.getvalue().count("\n") == 1
+
+
+@pytest.mark.parametrize("package", ["site-packages", "py4j-0.10.9.9-src.zip"])
+def test_records_of_py4j_are_not_shown_whatever_logger_they_use(package: str) -> None:
+    """It logs a traceback on the root logger for each call that ends with the gateway."""
+    for name in ("root", "py4j.java_gateway"):
+        record = logging.LogRecord(name, logging.INFO, f"/lib/{package}/py4j/java_gateway.py", 1, "m", None, None)
+        assert not is_not_py4j(record)
+    assert is_not_py4j(logging.LogRecord("root", logging.INFO, "/headroom/cli/watch/collect.py", 1, "m", None, None))
 
 
 def test_a_record_is_one_line_and_a_traceback_is_indented() -> None:
