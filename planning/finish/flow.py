@@ -1,19 +1,21 @@
 """Throttled copies as a steady flow, for the time after the end of a simulation.
 
 Each quota's long-run throughput, instead of single fetches, is shared between the copies that it limits. Rates are
-constant until the next replica finishes.
+constant until the next replica finishes. All copies are computed together, in arrays, because a large move has
+thousands of copies and takes hundreds of steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
-from planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
-from planning.finish.long_run import YIELD_RATIOS, burst_bytes, copy_bytes_per_s
-from schemas.alerts import Role
+import numpy as np
+from numpy.typing import NDArray
+
+from planning.finish.copies import CopyStream, QuotaEndpoint
+from planning.finish.long_run import YIELD_RATIOS
 
 # Replicas that finish within this part of the elapsed time are treated as finished together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0
@@ -22,103 +24,158 @@ _MOST_STEPS = 1_000
 _LONGEST_S, _UNLIMITED_BYTES_PER_S = 3e8, 1e12
 # Some copies randomly and permanently get more of a quota than others: standard deviation, as a ratio.
 _UNEVEN_RATIO = 0.5
+# A replica with fewer bytes left is in sync. A sum of weights below the second is that of no copy.
+_DONE_BYTES, _NO_WEIGHT = 1.0, 1e-9
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 
 
 class Flow:
     """Copies with constant rates between two finished replicas.
 
     Args:
-        copies: copy streams at ``at_s``; they are changed.
+        copies: copy streams at ``at_s``; the partitions that they move are changed.
         at_s: start time, seconds.
         seed: seed of the random differences between copies.
     """
 
     def __init__(self, copies: Iterable[CopyStream], at_s: float, seed: int = 0) -> None:
-        self._open = [copy for copy in copies if copy.parts]
-        self._began_s = self._at_s = at_s
-        ends = {id(end): end for copy in self._open for end in copy.ends}
-        self._in_sync = {key: end.in_sync_bytes_per_s for key, end in ends.items()}
+        streams = [copy for copy in copies if copy.parts]
+        parts = [part for copy in streams for part in copy.parts]
         chance = Random(seed)
-        self._shares = {id(copy): math.exp(_UNEVEN_RATIO * chance.gauss(0, 1)) for copy in self._open}
+        self._began_s = self._at_s = at_s
+        self._quotas = _Quotas(streams)
+        # One value per replica that is not in sync.
+        self._moving = np.array([part.moving for part in parts], object)
+        self._stream = np.repeat(np.arange(len(streams)), [len(copy.parts) for copy in streams])
+        self._remaining = np.array([part.remaining_bytes for part in parts], float)
+        self._written = np.array([part.write_bytes_per_s for part in parts], float)
+        # One value per copy stream.
+        self._weights = np.array([math.exp(_UNEVEN_RATIO * chance.gauss(0, 1)) for _ in streams], float)
 
     def run(self) -> float | None:
         """Return the time of the last copied byte, seconds; None if never."""
         for _ in range(_MOST_STEPS):
-            if not self._open:
+            if not len(self._remaining):
                 return self._at_s
-            rates = self._rates()
-            soonest_s = min((_done_s(copy, rates[id(copy)]) for copy in self._open), default=math.inf)
+            gained = self._rates() - self._written
+            gaining = gained > 0
+            soonest_s = np.min(self._remaining[gaining] / gained[gaining], initial=math.inf)
             if soonest_s > _LONGEST_S:
                 return None
-            step_s = max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s))
-            self._advance(step_s, rates)
+            self._advance(max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s)), gained)
         return None
 
-    def _advance(self, step_s: float, rates: Mapping[int, float]) -> None:
-        """Advance the time by a step, and remove finished replicas."""
+    def _rates(self) -> Floats:
+        """Return the new bytes per second of each replica: an equal part of those of its stream."""
+        replicas = np.bincount(self._stream, minlength=len(self._weights))
+        rates: Floats = YIELD_RATIOS[1] * self._quotas.shares(replicas, self._weights) / np.maximum(replicas, 1)
+        return rates[self._stream]
+
+    def _advance(self, step_s: float, gained: Floats) -> None:
+        """Advance the time by a step, and remove replicas that are in sync."""
         self._at_s += step_s
-        for copy in self._open:
-            share = rates[id(copy)] / len(copy.parts)
-            for part in copy.parts:
-                part.remaining_bytes += (part.write_bytes_per_s - share) * step_s
-            for part in [part for part in copy.parts if part.remaining_bytes <= 1.0]:
-                copy.parts.remove(part)
-                self._caught_up(copy, part)
-        self._open = [copy for copy in self._open if copy.parts]
-
-    def _caught_up(self, copy: CopyStream, part: ReplicaCopy) -> None:
+        self._remaining -= gained * step_s
+        behind = self._remaining > _DONE_BYTES
         # A replica in sync still fetches what is written, which its quotas count but never hold back.
-        for end in copy.ends:
-            self._in_sync[id(end)] += part.write_bytes_per_s
-        if part.moving is None:
-            return
-        part.moving.behind -= 1
-        # With its last replica in sync the partition has moved, and the replicas that leave it stop fetching.
-        if part.moving.behind == 0:
-            for end, bytes_per_s in part.moving.leaving:
-                self._in_sync[id(end)] = max(0.0, self._in_sync.get(id(end), 0.0) - bytes_per_s)
-
-    def _rates(self) -> dict[int, float]:
-        """Return the new bytes per second of each copy: its share of the quotas, at most that of its scarcest quota."""
-        behind: dict[int, list[CopyStream]] = defaultdict(list)
-        ends: dict[int, QuotaEndpoint] = {}
-        for copy in self._open:
-            for end in copy.ends:
-                behind[id(end)].append(copy)
-                ends[id(end)] = end
-        left = {key: _throughput(end, behind[key], self._in_sync[key]) for key, end in ends.items()}
-        weight = {key: sum(self._shares[id(copy)] for copy in behind[key]) for key in left}
-        rates: dict[int, float] = {}
-        while left:
-            scarcest = min(left, key=lambda key: left[key] / weight[key])
-            per_weight = max(0.0, left[scarcest] / weight[scarcest])
-            for copy in behind[scarcest]:
-                if id(copy) not in rates:
-                    rates[id(copy)] = per_weight * self._shares[id(copy)]
-                    self._subtract(copy, rates[id(copy)], left, weight)
-            left.pop(scarcest, None)
-        return {id(copy): YIELD_RATIOS[1] * rates.get(id(copy), _UNLIMITED_BYTES_PER_S) for copy in self._open}
-
-    def _subtract(self, copy: CopyStream, bytes_per_s: float, left: dict[int, float], weight: dict[int, float]) -> None:
-        """Subtract the rate of a copy from each of its quotas; remove quotas without further copies."""
-        for key in [id(end) for end in copy.ends if id(end) in left]:
-            left[key] -= bytes_per_s
-            weight[key] -= self._shares[id(copy)]
-            if weight[key] <= 1e-9:
-                del left[key], weight[key]
+        self._quotas.keep_up(self._stream[~behind], self._written[~behind])
+        for moving in self._moving[~behind]:
+            if moving is not None:
+                moving.behind -= 1
+                # With its last replica in sync the partition has moved, and replicas that leave it stop fetching.
+                if moving.behind == 0:
+                    self._quotas.end(moving.leaving)
+        self._moving, self._stream = self._moving[behind], self._stream[behind]
+        self._remaining, self._written = self._remaining[behind], self._written[behind]
 
 
-def _done_s(copy: CopyStream, bytes_per_s: float) -> float:
-    """Return the seconds until the first replica of a copy stream finishes; infinity if never."""
-    share = bytes_per_s / len(copy.parts)
-    gaining = [part for part in copy.parts if share > part.write_bytes_per_s]
-    return min((part.remaining_bytes / (share - part.write_bytes_per_s) for part in gaining), default=math.inf)
+class _Quotas:
+    """The quotas of copy streams: arrays with one value per quota, and a last one for no limit.
 
+    Args:
+        streams: copy streams; an index of them is a position here.
+    """
 
-def _throughput(end: QuotaEndpoint, copies: Sequence[CopyStream], in_sync_bytes_per_s: float) -> float:
-    """Return the throughput of a quota in the long run, bytes per second."""
-    if end.applied_bytes_per_s is None:
-        return _UNLIMITED_BYTES_PER_S
-    role = Role.LEADER if end is copies[0].leader else Role.FOLLOWER
-    burst = burst_bytes(role, [copy.limits.burst_bytes(len(copy.parts)) for copy in copies])
-    return copy_bytes_per_s(end.applied_bytes_per_s, in_sync_bytes_per_s, burst, end.window.settings)
+    def __init__(self, streams: Sequence[CopyStream]) -> None:
+        ends = {id(end): end for copy in streams for end in copy.ends}
+        self._index = {key: number for number, key in enumerate(ends)}
+        applied = [end.applied_bytes_per_s for end in ends.values()]
+        self._applied = np.array([*(math.inf if rate is None else rate for rate in applied), math.inf], float)
+        self._in_sync = np.array([*(end.in_sync_bytes_per_s for end in ends.values()), 0.0], float)
+        self._mean_s = np.array([*(end.window.settings.mean_s for end in ends.values()), 1.0], float)
+        self._leader = self._positions([copy.leader for copy in streams])
+        self._destination = self._positions([copy.destination for copy in streams])
+        limits = [(d.fetchers, d.partition_bytes, d.response_bytes) for d in (copy.limits for copy in streams)]
+        self._fetchers, self._partition_bytes, self._response_bytes = np.array(limits, int).reshape(-1, 3).T
+
+    def _positions(self, ends: Sequence[QuotaEndpoint | None]) -> Ints:
+        return np.array([len(self._index) if end is None else self._index[id(end)] for end in ends], np.intp)
+
+    def keep_up(self, streams: Ints, bytes_per_s: Floats) -> None:
+        """Count what replicas in sync fetch.
+
+        Args:
+            streams: stream of each replica.
+            bytes_per_s: write rate of each replica.
+        """
+        for ends in (self._leader, self._destination):
+            self._in_sync += self._sums(ends[streams], bytes_per_s)
+
+    def end(self, leaving: Iterable[tuple[QuotaEndpoint, float]]) -> None:
+        """Subtract in-sync traffic that ends: the quota that counts it, and bytes per second."""
+        for end, bytes_per_s in leaving:
+            number = self._index.get(id(end))
+            if number is not None:
+                self._in_sync[number] = max(0.0, self._in_sync[number] - bytes_per_s)
+
+    def shares(self, replicas: Ints, weights: Floats) -> Floats:
+        """Return the bytes per second of each stream: its share of the quotas, at most that of its scarcest quota.
+
+        Quotas are divided in rounds. Each one divides all quotas that are the scarcest of every stream that they limit.
+
+        Args:
+            replicas: number of replicas of each stream that are not in sync.
+            weights: weight of each stream.
+        """
+        shares = np.full(len(weights), _UNLIMITED_BYTES_PER_S)
+        left = self._throughputs(replicas)
+        streams = np.flatnonzero(replicas)
+        while len(streams):
+            leader, destination, own = self._leader[streams], self._destination[streams], weights[streams]
+            weight = self._sums(leader, own) + self._sums(destination, own)
+            per_weight = np.maximum(left, 0.0) / np.maximum(weight, _NO_WEIGHT)
+            scarcest = np.minimum(per_weight[leader], per_weight[destination])
+            waits = np.zeros(len(left), bool)
+            for ends in (leader, destination):
+                waits[ends[scarcest < per_weight[ends]]] = True
+            divided = ~waits[leader] | ~waits[destination]
+            limited = divided & np.isfinite(scarcest)
+            found = scarcest[limited] * own[limited]
+            shares[streams[limited]] = found
+            left -= self._sums(leader[limited], found) + self._sums(destination[limited], found)
+            streams = streams[~divided]
+        return shares
+
+    def _throughputs(self, replicas: Ints) -> Floats:
+        """Return the throughput of each quota in the long run, bytes per second.
+
+        The same as ``copy_bytes_per_s`` with ``burst_bytes``, for all quotas.
+        """
+        responses = np.minimum(
+            np.minimum(self._fetchers, replicas) * self._response_bytes, replicas * self._partition_bytes
+        ).astype(float)
+        burst = self._sums(self._destination, responses)
+        np.maximum.at(burst, self._leader, responses)
+        burst = np.maximum(burst, 1.0)
+        left = self._applied - self._in_sync
+        limited = np.isfinite(self._applied)
+        passing = np.floor(np.where(limited, left, 0.0) * self._mean_s / burst) + 1
+        throughputs = np.where(left < 0, 0.0, passing * burst / self._mean_s)
+        throughputs[~limited] = _UNLIMITED_BYTES_PER_S
+        throughputs[-1] = math.inf
+        return throughputs
+
+    def _sums(self, ends: Ints, values: Floats) -> Floats:
+        """Return the sum of values per quota, and of those without a limit."""
+        return np.bincount(ends, values, minlength=len(self._applied)).astype(float)
