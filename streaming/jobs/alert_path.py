@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -23,11 +24,12 @@ from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from schemas.alerts import AlertEvent
 from schemas.keys import Tick
-from streaming.jobs.alert_path_gold import AlertPathGold
+from streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.batch_offsets import alert_offsets
+from streaming.queries.caching import cached_frames
 from streaming.queries.warm_up import WarmUp
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.sources.ticks_topic import TicksTopic
@@ -165,19 +167,23 @@ class AlertPath:
             version: number of the batch, unique for the writer.
             gold: gets the evaluated rows; None if they are not written.
         """
-        with self._reader.read(batch) as complete:
+        with ExitStack() as held:
+            complete = held.enter_context(self._reader.read(batch))
             new = [row for row in complete.status if not _is_evaluated(_position(row), self._last_evaluated)]
             if not new:
                 return
+            cache = held.enter_context(cached_frames())
+            large = None if gold is None else gold.large(complete.messages, new, cache)
+            headroom = self._headroom.on(complete.messages) if large is None else large.headroom
             rows_of_tick: dict[Tick, list[Mapping[str, Any]]] = {(row["cluster"], row["tick_ms"]): [] for row in new}
-            for row in self._headroom.on(complete.messages).collect():
+            for row in headroom.collect():
                 if (row["cluster"], row["tick_ms"]) in rows_of_tick:
                     rows_of_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
             self.warm_up.schedule(lambda: self._compute_again(*complete.last_offsets))
             self._last_evaluated = max(map(_position, new))
             self._decide(complete, rows_of_tick, writer, version)
             if gold is not None:
-                gold.write(complete, rows_of_tick, self.gate.batch_s)
+                gold.write(Evaluated(complete, rows_of_tick, large, self.gate.batch_s, held.pop_all()))
 
     def _decide(
         self,

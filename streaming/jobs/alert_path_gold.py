@@ -1,35 +1,57 @@
-"""Gold rows of the alert path: the rows that it has evaluated go into the gold tables as they are, without Spark.
+"""Gold rows of the alert path: the rows that it has evaluated go into the gold tables, and are not computed again.
 
-The gold job would compute them again, and commit them half a minute later. It still writes the ticks with many rows of
-moves, those of a backlog, and those that could not be written here.
+The gold job would commit them half a minute later. It still writes the ticks of a backlog, and those that could not be
+written here.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta.tick_table import TickTable
-from streaming.jobs.gold import TABLES
-from streaming.queries.caching import cached_frames
+from streaming.jobs.gold import TABLES, SharedTable
+from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, MoveQueries, move_row_counts
+from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, MoveQueries, move_row_counts
 
-# Most rows of moves in a batch. Computing more of them, and sending them to Python, would take time from the next tick.
-_MOST_MOVE_ROWS = 2000
-# Share of the interval of ticks that a batch may take. If it takes longer, as in a JVM that has just started, rows of
-# moves are not computed beside the next tick.
+# Most rows of moves that are sent to Python, whose Delta library commits small files sooner than Spark. More of them
+# are written by Spark.
+_MOST_SENT_ROWS = 2000
+# Share of the interval of its ticks that a batch may take. If it takes longer, as in a JVM that has just started, rows
+# of moves are not computed beside the next tick.
 _SPARE_RATIO = 0.5
 # Fields of the frame of ``MoveQueries``.
 _FIELDS = {"progress": REASSIGNMENT_PROGRESS, "write_rate": PARTITION_WRITE_RATE}
+_NAME = "alert_path"
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Evaluated ticks of a batch.
+
+    Attributes:
+        complete: ticks of the batch.
+        headroom: rows of ``gold/throttle_headroom`` of each new tick, with or without ``date``.
+        large: their gold rows, if they are many.
+        took_s: duration of the batch until now, seconds; None if unknown.
+        held: frees the frames.
+    """
+
+    complete: CompleteTicks
+    headroom: Mapping[Tick, Sequence[Mapping[str, Any]]]
+    large: Gold | None
+    took_s: float | None
+    held: ExitStack
 
 
 class AlertPathGold:
@@ -51,49 +73,86 @@ class AlertPathGold:
         self._store = store
         self._spare_s = interval_s * _SPARE_RATIO
         self._queue = TickRowQueue(self._open_tables)
-        self._queries = MoveQueries()
+        self._tables: Mapping[Table, SharedTable] = {}
+        self._moves = MoveQueries()
+        self._large = GoldQueries()
 
-    def write(
-        self, complete: CompleteTicks, headroom: Mapping[Tick, Sequence[Mapping[str, Any]]], took_s: float | None
-    ) -> None:
-        """Queue the rows of evaluated ticks, after their events are durable.
+    def large(self, messages: DataFrame, new: Sequence[Row], cache: Cache) -> Gold | None:
+        """Return the gold rows of ticks with many rows of moves, to be computed once for verdicts and tables.
 
         Args:
-            complete: ticks of the batch.
-            headroom: rows of ``gold/throttle_headroom`` of each new tick, without ``date``.
-            took_s: duration of the batch until now, seconds; None if unknown.
+            messages: messages of a batch.
+            new: status of its new ticks, with ``extra_columns``.
+            cache: keeps a frame until the rows are written.
         """
-        new = {tick: row for row in complete.status if (tick := (row["cluster"], row["tick_ms"])) in headroom}
-        rows = [TickRows(THROTTLE_HEADROOM, tick, rows, new[tick]["any_moves"]) for tick, rows in headroom.items()]
-        counts = move_row_counts(list(new.values()))
-        count = sum(sum(of_table.values()) for of_table in counts.values())
-        has_time = (took_s or 0.0) <= self._spare_s
-        compute = partial(self._rows_of_moves, complete.messages, frozenset(headroom))
-        self._queue.put(rows, compute if has_time and 0 < count <= _MOST_MOVE_ROWS else None)
+        counts = move_row_counts(new).values()
+        is_large = sum(sum(of_table.values()) for of_table in counts) > _MOST_SENT_ROWS
+        return Gold(self._large, messages, cache) if is_large else None
+
+    def write(self, evaluated: Evaluated) -> None:
+        """Queue the rows of evaluated ticks, after their events are durable; free their frames once these are written.
+
+        Args:
+            evaluated: the ticks.
+        """
+        ticks = evaluated.headroom.keys()
+        any_moves = {(row["cluster"], row["tick_ms"]): row["any_moves"] for row in evaluated.complete.status}
+        rows = [TickRows(THROTTLE_HEADROOM, tick, rows, any_moves[tick]) for tick, rows in evaluated.headroom.items()]
+        has_time = (evaluated.took_s or 0.0) <= self._spare_s * len(ticks)
+        counts = move_row_counts(evaluated.complete.status)
+        if not has_time or not any(ticks & of_table.keys() for of_table in counts.values()):
+            evaluated.held.close()
+            self._queue.put(rows)
+            return
+        write = self._sent_rows if evaluated.large is None else self._write_large
+        self._queue.put(rows, _RowsOfMoves(lambda: write(evaluated), evaluated.held.close))
 
     def stop(self) -> None:
         """Write what waits, and end."""
         self._queue.stop()
 
-    def _rows_of_moves(self, messages: DataFrame, ticks: frozenset[Tick]) -> list[TickRows]:
-        """Return the rows of moves of some ticks.
-
-        Args:
-            messages: messages of these ticks, and perhaps of others. They are read again if they are cached no more.
-            ticks: the ticks.
-        """
-        # Other jobs of this process have their own pools.
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "gold rows")
+    def _sent_rows(self, evaluated: Evaluated) -> list[TickRows]:
+        """Return the rows of moves of some ticks, sent to Python in one job."""
+        self._set_pool()
         found: dict[tuple[Table, Tick], list[Mapping[str, Any]]] = defaultdict(list)
         with cached_frames() as cache:
-            rows = self._queries.rows(messages, cache).collect()
+            rows = self._moves.rows(evaluated.complete.messages, cache).collect()
         for row in rows:
             for field, table in _FIELDS.items():
                 if row[field] is not None:
                     values = row[field].asDict(recursive=True)
                     found[table, (values["cluster"], values["tick_ms"])].append(values)
-        return [TickRows(*key, of_tick, urgent=True) for key, of_tick in found.items() if key[1] in ticks]
+        return [TickRows(*key, of_tick, urgent=True) for key, of_tick in found.items() if key[1] in evaluated.headroom]
+
+    def _write_large(self, evaluated: Evaluated) -> list[TickRows]:
+        """Let Spark write the rows of moves of some ticks, and commit them; no row is left to append."""
+        self._set_pool()
+        assert evaluated.large is not None
+        for table, counts in move_row_counts(evaluated.complete.status).items():
+            ticks = frozenset(counts.keys() & evaluated.headroom.keys())
+            self._tables[table].append(evaluated.large.of(table), frozenset(counts), ticks)
+        return []
+
+    def _set_pool(self) -> None:
+        # Other jobs of this process have their own pools.
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "gold rows")
 
     def _open_tables(self) -> Mapping[Table, TickTable]:
         self._store.ensure(*TABLES)
-        return {table: TickTable(self._store.location(table), table) for table in TABLES}
+        self._tables = {table: SharedTable(self._store.location(table), table, _NAME) for table in TABLES}
+        for table in self._tables.values():
+            table.clear()
+        return {table: shared.ticks for table, shared in self._tables.items()}
+
+
+@dataclass(frozen=True)
+class _RowsOfMoves:
+    """Rows of moves that the thread of the queue computes.
+
+    Attributes:
+        rows: returns the rows.
+        close: frees the frames that they are computed from.
+    """
+
+    rows: Callable[[], Sequence[TickRows]]
+    close: Callable[[], None]

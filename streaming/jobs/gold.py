@@ -1,7 +1,7 @@
 """Gold job: from the alert partition to the gold tables, with several ticks per commit.
 
 On a local disk the alert path writes most ticks itself (``streaming.jobs.alert_path_gold``). This job comes later, and
-writes the others: those of a backlog, those with many rows, and those that a crash or a busy disk has left.
+writes the others: those of a backlog, and those that a crash or a busy disk has left.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from streaming.queries.caching import checkpointed_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.store.staged_files import StagedFiles
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
-from streaming.transforms.tick_status import in_ticks
+from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
+from streaming.transforms.prepared import Prepared
+from streaming.transforms.tick_status import ended_ticks, in_ticks
 
 # In the order of writing: the last one shows which ticks are written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)
@@ -45,6 +46,10 @@ class GoldJob(TickQuery):
     _pause_s = 0.0
 
     @cached_property
+    def _ended(self) -> Prepared:
+        return Prepared(ended_ticks)
+
+    @cached_property
     def _queries(self) -> GoldQueries:
         return GoldQueries()
 
@@ -52,7 +57,7 @@ class GoldJob(TickQuery):
     def _shared(self) -> dict[Table, SharedTable]:
         """Tables that the alert path writes too; none at a URL."""
         paths = {table: local_path(self._store.location(table)) for table in TABLES}
-        return {table: SharedTable(path, table) for table, path in paths.items() if path is not None}
+        return {table: SharedTable(path, table, self.name) for table, path in paths.items() if path is not None}
 
     def prepare(self) -> None:
         """Create missing tables; at a URL also read which ticks the existing ones have."""
@@ -67,6 +72,24 @@ class GoldJob(TickQuery):
         """Return the time that the alert path needs for the ticks of a batch, seconds."""
         return self._pause_s
 
+    def write(self, batch: DataFrame, batch_id: int) -> None:
+        """Write the ticks of a micro-batch that the tables do not have; if they have all, read only the keys."""
+        if not self._shared or not self._is_written(batch):
+            super().write(batch, batch_id)
+
+    def _is_written(self, batch: DataFrame) -> bool:
+        """Return whether the tables have all ticks that end in a batch, and then set what follows from that."""
+        ended = self._ended.on(batch.coalesce(1)).collect()
+        ticks = [(row["cluster"], row["tick_ms"]) for row in ended]
+        with_moves = [tick for tick, row in zip(ticks, ended, strict=True) if row["may_move"]]
+        for table, shared in self._shared.items():
+            if shared.ticks.missing(ticks if table is THROTTLE_HEADROOM else with_moves):
+                return False
+        self.end_offset = max((row["end_offset"] + 1 for row in ended), default=None)
+        if ended:
+            self._pause_s = _LONG_PAUSE_S
+        return True
+
     def _write(self, complete: CompleteTicks) -> None:
         if self._shared:
             self._write_missing(complete)
@@ -76,11 +99,9 @@ class GoldJob(TickQuery):
     def _write_all(self, complete: CompleteTicks) -> None:
         since_ms = self._written_since(complete.ticks)
         with checkpointed_frames() as cache:
-            rows = self._queries.rows(complete.messages, cache)
-            frames = rows.by_table() if complete.any_moves else {THROTTLE_HEADROOM: rows.headroom}
-            for table in TABLES:
-                if table in frames:
-                    self._append(frames[table], table, since_ms)
+            rows = Gold(self._queries, complete.messages, cache)
+            for table in TABLES if complete.any_moves else (THROTTLE_HEADROOM,):
+                self._append(rows.of(table), table, since_ms)
 
     def _write_missing(self, complete: CompleteTicks) -> None:
         """Write the rows that no process has written yet."""
@@ -93,9 +114,9 @@ class GoldJob(TickQuery):
         ticks = frozenset[Tick]().union(*missing.values())
         messages = complete.messages if len(ticks) == len(complete.ticks) else _of_ticks(complete.messages, ticks)
         with checkpointed_frames() as cache:
-            frames = self._queries.rows(messages, cache).by_table()
+            rows = Gold(self._queries, messages, cache)
             for table, of_table in missing.items():
-                self._shared[table].append(frames[table], ticks, of_table)
+                self._shared[table].append(rows.of(table), ticks, of_table)
 
 
 class SharedTable:
@@ -104,14 +125,15 @@ class SharedTable:
     Args:
         path: folder of the table.
         table: definition of the table.
+        writer: name of the job that appends to it.
 
     Attributes:
         ticks: the table, as all its writers append to it.
     """
 
-    def __init__(self, path: str, table: Table) -> None:
+    def __init__(self, path: str, table: Table, writer: str) -> None:
         self.ticks = TickTable(path, table)
-        self._files = StagedFiles(path)
+        self._files = StagedFiles(path, writer)
         self._partition_by = list(table.partition_by)
 
     def clear(self) -> None:

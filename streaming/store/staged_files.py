@@ -24,24 +24,24 @@ from streaming.delta.tick_table import day_of
 from streaming.store.schema_check import spark_columns
 from streaming.transforms.tick_status import in_ticks
 
-# Readers and maintenance ignore folders with this first letter.
-_FOLDER = "_staged"
-
 
 class StagedFiles:
     """Files of one table, written and not yet committed.
 
     Args:
         path: folder of the table, which must exist before the first call.
+        writer: name of the only job that writes there; another one has a folder of its own.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, writer: str) -> None:
         # With its scheme: the default file system of a Spark cluster may be another one.
         self._table = Path(path).absolute()
+        # Readers and maintenance ignore folders with this first letter.
+        self._folder = self._table / f"_staged_{writer}"
 
     def clear(self) -> None:
         """Remove what an earlier process has left."""
-        shutil.rmtree(self._table / _FOLDER, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def write(self, rows: DataFrame, ticks: Collection[Tick]) -> list[AddAction]:
         """Write rows to one file per day, and return the actions that add the files to the table.
@@ -63,7 +63,7 @@ class StagedFiles:
 
     def _write_day(self, rows: DataFrame, day: date, ticks: Collection[Tick]) -> AddAction | None:
         """Write the rows of a day, and return the action; None without rows."""
-        folder = self._table / _FOLDER / str(uuid.uuid4())
+        folder = self._folder / str(uuid.uuid4())
         counted = Observation()
         # The day is in the path of the file only.
         observed = rows.drop("date").observe(counted, F.count(F.lit(1)).alias("rows"))

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,7 +44,14 @@ class TickRows:
     urgent: bool
 
 
-Compute = Callable[[], Sequence[TickRows]]
+class Computation(Protocol):
+    """Rows that are computed on the thread of the queue."""
+
+    def rows(self) -> Sequence[TickRows]:
+        """Return the rows; none if it has appended them itself."""
+
+    def close(self) -> None:
+        """Free what was kept for it. Called once, also if it does not run, except at the end of the process."""
 
 
 class Appendable(Protocol):
@@ -69,7 +77,7 @@ class TickRowQueue:
         self._tables: Mapping[Table, Appendable] = {}
         self._changed = threading.Condition()
         self._waiting: list[TickRows] = []
-        self._computations: list[Compute] = []
+        self._computations: list[Computation] = []
         # When the waiting rows must be written, monotonic seconds. The first rows after a start are not held back.
         self._due_s = 0.0
         self._hold_s = 0.0
@@ -77,28 +85,36 @@ class TickRowQueue:
         self._logged = ""
         self._thread = threading.Thread(target=self._run, name="gold rows", daemon=True)
 
-    def put(self, added: Sequence[TickRows], compute: Compute | None = None) -> None:
+    def put(self, added: Sequence[TickRows], computation: Computation | None = None) -> None:
         """Queue rows, without waiting.
 
         Args:
             added: rows.
-            compute: computes further rows on the thread, after these are written; None if there are none.
+            computation: computes further rows on the thread, after these are written; None if there are none.
         """
+        accepted = self._put(added, computation)
+        if computation is not None and not accepted:
+            computation.close()
+
+    def _put(self, added: Sequence[TickRows], computation: Computation | None) -> bool:
+        """Queue rows, and return whether the computation is queued too."""
         with self._changed:
             if sum(len(one.rows) for one in (*self._waiting, *added)) > _MOST_ROWS:
                 self._report("more rows wait than the disk takes")
-                return
+                return False
             if not self._waiting:
                 self._due_s = self._now_s() + self._hold_s
             self._hold_s = _HOLD_S
             self._waiting += added
-            if compute is not None and len(self._computations) < _MOST_COMPUTATIONS:
-                self._computations.append(compute)
+            has_room = computation is not None and len(self._computations) < _MOST_COMPUTATIONS
+            if computation is not None and has_room:
+                self._computations.append(computation)
             if any(one.urgent for one in added):
                 self._due_s = self._now_s()
             if self._thread.ident is None:
                 self._thread.start()
             self._changed.notify()
+            return has_room
 
     def stop(self) -> None:
         """Write the waiting rows, and end the thread; wait for that at most 10 s. Nothing is computed any more."""
@@ -114,17 +130,21 @@ class TickRowQueue:
             rows, computations = taken
             try:
                 self._append(rows)
-                for compute in computations:
-                    self._append(compute())
+                for computation in computations:
+                    self._append(computation.rows())
                 self._logged = ""
             except ENDINGS:
                 raise
             # Any error, and a panic of the library, which is no Exception: the gold job writes these ticks.
             except BaseException as error:
                 self._report(cause_of(error))
+            for computation in computations:
+                # What was kept is gone with a process of Spark that has ended.
+                with suppress(Exception):
+                    computation.close()
             self._is_writing = False
 
-    def _take(self) -> tuple[list[TickRows], list[Compute]] | None:
+    def _take(self) -> tuple[list[TickRows], list[Computation]] | None:
         """Return the waiting rows and computations once they are due; None at the end."""
         with self._changed:
             while not self._is_stopping and (not self._waiting or self._now_s() < self._due_s):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import DataFrame, Row
 
@@ -29,27 +29,40 @@ MOVE_ROW_COLUMNS = tuple(
 )
 
 
-@dataclass(frozen=True)
 class Gold:
-    """The rows of the gold tables for the same ticks, in the tables' columns.
+    """The rows of the gold tables for the same ticks, in the tables' columns; each frame is made when it is read.
 
-    Attributes:
-        headroom: ``gold/throttle_headroom``.
-        progress: ``gold/reassignment_progress``.
-        write_rate: ``gold/partition_write_rate``.
+    Args:
+        queries: planned queries.
+        messages: of ``streaming.transforms.tick_status.complete_ticks``.
+        cache: computes a frame that several tables are made from, keeps its rows, and returns it.
     """
 
-    headroom: DataFrame
-    progress: DataFrame
-    write_rate: DataFrame
+    def __init__(self, queries: GoldQueries, messages: DataFrame, cache: Callable[[DataFrame], DataFrame]) -> None:
+        self._queries, self._messages = queries, messages
+        self._followers = cache(queries.followers.on(messages))
+        self._wide_headroom = cache(queries.wide_headroom.on(self._followers, messages))
 
-    def by_table(self) -> dict[Table, DataFrame]:
-        """Return the rows by their table."""
-        return {
-            THROTTLE_HEADROOM: self.headroom,
-            REASSIGNMENT_PROGRESS: self.progress,
-            PARTITION_WRITE_RATE: self.write_rate,
-        }
+    @cached_property
+    def headroom(self) -> DataFrame:
+        """Return the rows of ``gold/throttle_headroom``."""
+        return self._queries.headroom.on(self._wide_headroom)
+
+    @cached_property
+    def progress(self) -> DataFrame:
+        """Return the rows of ``gold/reassignment_progress``."""
+        return self._queries.progress.on(self._followers, self._wide_headroom)
+
+    @cached_property
+    def write_rate(self) -> DataFrame:
+        """Return the rows of ``gold/partition_write_rate``."""
+        return self._queries.write_rate.on(self._messages)
+
+    def of(self, table: Table) -> DataFrame:
+        """Return the rows of one of the tables."""
+        if table is THROTTLE_HEADROOM:
+            return self.headroom
+        return self.progress if table is REASSIGNMENT_PROGRESS else self.write_rate
 
 
 def headroom_rows(messages: DataFrame) -> DataFrame:
@@ -77,26 +90,22 @@ def move_row_counts(status: Sequence[Row]) -> dict[Table, dict[Tick, int]]:
 
 
 class GoldQueries:
-    """Queries of the gold tables, planned once and run on the rows of each batch."""
+    """Queries of the gold tables, planned once and run on the rows of each batch.
+
+    Attributes:
+        followers: messages to replicas of the partitions that move.
+        wide_headroom: replicas and messages to rows of ``gold/throttle_headroom`` with the column that progress needs.
+        headroom: these rows to those of the table.
+        progress: replicas and wide rows to ``gold/reassignment_progress``.
+        write_rate: messages to ``gold/partition_write_rate``.
+    """
 
     def __init__(self) -> None:
-        self._followers = Prepared(_followers)
-        self._headroom = Prepared(_headroom)
-        self._headroom_table = Prepared(_headroom_table)
-        self._progress = Prepared(_progress)
-        self._write_rate = Prepared(_write_rate)
-
-    def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
-        """Return the rows of every gold table.
-
-        Args:
-            messages: of ``streaming.transforms.tick_status.complete_ticks``.
-            cache: computes a frame that several tables are made from, keeps its rows, and returns it.
-        """
-        followers = cache(self._followers.on(messages))
-        headroom = cache(self._headroom.on(followers, messages))
-        written = self._headroom_table.on(headroom)
-        return Gold(written, self._progress.on(followers, headroom), self._write_rate.on(messages))
+        self.followers = Prepared(_followers)
+        self.wide_headroom = Prepared(_headroom)
+        self.headroom = Prepared(_headroom_table)
+        self.progress = Prepared(_progress)
+        self.write_rate = Prepared(_write_rate)
 
 
 class MoveQueries:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from schemas.keys import Tick
+from streaming.transforms.decode import with_headers
 from streaming.transforms.steps import grouped, named
 
 TICK = ["cluster", "tick_ms"]
@@ -109,6 +110,26 @@ def tick_status(messages: DataFrame, extra_columns: Sequence[ExtraTickColumn] = 
     status = {**_STATUS, **{column.name: column.name for column in extra_columns}}
     by_tick = grouped(messages, TICK, aggregates)
     return by_tick.selectExpr(*TICK, *named(status)).orderBy("tick_ms", "cluster")
+
+
+def ended_ticks(records: DataFrame) -> DataFrame:
+    """Return one row per tick whose ``tick_end`` is among some records, from their keys; rows are not read.
+
+    Args:
+        records: Kafka records of the alert partition.
+
+    Returns:
+        ``cluster``, ``tick_ms``, ``end_offset`` (of its ``tick_end``) and ``may_move``: whether it has a message of the
+        kind ``moves``, or one that is not among the records.
+    """
+    sent = "CASE WHEN kind = 'tick_end' THEN from_json(CAST(value AS STRING), 'lane_messages INT').lane_messages END"
+    aggregates = {
+        "end_offset": "max(CASE WHEN kind = 'tick_end' THEN offset END)",
+        "may_move": "bool_or(kind = 'moves') OR NOT count_if(kind != 'tick_end') <=> max(lane_messages)",
+    }
+    valid = with_headers(records).where("reason IS NULL")
+    named_as_rows = valid.selectExpr("header.cluster", "header.tick_ms", "kind", "offset", f"{sent} AS lane_messages")
+    return grouped(named_as_rows, TICK, aggregates).where("end_offset IS NOT NULL")
 
 
 def complete_ticks(messages: DataFrame) -> DataFrame:

@@ -23,10 +23,11 @@ from streaming.jobs import alert_path_gold
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.gold import TABLES, GoldJob
+from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import GoldQueries, MoveQueries
+from streaming.transforms.gold import Gold, MoveQueries
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 from tests.unit.fakes.alert_path_listener import CallingListener
@@ -202,7 +203,7 @@ def test_the_gold_job_alone_writes_the_same_rows_beside_a_local_alert_path(
     run.alert_path(size=2)
     assert run.versions() == before
     assert_same(run.rows(), by_spark)
-    assert not list(Path(run.store.location(THROTTLE_HEADROOM)).glob("_staged/*"))
+    assert not list(Path(run.store.location(THROTTLE_HEADROOM)).glob("_staged*/*"))
     for table in TABLES:
         maintain_prompt(run.store.location(table), table, 1)
     assert_same(run.rows(), by_spark)
@@ -231,18 +232,54 @@ def test_a_crash_between_two_tables_is_made_good(spark: SparkSession, tmp_path: 
     assert_same(run.rows(), by_spark)
 
 
-def test_rows_of_large_moves_are_left_to_the_gold_job(
-    spark: SparkSession, tmp_path: Path, by_spark: Rows, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", [1, 4])
+def test_spark_writes_the_rows_of_large_moves_from_frames_that_are_kept_till_then(
+    spark: SparkSession, tmp_path: Path, by_spark: Rows, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     # The last hand-made tick has three rows of progress and two rates.
-    monkeypatch.setattr(alert_path_gold, "_MOST_MOVE_ROWS", 4)
+    monkeypatch.setattr(alert_path_gold, "_MOST_SENT_ROWS", 4)
+    if size == 4:
+        monkeypatch.setattr(MoveQueries, "rows", lambda *_: pytest.fail("sent to Python"))
     run = Run(spark, tmp_path)
-    run.alert_path(5, 8)
-    found = run.rows()
-    assert {row["tick_ms"] for row in found[THROTTLE_HEADROOM]} == {TICK_MS + 5000, TICK_MS + 6000, TICK_MS + 100_000}
-    assert (found[REASSIGNMENT_PROGRESS], found[PARTITION_WRITE_RATE]) == ([], [])
-    run.gold_job()
+    kept = set(spark.sparkContext._jsc.getPersistentRDDs())
+    # The last batch has ticks that the first one had.
+    run.alert_path(6, size=size)
+    run.alert_path(5, 8, size=size)
+    run.gold_job(0, 6)
+    assert set(spark.sparkContext._jsc.getPersistentRDDs()) == kept
     assert_same(run.rows(), by_spark)
+    for table in TABLES:
+        assert not list(Path(run.store.location(table)).glob("_staged*/*"))
+
+
+def test_the_gold_job_reads_no_rows_of_ticks_that_the_tables_have(
+    spark: SparkSession, tmp_path: Path, by_spark: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(spark, tmp_path)
+    run.alert_path()
+    monkeypatch.setattr(CompleteTicksReader, "read", lambda *_: pytest.fail("read"))
+    # Some earlier ticks have messages of moves, but no row of progress: their keys do not show that none is missing.
+    job = run.gold_job(6, size=1)
+    assert job.end_offset == len(run.messages)
+    assert_same(run.rows(), by_spark)
+
+
+def test_the_gold_job_reads_ticks_that_began_before_its_batch(
+    spark: SparkSession, tmp_path: Path, by_spark: Rows
+) -> None:
+    run = Run(spark, tmp_path)
+    run.alert_path(0, 1)
+    job = run.gold_job(0, 1)
+    begin = len(TICKS[0])
+    messages = run.messages[begin : begin + len(TICKS[1])]
+    job.write(records(spark, messages[:2], begin), 1)
+    # Nothing ends in it.
+    assert job.end_offset is None
+    job.write(records(spark, messages[2:], begin + 2), 2)
+    assert job.end_offset == begin + len(messages)
+    found = run.rows()
+    for table in TABLES:
+        assert found[table] == [row for row in by_spark[table] if row["tick_ms"] <= TICK_MS + 1000]
 
 
 def test_rows_of_moves_are_left_to_the_gold_job_while_batches_take_long(
@@ -261,15 +298,15 @@ def test_what_the_alert_path_commits_while_spark_writes_its_files_is_there_once(
     spark: SparkSession, tmp_path: Path, by_spark: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(spark, tmp_path)
-    rows = GoldQueries.rows
+    of = Gold.of
     rivals = [(2, 6)]
 
     def meanwhile(*given: Any) -> Any:
         if rivals:
             run.alert_path(*rivals.pop())
-        return rows(*given)
+        return of(*given)
 
-    monkeypatch.setattr(GoldQueries, "rows", meanwhile)
+    monkeypatch.setattr(Gold, "of", meanwhile)
     run.gold_job()
     assert_same(run.rows(), by_spark)
 
@@ -309,7 +346,7 @@ def test_a_tick_is_urgent_while_something_moves(
 ) -> None:
     put: list[tuple[TickRows, bool]] = []
     monkeypatch.setattr(
-        TickRowQueue, "put", lambda _, added, compute: put.extend((one, compute is not None) for one in added)
+        TickRowQueue, "put", lambda _, added, *computation: put.extend((one, bool(computation)) for one in added)
     )
     Run(spark, tmp_path).alert_path(0, 2)
     assert [(one.table.path, one.tick[1] - TICK_MS, one.urgent, computes) for one, computes in put] == [

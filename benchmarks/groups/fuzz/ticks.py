@@ -15,10 +15,11 @@ from benchmarks.fixtures.synthetic.simulated_week import RECORD_DDL
 from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, FuzzedRecord
 from schemas.config import Settings
 from schemas.tick_messages import KINDS
+from streaming.jobs.gold import TABLES
 from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.trust import Trust
 from streaming.transforms.decode import message_rows, with_headers, with_message
-from streaming.transforms.gold import GoldQueries, headroom_rows
+from streaming.transforms.gold import Gold, GoldQueries, headroom_rows
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.silver import SILVER
 from streaming.transforms.tick_status import rows_of
@@ -72,9 +73,9 @@ class Reader:
             for (cluster, tick_ms), rows in found.items():
                 self._engine.evaluate(cluster, tick_ms, [throttle_status_of(row) for row in rows])
             self.evaluated += len(found)
-            rows_of_gold = self._gold.rows(complete.messages)
-            for frame in (rows_of_gold.headroom, rows_of_gold.progress, rows_of_gold.write_rate):
-                _compute(frame)
+            rows_of_gold = Gold(self._gold, complete.messages, lambda frame: frame)
+            for table in TABLES:
+                _compute(rows_of_gold.of(table))
 
     def _history(self, records: DataFrame) -> None:
         headers = with_headers(records, CLUSTERS).persist()

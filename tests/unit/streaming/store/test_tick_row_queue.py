@@ -68,6 +68,22 @@ def rows(number: int, urgent: bool = True, table: Table = THROTTLE_HEADROOM, cou
     return TickRows(table, tick(number), [{"broker": n} for n in range(count)], urgent)
 
 
+class Moves:
+    """Rows of moves of a tick, and how often what was kept for them is freed."""
+
+    def __init__(self, number: int, error: Exception | None = None) -> None:
+        self.number, self.error = number, error
+        self.closed = 0
+
+    def rows(self) -> Sequence[TickRows]:
+        if self.error is not None:
+            raise self.error
+        return [rows(self.number, table=PARTITION_WRITE_RATE)]
+
+    def close(self) -> None:
+        self.closed += 1
+
+
 def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + 10
     while not condition():
@@ -151,11 +167,11 @@ def test_rows_that_cannot_be_written_are_dropped_and_later_ones_are_written(
 
 def test_what_is_computed_comes_after_the_rows_that_are_there(queue: TickRowQueue, disk: Disk) -> None:
     disk.works.clear()
-    queue.put([rows(0)], lambda: [rows(0, table=PARTITION_WRITE_RATE)])
+    queue.put([rows(0)], Moves(0))
     until(lambda: not queue._waiting)
     # Two more may wait; the thread is too slow for the others.
     for number in (1, 2, 3):
-        queue.put([rows(number)], lambda number=number: [rows(number, table=PARTITION_WRITE_RATE)])  # type: ignore[misc]
+        queue.put([rows(number)], Moves(number))
     disk.works.set()
     until(lambda: len(disk.commits) == 5)
     assert disk.commits == [
@@ -170,10 +186,7 @@ def test_what_is_computed_comes_after_the_rows_that_are_there(queue: TickRowQueu
 def test_a_computation_that_fails_costs_no_rows_that_are_there(
     queue: TickRowQueue, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails() -> list[TickRows]:
-        raise ValueError("no such column")
-
-    queue.put([rows(0)], fails)
+    queue.put([rows(0)], Moves(0, ValueError("no such column")))
     until(lambda: caplog.records)
     queue.put([rows(1)])
     until(lambda: len(disk.commits) == 2)
@@ -191,3 +204,29 @@ def test_a_stop_computes_nothing_any_more(queue: TickRowQueue, disk: Disk) -> No
     disk.works.set()
     stopper.join()
     assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
+
+
+def test_what_is_kept_for_a_computation_is_freed_once_whether_it_runs_or_not(
+    queue: TickRowQueue, disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tick_row_queue, "_MOST_ROWS", 25)
+    moves = [Moves(number, ValueError("no rows") if number == 1 else None) for number in range(7)]
+    queue.put([rows(0)], moves[0])
+    until(lambda: moves[0].closed)
+    assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (PARTITION_WRITE_RATE, [tick(0)])]
+    queue.put([rows(1)], moves[1])
+    until(lambda: moves[1].closed)
+    disk.works.clear()
+    queue.put([rows(2)], moves[2])
+    until(lambda: not queue._waiting)
+    # Two may wait; the third is dropped, then there is no room for rows either.
+    for number in (3, 4, 5):
+        queue.put([rows(number)], moves[number])
+    assert [one.closed for one in moves[2:6]] == [0, 0, 0, 1]
+    queue.put([rows(6, count=30)], moves[6])
+    assert moves[6].closed == 1
+    disk.error = OSError("No space left on device")
+    disk.works.set()
+    until(lambda: all(one.closed for one in moves))
+    assert [one.closed for one in moves] == [1] * 7
+    assert len(caplog.records) == 3
