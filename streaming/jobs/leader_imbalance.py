@@ -28,7 +28,7 @@ from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.store import Store
-from streaming.transforms.decode import MESSAGE_KEYS, message_rows, with_headers
+from streaming.transforms.decode import MESSAGE_KEYS, alert_messages, message_rows, with_headers
 from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.imbalance import EXTRA_COLUMNS, ImbalanceInputs, broker_rows
 from streaming.transforms.prepared import Prepared
@@ -101,6 +101,8 @@ class LeaderImbalanceJob(TickQuery):
     # Plans first: a reader that finds imbalance rows then also finds their plan.
     tables = (ELECTION_PLAN, LEADER_IMBALANCE)
     max_offsets = 300
+    # Rows of moves are read when elections are planned.
+    row_kinds = ("brokers",)
     extra_columns = (
         # Messages of the kind leaders that were sent; null if tick_end does not contain it.
         ExtraTickColumn("leaders", "max(sent_messages['leaders'])"),
@@ -143,15 +145,16 @@ class LeaderImbalanceJob(TickQuery):
     def _write(self, complete: CompleteTicks) -> None:
         ends = [end for end in map(tick_end, complete.status) if end.ranges and end.leaders]
         for chunk in chunked(ends, _CHUNK_RECORDS):
-            self._write_chunk(chunk, complete.messages)
+            self._write_chunk(chunk, complete)
 
-    def _write_chunk(self, ends: Sequence[TickEnd], alert: DataFrame) -> None:
+    def _write_chunk(self, ends: Sequence[TickEnd], complete: CompleteTicks) -> None:
         """Write the rows of some ticks.
 
         Args:
             ends: their ends.
-            alert: their messages in the alert partition, and those of other ticks.
+            complete: these ticks and others.
         """
+        alert = complete.messages
         since_ms = self._written_since([end.tick for end in ends])
         with cached_frames() as cache:
             records = self._records(ends, cache)
@@ -161,7 +164,7 @@ class LeaderImbalanceJob(TickQuery):
             self._is_balanced = not any(leader_balance_of(row.asDict()).is_out_of_balance for row in rows)
             due = self._scheduler.due(rows)
             if due:
-                plans = self._scheduler.plans(due, _inputs(records, alert), rows_of(alert, "moves"), rows, cache)
+                plans = self._scheduler.plans(due, _inputs(records, alert), self._moves(complete, due), rows, cache)
                 if plans is not None:
                     self._append(plans, ELECTION_PLAN, since_ms)
             self._loads.append(of_read_ticks(of_brokers))
@@ -171,13 +174,25 @@ class LeaderImbalanceJob(TickQuery):
             if rows:
                 self._balances.append(rows)
 
+    def _moves(self, complete: CompleteTicks, ticks: Sequence[Tick]) -> DataFrame:
+        """Return the rows of the kind ``moves`` of some ticks, and perhaps of others between them."""
+        found = [row for row in complete.status if (row["cluster"], row["tick_ms"]) in ticks]
+        first, end = min(row["first_offset"] for row in found), max(row["end_offset"] for row in found)
+        return rows_of(alert_messages(self._topic.alert_range(first, end + 1).coalesce(1), ("moves",)), "moves")
+
     def _records(self, ends: Sequence[TickEnd], cache: Cache) -> DataFrame:
-        """Return the records of the ticks with all of their ``leaders`` messages, without duplicates."""
+        """Return the records of the ticks with all of their ``leaders`` messages, without duplicates.
+
+        Messages of logs that have no preferred leader are omitted: the collector sends them last (``encode_rows``).
+        """
         few = sum(end.records for end in ends) <= _FEW_RECORDS and max(end.records for end in ends) <= _FEW_OF_TICK
         topic = self._topic if few else self._throughput_topic
         read = with_headers(topic.ranges(offset_ranges(ends)))
         of_ends = (
-            F.expr("reason IS NULL") & F.col("kind").isin(*KINDS) & in_ticks([end.tick for end in ends], "header.")
+            F.expr("reason IS NULL")
+            & F.col("kind").isin(*KINDS)
+            & F.expr("kind != 'logs' OR contains(CAST(value AS STRING), '\"preferred\"')")
+            & in_ticks([end.tick for end in ends], "header.")
         )
         records = cache((read.coalesce(1) if few else read).where(of_ends))
         counts = {(row["cluster"], row["tick_ms"]): row for row in self._counts.on(records).collect()}

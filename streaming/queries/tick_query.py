@@ -18,6 +18,7 @@ from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.store import Store
+from streaming.transforms.decode import ROW_KINDS
 from streaming.transforms.tick_status import ExtraTickColumn
 
 
@@ -45,6 +46,8 @@ class TickQuery(ABC):
     max_offsets: ClassVar[int]
     # Further columns of ``tick_status`` that it needs.
     extra_columns: ClassVar[Sequence[ExtraTickColumn]] = ()
+    # Kinds whose rows it needs.
+    row_kinds: ClassVar[Sequence[str]] = ROW_KINDS
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class TickQuery(ABC):
     ) -> None:
         self._spark = spark
         self._topic = topic
-        self._reader = CompleteTicksReader(topic, self.extra_columns)
+        self._reader = CompleteTicksReader(topic, self.extra_columns, self.row_kinds)
         self._store = store
         self._checkpoint = checkpoint
         self._trigger_s = trigger_s

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row
 from alerts.metrics import Collected
 from streaming.queries.caching import cached_frames
 from streaming.sources.ticks_topic import TicksTopic
-from streaming.transforms.decode import MESSAGE_KEYS, alert_messages
+from streaming.transforms.decode import MESSAGE_KEYS, ROW_KINDS, alert_messages
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import ExtraTickColumn, complete_ticks, in_ticks, tick_status
 
@@ -50,11 +50,18 @@ class CompleteTicksReader:
     Args:
         topic: source of the records of a tick that came before a batch.
         extra_columns: further columns of ``tick_status``.
+        row_kinds: kinds whose rows are needed.
     """
 
-    def __init__(self, topic: TicksTopic, extra_columns: Sequence[ExtraTickColumn] = ()) -> None:
+    def __init__(
+        self,
+        topic: TicksTopic,
+        extra_columns: Sequence[ExtraTickColumn] = (),
+        row_kinds: Sequence[str] = ROW_KINDS,
+    ) -> None:
         self._topic = topic
-        self._messages = Prepared(alert_messages)
+        self._row_kinds = row_kinds
+        self._messages = Prepared(self._parsed)
         self._status = Prepared(lambda messages: tick_status(messages, extra_columns))
 
     @contextmanager
@@ -70,7 +77,7 @@ class CompleteTicksReader:
             partial = [row for row in status if row["ended"] and not row["whole"] and self._distrust(row) is None]
             if partial:
                 first, end = min(row["first_offset"] for row in partial), max(row["end_offset"] for row in partial)
-                earlier = alert_messages(self._topic.alert_range(first, end + 1).coalesce(1))
+                earlier = self._parsed(self._topic.alert_range(first, end + 1).coalesce(1))
                 messages = cache(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
                 status = self._status.on(messages).collect()
             valid = [row for row in status if self._is_valid(row)]
@@ -79,6 +86,9 @@ class CompleteTicksReader:
             kept = messages if len(valid) == len(status) else complete_ticks(messages).where(in_ticks(list(collected)))
             last = (valid[-1]["first_offset"], valid[-1]["end_offset"] + 1) if valid else (0, 0)
             yield CompleteTicks(kept, list(collected), last, any(row["any_moves"] for row in valid), collected, valid)
+
+    def _parsed(self, records: DataFrame) -> DataFrame:
+        return alert_messages(records, self._row_kinds)
 
     def _is_valid(self, row: Row) -> bool:
         """Return whether a tick is complete and trusted; log the reason if it ended and is not."""

@@ -31,6 +31,8 @@ from schemas.tick_messages import (
 )
 from streaming.transforms.steps import literal
 
+# Kinds with rows in the alert partition.
+ROW_KINDS = ("brokers", "moves")
 MESSAGE_KEYS = ["cluster", "tick_ms", "kind", "seq"]
 
 # The alert kinds in one schema, so that one pass over a batch reads them all. Fields of other kinds are null.
@@ -44,6 +46,8 @@ NOT_A_MESSAGE = "the value is not a JSON object of a tick message"
 _KEY, _VALUE = "CAST(key AS STRING)", "CAST(value AS STRING)"
 # Otherwise the key is only the kind, and the envelope is in the value.
 _IS_ENVELOPE = f"{_KEY} LIKE '{{%'"
+# Kind in such a key; null if the key is only the kind.
+_KEY_KIND = f"CASE WHEN {_IS_ENVELOPE} THEN get_json_object({_KEY}, '$.kind') END"
 _HEADER_DDL = f"{ENVELOPE}, _bad STRING"
 _OUT_OF_RANGE = "a number is none that a broker can mean"
 _ROWS_MISSING = "rows are missing or cut short"
@@ -83,11 +87,12 @@ def first_reason(rules: Iterable[ValidationRule]) -> str:
     return f"CASE {cases} END"
 
 
-def alert_messages(records: DataFrame) -> DataFrame:
+def alert_messages(records: DataFrame, row_kinds: Collection[str] = ROW_KINDS) -> DataFrame:
     """Return the valid messages of the alert partition, one row per message, without duplicates.
 
     Args:
         records: Kafka records (key, value, topic, partition, offset, timestamp).
+        row_kinds: kinds whose rows are parsed. Of others only the keys are read, and ``rows`` is null.
 
     Returns:
         The columns of ``MESSAGE_KEYS``, ``rows`` (of brokers or of moves; null for tick_end), ``record_offset`` and
@@ -96,14 +101,19 @@ def alert_messages(records: DataFrame) -> DataFrame:
         that the collector took for the tick) and ``unanswered_brokers`` (number of brokers that did not report
         everything).
     """
-    kinds = ", ".join(f"'{kind}'" for kind in ALERT_KINDS)
+    kinds = ", ".join(map(literal, ALERT_KINDS))
+    unparsed = [literal(kind) for kind in ROW_KINDS if kind not in row_kinds]
+    is_unparsed = f"{_KEY_KIND} IN ({', '.join(unparsed)})" if unparsed else "false"
     parsed = records.selectExpr(
-        "offset AS record_offset", "unix_millis(timestamp) AS record_ms", f"from_json({_VALUE}, '{_ALERT_DDL}') AS m"
+        "offset AS record_offset",
+        "unix_millis(timestamp) AS record_ms",
+        f"from_json(CASE WHEN {is_unparsed} THEN {_KEY} ELSE {_VALUE} END, '{_ALERT_DDL}') AS m",
+        f"{is_unparsed} AS is_unparsed",
     )
     valid = parsed.where(
         f"""m.version = {VERSION} AND m.kind IN ({kinds})
         AND m.cluster IS NOT NULL AND m.tick_ms IS NOT NULL AND m.seq IS NOT NULL
-        AND (m.rows IS NOT NULL OR m.lane_messages IS NOT NULL)
+        AND (m.rows IS NOT NULL OR m.lane_messages IS NOT NULL OR is_unparsed)
         -- A row without a value that its verdict needs would look idle. Without its message the tick is incomplete.
         AND NOT coalesce(CASE {_bad_alert_rows("brokers")} {_bad_alert_rows("moves")}
             WHEN m.kind = 'tick_end' THEN {_bad_end("m", "record_offset")} END, false)"""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,13 @@ log = logging.getLogger(__name__)
 _LEAF = "org.apache.spark.sql.execution.RDDScanExec"
 # Nodes that keep rows of their own: they would stay those of the first batch.
 _CACHING_NODES = ("ReusedExchangeExec", "InMemoryTableScanExec")
+_REUSE = "spark.sql.exchange.reuse"
 # Positions of two constructor arguments of a leaf: of the planned leaf, and of the logical one.
 _RDD, _PARTITIONING = 1, 2
 
 
 class Prepared:
-    """A query over DataFrames of one partition each.
+    """A query over DataFrames. It has one plan for rows in one partition each, without shuffles, and others with them.
 
     Args:
         make: builds the query from the frames. The query must depend on their columns only, not on rows or time.
@@ -39,7 +41,8 @@ class Prepared:
 
     def __init__(self, make: Callable[..., DataFrame]) -> None:
         self._make = make
-        self._plan: _Plan | None = None
+        # By frame: whether its rows are in one partition.
+        self._plans: dict[tuple[bool, ...], _Plan] = {}
         self.works = True
 
     def on(self, *frames: DataFrame) -> DataFrame:
@@ -55,12 +58,10 @@ class Prepared:
     def _on(self, frames: Sequence[DataFrame]) -> DataFrame:
         session = frames[0].sparkSession
         rdds = [frame._jdf.queryExecution().toRdd() for frame in frames]
-        if any(rdd.getNumPartitions() != 1 for rdd in rdds):
-            # The kept plan has no shuffles, because it assumes that all rows are in one partition.
-            return self._make(*frames)
-        if self._plan is None:
-            self._plan = _plan_of(self._make, frames, rdds)
-        return self._plan.over(session, rdds)
+        single = tuple(rdd.getNumPartitions() == 1 for rdd in rdds)
+        if single not in self._plans:
+            self._plans[single] = _plan_of(self._make, frames, rdds, single)
+        return self._plans[single].over(session, rdds)
 
 
 @dataclass(frozen=True)
@@ -139,22 +140,54 @@ class _Plan:
         return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, self.schema, False), session)
 
 
-def _plan_of(make: Callable[..., DataFrame], frames: Sequence[DataFrame], rdds: Sequence[Any]) -> _Plan:
+def _plan_of(
+    make: Callable[..., DataFrame], frames: Sequence[DataFrame], rdds: Sequence[Any], single: Sequence[bool]
+) -> _Plan:
+    """Return a new plan.
+
+    Args:
+        make: builds the query.
+        frames: frames of the first batch.
+        rdds: their rows.
+        single: for each frame whether its rows, in every batch, are in one partition.
+    """
     java = _java(frames[0].sparkSession)
-    query = make(*[_leaf(java, frame, rdd) for frame, rdd in zip(frames, rdds, strict=True)])
-    root = _leading_to(java, query._jdf.queryExecution().executedPlan(), rdds)
+    leaves = [_leaf(java, *leaf) for leaf in zip(frames, rdds, single, strict=True)]
+    with nullcontext() if all(single) else _without_reuse(frames[0].sparkSession):
+        query = make(*leaves)
+        root = _leading_to(java, query._jdf.queryExecution().executedPlan(), rdds)
     if root is None:
         raise TypeError("the plan has no rows of the batch")
     return _Plan(java, root, query._jdf.schema())
 
 
-def _leaf(java: _Java, frame: DataFrame, rdd: Any) -> DataFrame:
-    """Return a frame whose plan is one leaf. Spark knows only that its rows are in one partition, not size or order."""
+@contextmanager
+def _without_reuse(session: SparkSession) -> Iterator[None]:
+    """Let plans use no shuffle twice: the second use would be a node that keeps rows."""
+    was = session.conf.get(_REUSE)
+    session.conf.set(_REUSE, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_REUSE, was or "true")
+
+
+def _leaf(java: _Java, frame: DataFrame, rdd: Any, single: bool) -> DataFrame:
+    """Return a frame whose plan is one leaf. Spark knows at most that its rows are in one partition, not size or order.
+
+    Args:
+        java: Java classes.
+        frame: frame with the columns.
+        rdd: its rows.
+        single: whether the rows of every batch are in one partition.
+    """
     session = frame.sparkSession
     rows = session._jsparkSession.internalCreateDataFrame(rdd, frame._jdf.schema().asNullable(), False)
-    single = java.copy(rows.queryExecution().analyzed(), {_PARTITIONING: java.single})
+    if not single:
+        return DataFrame(rows, session)
+    leaf = java.copy(rows.queryExecution().analyzed(), {_PARTITIONING: java.single})
     dataset = java.gateway.jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(session._jsparkSession, single), session)
+    return DataFrame(dataset.ofRows(session._jsparkSession, leaf), session)
 
 
 def _leading_to(java: _Java, node: Any, rdds: Sequence[Any]) -> _Node | None:

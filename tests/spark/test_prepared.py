@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.transforms.decode import alert_messages
-from streaming.transforms.gold import GoldQueries, headroom_rows
+from streaming.transforms.gold import Gold, GoldQueries, headroom_rows
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import tick_status
 from tests.spark.ticks import broker, log, move, records, tick
@@ -70,6 +70,20 @@ def test_rows_in_several_places_are_brought_together(spark: SparkSession) -> Non
     assert [tuple(row) for row in query.on(several).collect()] == [("a", 8)]
 
 
+def test_rows_in_several_places_are_planned_once_too(spark: SparkSession) -> None:
+    query, plain = Query(), Query()
+    prepared = Prepared(query)
+    other = frame(spark, [("a", 1.5), ("b", None), ("q", 0.0)], "k STRING, w DOUBLE")
+    for parts in (1, 3, 5, 1, 2):
+        for rows in ROWS:
+            left = spark.createDataFrame(rows, "k STRING, v INT").repartition(parts)
+            assert sorted_rows(prepared.on(left, other)) == sorted_rows(plain(left, other)), (parts, rows)
+    # Once without shuffles, and once with them.
+    assert query.made == 2
+    assert prepared.works
+    assert spark.conf.get("spark.sql.exchange.reuse") == "true"
+
+
 def test_what_was_kept_in_memory_is_not_computed_again(spark: SparkSession) -> None:
     kept = frame(spark, ROWS[0]).selectExpr("k", "v + cast(rand() * 1e9 AS INT) AS v").persist()
     try:
@@ -121,7 +135,7 @@ def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None
         alert_partition = messages.on(records(spark, tick([broker(1, 9_000_000, 9_000_000)], moves)).coalesce(1))
         assert sorted_rows(status.on(alert_partition)) == sorted_rows(tick_status(alert_partition))
         assert sorted_rows(headroom.on(alert_partition)) == sorted_rows(headroom_rows(alert_partition))
-        gold = queries.rows(alert_partition)
+        gold = Gold(queries, alert_partition, lambda rows: rows)
         assert [len(sorted_rows(rows)) for rows in (gold.headroom, gold.progress, gold.write_rate)] == [
             len(sorted_rows(headroom_rows(alert_partition))),
             number,

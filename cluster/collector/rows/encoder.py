@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Protocol
 
 from cluster.collector.rows.columns import Columns
@@ -15,6 +16,8 @@ MAX_ROWS = 500
 MAX_COLUMNAR_ROWS = 2000
 # Below the default max.message.bytes of a topic (1,048,588).
 MAX_BYTES = 800_000
+# A column with values in at most this share of the rows is one of few values.
+_RARE_RATIO = 0.25
 # The messages of the alert partition go first, so that the verdict waits for nothing else.
 KIND_ORDER = (
     *("brokers", "moves", "leaders", "topic_throttles", "meters", "lags", "logs"),
@@ -72,6 +75,8 @@ def _envelope(cluster: str, tick_ms: int, kind: str, seq: int, row_count: int | 
 def _bodies(kind: str, rows: Rows) -> Iterator[tuple[int, str]]:
     """Yield the number of rows and their JSON text for each message of a kind."""
     encode_body, max_rows = (_columns, MAX_COLUMNAR_ROWS) if kind in COLUMNAR else (_rows, MAX_ROWS)
+    if kind in COLUMNAR and len(rows) > max_rows:
+        rows = _rare_values_first(_as_columns(rows))
     for start in range(0, len(rows), max_rows) if rows else range(kind == "brokers"):
         yield from _split_to_size(rows[start : start + max_rows], encode_body)
 
@@ -91,9 +96,28 @@ def _rows(rows: Rows) -> str:
 
 
 def _columns(rows: Rows) -> str:
-    as_columns = rows if isinstance(rows, Columns) else Columns({name: [row[name] for row in rows] for name in rows[0]})
-    present = {name: column for name, column in as_columns.columns.items() if column.count(None) < len(column)}
+    columns = _as_columns(rows).columns
+    present = {name: column for name, column in columns.items() if column.count(None) < len(column)}
     return f'"columns":{_json(present)}'
+
+
+def _as_columns(rows: Rows) -> Columns:
+    return rows if isinstance(rows, Columns) else Columns({name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _rare_values_first(rows: Columns) -> Columns:
+    """Return the rows with those first that have a value in a column of few values.
+
+    Then few messages have these columns, because a message omits a column without values. The others are smaller, and
+    a reader of such a column needs to parse only the few.
+    """
+    most = len(rows) * _RARE_RATIO
+    rare = [column for column in rows.columns.values() if 0 < len(rows) - column.count(None) <= most]
+    if not rare:
+        return rows
+    has_value = [values.count(None) < len(values) for values in zip(*rare, strict=True)]
+    has_none = [not has for has in has_value]
+    return Columns({name: [*compress(c, has_value), *compress(c, has_none)] for name, c in rows.columns.items()})
 
 
 def _json(value: Any) -> str:

@@ -52,6 +52,26 @@ def test_rows_kept_as_columns_give_the_messages_of_the_same_rows() -> None:
     assert encode_rows("c", 1, {"logs": kept}) == encode_rows("c", 1, {"logs": rows})
 
 
+def test_rows_with_rare_values_go_first_so_that_few_messages_have_their_columns() -> None:
+    many = 3 * MAX_COLUMNAR_ROWS
+    rows = [
+        {"n": n, "half": n if n % 2 else None, "rare": n if n % 100 == 7 else None, "other": 1 if n == 4000 else None}
+        for n in range(many)
+    ]
+    messages = [json.loads(m.value)["columns"] for m in encode_rows("c", 1, {"logs": rows})[1:]]
+    assert [set(columns) for columns in messages] == [{"n", "half", "rare", "other"}, {"n", "half"}, {"n", "half"}]
+    found = [
+        dict(zip(columns, values, strict=True))
+        for columns in messages
+        for values in zip(*columns.values(), strict=True)
+    ]
+    first = [n for n in range(many) if n % 100 == 7 or n == 4000]
+    assert [row["n"] for row in found] == [*first, *(n for n in range(many) if n not in first)]
+    assert sorted((row["n"], row["half"], row.get("rare"), row.get("other")) for row in found) == [
+        tuple(row.values()) for row in rows
+    ]
+
+
 def test_a_tick_always_has_brokers_and_no_other_empty_message() -> None:
     (message,) = encode_rows("prod", 5, {"moves": [], "brokers": []})
     assert json.loads(message.value)["rows"] == []
