@@ -31,6 +31,8 @@ INTERPRETED = {
     "spark.sql.autoBroadcastJoinThreshold": "1048576",
     "spark.sql.maxSinglePartitionBytes": str(2**63 - 1),
     "spark.sql.optimizer.disableHints": "true",
+    # Without compiled code, a cache of common subexpressions takes longer than to evaluate them again.
+    "spark.sql.subexpressionElimination.enabled": "false",
 }
 # For many rows: Spark's defaults.
 COMPILED = {
@@ -40,6 +42,7 @@ COMPILED = {
     "spark.sql.autoBroadcastJoinThreshold": "10485760",
     "spark.sql.maxSinglePartitionBytes": "134217728",
     "spark.sql.optimizer.disableHints": "false",
+    "spark.sql.subexpressionElimination.enabled": "true",
 }
 # A message may have a megabyte. Readers and caches usually batch thousands of rows, and one such batch would not fit
 # into the heap. With several open writers Spark does not sort rows by day, nearly all of which have the same day.
@@ -125,7 +128,10 @@ _DRIVER_OPTIONS = f"-Xss4m {_LATE_COMPILER} -Dlog4j2.configurationFile=file:{_LO
 # eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
 # minute also if nothing else asks for a collection.
 _LATENCY_COLLECTOR = "-XX:+UseG1GC"
-_LATENCY_HEAP = "-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=30000"
+# By default G1 looks for garbage in the whole heap once old objects fill 45 % of it, and at each large array. Of a
+# large cluster a tick's objects alone do. One marking then followed another, a third of the JVM's time.
+_LATENCY_MARKING = "-XX:-G1UseAdaptiveIHOP -XX:InitiatingHeapOccupancyPercent=70 -XX:G1HeapRegionSize=4m"
+_LATENCY_HEAP = f"-XX:GCTimeRatio=4 -XX:G1PeriodicGCInterval=30000 {_LATENCY_MARKING}"
 # For bronze and silver, whose work may pause. Concurrent collection by G1 would take a sixth of its time. By default
 # the heap is widened until collections take less than 1 % of the time, that is, always to its limit.
 _THROUGHPUT_COLLECTOR = "-XX:+UseParallelGC"
