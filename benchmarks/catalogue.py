@@ -29,7 +29,7 @@ from benchmarks.groups.precision import group as precision
 from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
-from benchmarks.groups.scale import guard
+from benchmarks.groups.scale import guard, million
 from benchmarks.results import Figure
 
 # In the order in which they run.
@@ -43,6 +43,7 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "idle": idle.measure,
     "scale": scale.measure,
     "guard": guard.measure,
+    "million": million.measure,
     "metadata": collector_cost.measure,
     "tables": table_growth.measure,
     "sources": sources.measure,

@@ -34,13 +34,11 @@ from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEA
 from streaming.delta.query_table import query
 
 _SIZES = "2000,20000,100000,200000"
-_INTERVAL_S = 10.0
 # On two busy cores an executor is up after two minutes, and the alert path reads one minute later.
 START_S = 300.0
 _DEADLINE_S = 600.0
 # Reading the tables takes CPU time from the pipeline.
 _POLL_S = 0.5
-_DRIVER_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
 
 
 @dataclass(frozen=True)
@@ -52,11 +50,13 @@ class Schedule:
             its second pass for the same reason.
         at_once: measured ticks that are sent at once.
         paced: measured ticks that are sent at their interval.
+        interval_s: interval of ticks, seconds.
     """
 
     warm: int = 30
     at_once: int = 10
     paced: int = 6
+    interval_s: float = 10.0
 
     @property
     def every(self) -> int:
@@ -93,12 +93,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
     runs = [measured(size, Schedule(), on_progress) for size in sizes]
-    figures = [figure for run in runs for figure in figures_of(run)]
-    by_size = {run.size: run for run in runs}
-    if 20_000 in by_size and 200_000 in by_size:
-        small, large = (by_size[n].at_once_s_per_tick / by_size[n].rows_per_tick for n in (20_000, 200_000))
-        figures.append(Figure("cost_growth_ratio", large / small, "ratio", Schedule().at_once))
-    return figures
+    return [figure for run in runs for figure in figures_of(run)]
 
 
 def figures_of(run: Run) -> list[Figure]:
@@ -129,16 +124,25 @@ def figures_of(run: Run) -> list[Figure]:
     return figures
 
 
-def measured(size: int, schedule: Schedule, on_progress: OnProgress) -> Run:
+def measured(size: int, schedule: Schedule, on_progress: OnProgress, driver_memory: str = "2g") -> Run:
     """Measure a cluster with a number of partitions.
+
+    Args:
+        size: number of partitions.
+        schedule: number of ticks.
+        on_progress: prints the progress.
+        driver_memory: limit of both heaps, unless BENCH_DRIVER_MEMORY sets another.
 
     Raises:
         HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
     """
     run = Run(size, schedule)
     with BenchCluster(1) as bench:
-        bench.configure(_INTERVAL_S, {"driver_memory": _DRIVER_MEMORY, "record_trigger_s": 1.0, "gold_trigger_s": 1.0})
-        ticks = prepared(size, bench, schedule.every, now=schedule.warm)
+        often = {"record_trigger_s": 1.0, "gold_trigger_s": 1.0}
+        bench.configure(
+            schedule.interval_s, {"driver_memory": os.environ.get("BENCH_DRIVER_MEMORY", driver_memory), **often}
+        )
+        ticks = prepared(size, bench, schedule.every, now=schedule.warm, interval_s=schedule.interval_s)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
         on_progress(f"{size} partitions: {run.rows_per_tick} rows, {run.sent_bytes_per_tick / 1e6:.1f} MB a tick")
@@ -162,13 +166,14 @@ def measured(size: int, schedule: Schedule, on_progress: OnProgress) -> Run:
     return run
 
 
-def workload(size: int, bench: BenchCluster, begin_ms: int) -> Workload:
-    """Return the workload of a size, with the cluster name of the benchmark and the tick interval of this group.
+def workload(size: int, bench: BenchCluster, begin_ms: int, interval_s: float = Schedule.interval_s) -> Workload:
+    """Return the workload of a size, with the cluster name of the benchmark.
 
     Args:
         size: number of partitions.
         bench: cluster that gets the ticks.
         begin_ms: time of the first tick, epoch milliseconds.
+        interval_s: interval of ticks, seconds.
     """
     return Workload(
         brokers=max(6, min(100, size // 2000)),
@@ -176,13 +181,15 @@ def workload(size: int, bench: BenchCluster, begin_ms: int) -> Workload:
         partitions=size,
         # Frequent changes, because the watch prints only changed verdicts.
         throttle_changes_per_minute=30,
-        interval_s=_INTERVAL_S,
+        interval_s=interval_s,
         cluster=bench.settings.cluster.name,
         begin_ms=begin_ms,
     )
 
 
-def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[PreparedTick]:
+def prepared(
+    size: int, bench: BenchCluster, count: int, now: int, interval_s: float = Schedule.interval_s
+) -> Sequence[PreparedTick]:
     """Return the ticks of a run. The tick ``now`` has the time at which the preparation ends.
 
     Headroom accepts only ticks near the time of their record, and large ticks take minutes to prepare.
@@ -192,14 +199,15 @@ def prepared(size: int, bench: BenchCluster, count: int, now: int) -> Sequence[P
         bench: cluster that gets the ticks.
         count: number of ticks.
         now: index of the tick with the current time.
+        interval_s: interval of ticks, seconds.
     """
     processes = os.cpu_count() or 1
     began_s = time.monotonic()
-    prepare(workload(size, bench, 0), 1)
+    prepare(workload(size, bench, 0, interval_s), 1)
     # One tick with the creation of the cluster stands for one tick each of all processes, which disturb each other.
     preparation_s = (time.monotonic() - began_s) * (count / processes + 1)
-    begin_ms = int((time.time() + preparation_s - now * _INTERVAL_S) * 1000)
-    return prepare(workload(size, bench, begin_ms), count, processes)
+    begin_ms = int((time.time() + preparation_s - now * interval_s) * 1000)
+    return prepare(workload(size, bench, begin_ms, interval_s), count, processes)
 
 
 def _measure_watch(
@@ -273,7 +281,7 @@ def _paced(
         (partial(_ticks_in, bench, BROKER_LOAD), loaded),
     )
     for number, tick in enumerate(ticks):
-        while time.monotonic() < began_s + number * _INTERVAL_S:
+        while time.monotonic() < began_s + number * run.schedule.interval_s:
             _note_new_ticks(noted)
             time.sleep(_POLL_S)
         producer.send(tick)
