@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from schemas.text import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_PARENT_POLL_S, _ORPHAN_GRACE_S = 0.5, 15.0
 
 
 def stop_on_signals(stop: threading.Event, first: str = "") -> None:
@@ -51,12 +53,19 @@ def stopping(first: str = "") -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def stop_when_orphaned(stop: threading.Event) -> Callable[[], None]:
-    """Return a function that sets ``stop`` if the parent process has ended."""
-    parent = os.getppid()
+def end_with_parent(stop: threading.Event) -> None:
+    """Set ``stop`` when the parent process has ended; if this process has not ended 15 s later, end it at once.
 
-    def check() -> None:
-        if os.getppid() != parent:
-            stop.set()
+    Starting or stopping Spark may take minutes on a busy machine, and meanwhile nothing looks at ``stop``. The next
+    process with the same jobs would wait for that.
+    """
+    threading.Thread(target=_end_with, args=(os.getppid(), stop), name="parent", daemon=True).start()
 
-    return check
+
+def _end_with(parent: int, stop: threading.Event) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_S)
+    stop.set()
+    time.sleep(_ORPHAN_GRACE_S)
+    # As if it were killed: nothing is lost or doubled by that. Spark's JVM ends when its standard input is closed.
+    os._exit(1)

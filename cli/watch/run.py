@@ -13,7 +13,7 @@ from alerts.metrics import MetricsState
 from cli.common.child_process import STOP_S
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
-from cli.common.stopping import stop_on_signals, stop_when_orphaned
+from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.metrics_server import serving_metrics
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
@@ -67,7 +67,8 @@ def run(
     clusters = load_clusters(configs)
     stop = threading.Event()
     stop_on_signals(stop)
-    orphaned = [stop_when_orphaned(stop)] if with_parent else []
+    if with_parent:
+        end_with_parent(stop)
     alerting = bool(_ALERTING & set(jobs))
     parts = sorted({part for job in jobs for part in _PARTS.get(job, (job,))})
     # After a watch was killed, its record process ends within seconds; the one of the next watch waits for that.
@@ -78,7 +79,7 @@ def run(
         pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)
         worker = BalanceWorker(clusters)
         # Where Spark's cluster runs the driver, this installation may not be there to start commands of.
-        checks = [pipeline.check, *orphaned, *([worker.check] if alerting and not submitted() else [])]
+        checks = [pipeline.check, *([worker.check] if alerting and not submitted() else [])]
         try:
             _start(pipeline, set(jobs), VerdictPrinter(output_format), state, worker)
             supervise(checks, stop, seconds)

@@ -12,7 +12,7 @@ from cli.common.child_process import ChildProcess
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
 from cli.common.output import echo
-from cli.common.stopping import stop_on_signals, stop_when_orphaned
+from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.heartbeat import BeatingProcess
 from cli.watch.metrics_server import serving_metrics
@@ -50,7 +50,8 @@ def watch(
     clusters = load_clusters(configs)
     stop = threading.Event()
     stop_on_signals(stop)
-    orphaned = [stop_when_orphaned(stop)] if with_parent else []
+    if with_parent:
+        end_with_parent(stop)
     printer = VerdictPrinter(output_format)
     # Before anything is started, because a store or port in use ends the command.
     with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as state:
@@ -75,7 +76,6 @@ def watch(
                     history.check,
                     worker.check,
                     *(child.check for child in collectors),
-                    *orphaned,
                 ]
                 supervise(checks, stop, seconds)
             finally:
