@@ -22,8 +22,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"schemas", "planning", "cluster", "alerts", "streaming"},
 }
 STANDARD_LIBRARY_ONLY = ("schemas", "planning")
-# Rooms whose sums run over hundreds of thousands of partitions, with the library that they may use for it.
-WITH_NUMPY = ("planning.reassignments.", "planning.balance")
+# Rooms whose sums run over hundreds of thousands of partitions, or again over thousands, with the library that they may
+# use for it.
+WITH_NUMPY = ("planning.reassignments.", "planning.balance", "planning.finish.flow")
 
 SOURCES = {
     ".".join(path.relative_to(REPOSITORY).with_suffix("").parts): path
