@@ -97,7 +97,7 @@ class AlertPathGold:
         """
         ticks = evaluated.headroom.keys()
         any_moves = {(row["cluster"], row["tick_ms"]): row["any_moves"] for row in evaluated.complete.status}
-        rows = [TickRows(THROTTLE_HEADROOM, tick, rows, any_moves[tick]) for tick, rows in evaluated.headroom.items()]
+        rows = [TickRows(THROTTLE_HEADROOM, tick, own, any_moves[tick]) for tick, own in evaluated.headroom.items()]
         has_time = (evaluated.took_s or 0.0) <= self._spare_s * len(ticks)
         counts = move_row_counts(evaluated.complete.status)
         if not has_time or not any(ticks & of_table.keys() for of_table in counts.values()):
