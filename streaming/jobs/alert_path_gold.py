@@ -87,7 +87,7 @@ class AlertPathGold:
         """
         counts = move_row_counts(new).values()
         is_large = sum(sum(of_table.values()) for of_table in counts) > _MOST_SENT_ROWS
-        return Gold(self._large, messages, cache) if is_large else None
+        return self._large.rows(messages, cache) if is_large else None
 
     def write(self, evaluated: Evaluated) -> None:
         """Queue the rows of evaluated ticks, after their events are durable; free their frames once these are written.

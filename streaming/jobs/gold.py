@@ -21,7 +21,7 @@ from streaming.queries.caching import checkpointed_frames
 from streaming.queries.tick_query import TickQuery
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.store.staged_files import StagedFiles
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
+from streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import ended_ticks, in_ticks
 
@@ -99,7 +99,7 @@ class GoldJob(TickQuery):
     def _write_all(self, complete: CompleteTicks) -> None:
         since_ms = self._written_since(complete.ticks)
         with checkpointed_frames() as cache:
-            rows = Gold(self._queries, complete.messages, cache)
+            rows = self._queries.rows(complete.messages, cache)
             for table in TABLES if complete.any_moves else (THROTTLE_HEADROOM,):
                 self._append(rows.of(table), table, since_ms)
 
@@ -114,7 +114,7 @@ class GoldJob(TickQuery):
         ticks = frozenset[Tick]().union(*missing.values())
         messages = complete.messages if len(ticks) == len(complete.ticks) else _of_ticks(complete.messages, ticks)
         with checkpointed_frames() as cache:
-            rows = Gold(self._queries, messages, cache)
+            rows = self._queries.rows(messages, cache)
             for table, of_table in missing.items():
                 self._shared[table].append(rows.of(table), ticks, of_table)
 

@@ -107,6 +107,10 @@ class GoldQueries:
         self.progress = Prepared(_progress)
         self.write_rate = Prepared(_write_rate)
 
+    def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
+        """Return the rows of the gold tables; arguments as of ``Gold``."""
+        return Gold(self, messages, cache)
+
 
 class MoveQueries:
     """Queries of the gold tables of moves, for one job per tick; planned once."""

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.transforms.decode import alert_messages
-from streaming.transforms.gold import Gold, GoldQueries, headroom_rows
+from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.prepared import Prepared
 from streaming.transforms.tick_status import tick_status
 from tests.spark.ticks import broker, log, move, records, tick
@@ -135,7 +135,7 @@ def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None
         alert_partition = messages.on(records(spark, tick([broker(1, 9_000_000, 9_000_000)], moves)).coalesce(1))
         assert sorted_rows(status.on(alert_partition)) == sorted_rows(tick_status(alert_partition))
         assert sorted_rows(headroom.on(alert_partition)) == sorted_rows(headroom_rows(alert_partition))
-        gold = Gold(queries, alert_partition, lambda rows: rows)
+        gold = queries.rows(alert_partition)
         assert [len(sorted_rows(rows)) for rows in (gold.headroom, gold.progress, gold.write_rate)] == [
             len(sorted_rows(headroom_rows(alert_partition))),
             number,

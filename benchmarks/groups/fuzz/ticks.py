@@ -19,7 +19,7 @@ from streaming.jobs.gold import TABLES
 from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.sources.trust import Trust
 from streaming.transforms.decode import message_rows, with_headers, with_message
-from streaming.transforms.gold import Gold, GoldQueries, headroom_rows
+from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.silver import SILVER
 from streaming.transforms.tick_status import rows_of
@@ -73,7 +73,7 @@ class Reader:
             for (cluster, tick_ms), rows in found.items():
                 self._engine.evaluate(cluster, tick_ms, [throttle_status_of(row) for row in rows])
             self.evaluated += len(found)
-            rows_of_gold = Gold(self._gold, complete.messages, lambda frame: frame)
+            rows_of_gold = self._gold.rows(complete.messages)
             for table in TABLES:
                 _compute(rows_of_gold.of(table))
 
