@@ -39,8 +39,11 @@ def copies_between(
                 parts[broker, destination.broker].extend(
                     _equal_copies(source, _endpoint(ends, broker, Role.LEADER), own)
                 )
+    of_leader: dict[int | None, list[ReplicaCopy]] = defaultdict(list)
+    for (broker, _), found in parts.items():
+        of_leader[broker] += found
     for leader in leaders:
-        parts[leader.broker, None].extend(_copies_to_unlimited(leader, parts))
+        parts[leader.broker, None].extend(_copies_to_unlimited(leader, of_leader[leader.broker]))
     limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
     return [
         CopyStream(
@@ -141,9 +144,13 @@ def _sources(destination: ThrottleLoad, leaders: Sequence[ThrottleLoad]) -> Iter
         yield leader, SourceLoad(leader or 0, replicas, own, destination.behind_bytes_per_s * ratio)
 
 
-def _copies_to_unlimited(leader: ThrottleLoad, parts: Mapping[_Pair, Sequence[ReplicaCopy]]) -> Iterator[ReplicaCopy]:
-    """Yield the replicas that copy from a leader to destinations without a limit."""
-    known = [part for (source, _), found in parts.items() if source == leader.broker for part in found]
+def _copies_to_unlimited(leader: ThrottleLoad, known: Sequence[ReplicaCopy]) -> Iterator[ReplicaCopy]:
+    """Yield the replicas that copy from a leader to destinations without a limit.
+
+    Args:
+        leader: the leader.
+        known: its copies to destinations with a limit.
+    """
     replicas = leader.limited_replicas - len(known)
     remaining = (leader.remaining_bytes or 0) - sum(part.remaining_bytes for part in known)
     write = leader.behind_bytes_per_s - sum(part.write_bytes_per_s for part in known)

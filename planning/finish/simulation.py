@@ -69,7 +69,7 @@ class Simulation:
         most_events: maximum number of events.
 
     Attributes:
-        open: unfinished copy streams.
+        open: unfinished copy streams, in their order; a dict, because thousands are removed one by one.
         ended_s: time of the last copied byte; None if not yet.
         events: number of events so far.
         at_s: time of the last event.
@@ -78,7 +78,7 @@ class Simulation:
     def __init__(
         self, copies: Iterable[CopyStream], applied_s: float, conditions: Conditions, most_events: int = 1_000_000
     ) -> None:
-        self.open = [copy for copy in copies if copy.parts]
+        self.open = dict.fromkeys(copy for copy in copies if copy.parts)
         self.ended_s: float | None = None if self.open else 0.0
         self.at_s = 0.0
         self._applied_s = applied_s
@@ -135,7 +135,7 @@ class Simulation:
             copy.arriving_bytes = 0.0
             copy.close(at_s)
             if not copy.parts:
-                self.open.remove(copy)
+                del self.open[copy]
                 self.ended_s = None if self.open else at_s
                 return
         if copy.destination is None or self._has_room(copy, copy.destination, at_s):
