@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +14,7 @@ from kafka.errors import KafkaError
 from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, for_option
 from cli.common.output import echo, print_json_line
-from cli.common.stopping import stop_on_signals
+from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.config.load import load_settings
 from cli.watch.heartbeat import send_heartbeats
 from cluster.collector.collector import Collector, TickReport
@@ -61,10 +60,11 @@ def collect(
     log_to_stderr(logging.INFO, logging.WARNING if verbose else logging.CRITICAL)
     stop = threading.Event()
     stop_on_signals(stop)
-    parent = os.getppid() if with_parent else None
+    if with_parent:
+        end_with_parent(stop)
     if once:
         settings = with_time_for_one_tick(settings)
-    collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(stop, verbose, parent))
+    collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(verbose))
     if once:
         collect_once(collector)
         return
@@ -122,13 +122,10 @@ class PrintSink:
         """Do nothing: standard output stays open."""
 
 
-def _reporter(stop: threading.Event, verbose: bool, parent: int | None) -> Callable[[TickReport], None]:
+def _reporter(verbose: bool) -> Callable[[TickReport], None]:
     unanswered: set[int] = set()
 
     def report(tick: TickReport) -> None:
-        # If the parent has ended, this process has a new one. The signal at the parent's death may not have arrived.
-        if parent is not None and os.getppid() != parent:
-            stop.set()
         if tick.failed is None:
             _log_changes(unanswered, tick)
         if verbose and tick.failed is None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planning.finish.copies import CopyStream, QuotaEndpoint
-from planning.finish.long_run import YIELD_RATIOS
+from planning.finish.long_run import YIELD_RATIOS, copy_bytes_per_s
 
 # Replicas that finish within this part of the elapsed time are treated as finished together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0
@@ -98,19 +98,19 @@ class _Quotas:
     """
 
     def __init__(self, streams: Sequence[CopyStream]) -> None:
-        ends = {id(end): end for copy in streams for end in copy.ends}
-        self._index = {key: number for number, key in enumerate(ends)}
-        applied = [end.applied_bytes_per_s for end in ends.values()]
-        self._applied = np.array([*(math.inf if rate is None else rate for rate in applied), math.inf], float)
-        self._in_sync = np.array([*(end.in_sync_bytes_per_s for end in ends.values()), 0.0], float)
-        self._mean_s = np.array([*(end.window.settings.mean_s for end in ends.values()), 1.0], float)
+        self._ends = list({id(end): end for copy in streams for end in copy.ends}.values())
+        self._index = {id(end): number for number, end in enumerate(self._ends)}
+        self._in_sync = np.array([*(end.in_sync_bytes_per_s for end in self._ends), 0.0], float)
         self._leader = self._positions([copy.leader for copy in streams])
         self._destination = self._positions([copy.destination for copy in streams])
-        limits = [(d.fetchers, d.partition_bytes, d.response_bytes) for d in (copy.limits for copy in streams)]
-        self._fetchers, self._partition_bytes, self._response_bytes = np.array(limits, int).reshape(-1, 3).T
+        # By limits and number of replicas: one round of fetches of a stream, bytes.
+        limits = {found: number for number, found in enumerate(dict.fromkeys(copy.limits for copy in streams))}
+        most = max((len(copy.parts) for copy in streams), default=0)
+        self._rounds = np.array([[found.burst_bytes(n) for n in range(most + 1)] for found in limits], float)
+        self._limits = np.array([limits[copy.limits] for copy in streams], np.intp)
 
     def _positions(self, ends: Sequence[QuotaEndpoint | None]) -> Ints:
-        return np.array([len(self._index) if end is None else self._index[id(end)] for end in ends], np.intp)
+        return np.array([len(self._ends) if end is None else self._index[id(end)] for end in ends], np.intp)
 
     def keep_up(self, streams: Ints, bytes_per_s: Floats) -> None:
         """Count what replicas in sync fetch.
@@ -158,24 +158,20 @@ class _Quotas:
         return shares
 
     def _throughputs(self, replicas: Ints) -> Floats:
-        """Return the throughput of each quota in the long run, bytes per second.
-
-        The same as ``copy_bytes_per_s`` with ``burst_bytes``, for all quotas.
-        """
-        responses = np.minimum(
-            np.minimum(self._fetchers, replicas) * self._response_bytes, replicas * self._partition_bytes
-        ).astype(float)
-        burst = self._sums(self._destination, responses)
-        np.maximum.at(burst, self._leader, responses)
-        burst = np.maximum(burst, 1.0)
-        left = self._applied - self._in_sync
-        limited = np.isfinite(self._applied)
-        passing = np.floor(np.where(limited, left, 0.0) * self._mean_s / burst) + 1
-        throughputs = np.where(left < 0, 0.0, passing * burst / self._mean_s)
-        throughputs[~limited] = _UNLIMITED_BYTES_PER_S
-        throughputs[-1] = math.inf
-        return throughputs
+        """Return the throughput of each quota in the long run, bytes per second."""
+        rounds = self._rounds[self._limits, replicas]
+        # As ``burst_bytes``: the sum of what a destination fetches, the greatest of what a leader sends.
+        bursts = self._sums(self._destination, rounds)
+        np.maximum.at(bursts, self._leader, rounds)
+        found = zip(self._ends, self._in_sync.tolist(), bursts.tolist(), strict=False)
+        return np.array([*(_throughput(*of_end) for of_end in found), math.inf], float)
 
     def _sums(self, ends: Ints, values: Floats) -> Floats:
         """Return the sum of values per quota, and of those without a limit."""
-        return np.bincount(ends, values, minlength=len(self._applied)).astype(float)
+        return np.bincount(ends, values, minlength=len(self._in_sync)).astype(float)
+
+
+def _throughput(end: QuotaEndpoint, in_sync_bytes_per_s: float, burst_bytes: float) -> float:
+    if end.applied_bytes_per_s is None:
+        return _UNLIMITED_BYTES_PER_S
+    return copy_bytes_per_s(end.applied_bytes_per_s, in_sync_bytes_per_s, burst_bytes, end.window.settings)

@@ -22,7 +22,7 @@ from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, MoveQueries, move_row_counts
+from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
 
 # Most rows of moves that are sent to Python, whose Delta library commits small files sooner than Spark. More of them
 # are written by Spark.
@@ -30,7 +30,7 @@ _MOST_SENT_ROWS = 2000
 # Share of the interval of its ticks that a batch may take. If it takes longer, as in a JVM that has just started, rows
 # of moves are not computed beside the next tick.
 _SPARE_RATIO = 0.5
-# Fields of the frame of ``MoveQueries``.
+# Fields of the frame ``Gold.moves``.
 _FIELDS = {"progress": REASSIGNMENT_PROGRESS, "write_rate": PARTITION_WRITE_RATE}
 _NAME = "alert_path"
 
@@ -74,8 +74,7 @@ class AlertPathGold:
         self._spare_s = interval_s * _SPARE_RATIO
         self._queue = TickRowQueue(self._open_tables)
         self._tables: Mapping[Table, SharedTable] = {}
-        self._moves = MoveQueries()
-        self._large = GoldQueries()
+        self._queries = GoldQueries()
 
     def large(self, messages: DataFrame, new: Sequence[Row], cache: Cache) -> Gold | None:
         """Return the gold rows of ticks with many rows of moves, to be computed once for verdicts and tables.
@@ -87,7 +86,7 @@ class AlertPathGold:
         """
         counts = move_row_counts(new).values()
         is_large = sum(sum(of_table.values()) for of_table in counts) > _MOST_SENT_ROWS
-        return self._large.rows(messages, cache) if is_large else None
+        return self._queries.rows(messages, cache) if is_large else None
 
     def write(self, evaluated: Evaluated) -> None:
         """Queue the rows of evaluated ticks, after their events are durable; free their frames once these are written.
@@ -116,7 +115,7 @@ class AlertPathGold:
         self._set_pool()
         found: dict[tuple[Table, Tick], list[Mapping[str, Any]]] = defaultdict(list)
         with cached_frames() as cache:
-            rows = self._moves.rows(evaluated.complete.messages, cache).collect()
+            rows = self._queries.rows(evaluated.complete.messages, cache).moves.collect()
         for row in rows:
             for field, table in _FIELDS.items():
                 if row[field] is not None:

@@ -58,6 +58,11 @@ class Gold:
         """Return the rows of ``gold/partition_write_rate``."""
         return self._queries.write_rate.on(self._messages)
 
+    @cached_property
+    def moves(self) -> DataFrame:
+        """Return the rows of both tables of moves, for one job: structs ``progress`` and ``write_rate``, one null."""
+        return self._queries.moves.on(self._followers, self._wide_headroom, self._messages)
+
     def of(self, table: Table) -> DataFrame:
         """Return the rows of one of the tables."""
         if table is THROTTLE_HEADROOM:
@@ -98,6 +103,7 @@ class GoldQueries:
         headroom: these rows to those of the table.
         progress: replicas and wide rows to ``gold/reassignment_progress``.
         write_rate: messages to ``gold/partition_write_rate``.
+        moves: replicas, wide rows and messages to the rows of the two tables of moves in one frame.
     """
 
     def __init__(self) -> None:
@@ -106,32 +112,11 @@ class GoldQueries:
         self.headroom = Prepared(_headroom_table)
         self.progress = Prepared(_progress)
         self.write_rate = Prepared(_write_rate)
+        self.moves = Prepared(_moves)
 
     def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> Gold:
         """Return the rows of the gold tables; arguments as of ``Gold``."""
         return Gold(self, messages, cache)
-
-
-class MoveQueries:
-    """Queries of the gold tables of moves, for one job per tick; planned once."""
-
-    def __init__(self) -> None:
-        self._followers = Prepared(_followers)
-        self._headroom = Prepared(_headroom)
-        self._moves = Prepared(_moves)
-
-    def rows(self, messages: DataFrame, cache: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Return the rows of ``gold/reassignment_progress`` and ``gold/partition_write_rate`` in one frame.
-
-        Args:
-            messages: of ``streaming.transforms.tick_status.complete_ticks``.
-            cache: caches a frame and returns it.
-
-        Returns:
-            The structs ``progress`` and ``write_rate``, one of which is null.
-        """
-        followers = cache(self._followers.on(messages))
-        return self._moves.on(followers, cache(self._headroom.on(followers, messages)), messages)
 
 
 def _followers(messages: DataFrame) -> DataFrame:

@@ -27,7 +27,7 @@ from streaming.queries.whole_ticks import CompleteTicksReader
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import Gold, MoveQueries
+from streaming.transforms.gold import Gold
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 from tests.unit.fakes.alert_path_listener import CallingListener
@@ -239,7 +239,7 @@ def test_spark_writes_the_rows_of_large_moves_from_frames_that_are_kept_till_the
     # The last hand-made tick has three rows of progress and two rates.
     monkeypatch.setattr(alert_path_gold, "_MOST_SENT_ROWS", 4)
     if size == 4:
-        monkeypatch.setattr(MoveQueries, "rows", lambda *_: pytest.fail("sent to Python"))
+        monkeypatch.setattr(Gold, "moves", property(lambda _: pytest.fail("sent to Python")))
     run = Run(spark, tmp_path)
     kept = set(spark.sparkContext._jsc.getPersistentRDDs())
     # The last batch has ticks that the first one had.
@@ -333,7 +333,7 @@ def test_rows_of_moves_that_cannot_be_computed_are_left_to_the_gold_job(
     def fails(*_: Any) -> Any:
         raise ValueError("moves")
 
-    monkeypatch.setattr(MoveQueries, "rows", fails)
+    monkeypatch.setattr(Gold, "moves", property(fails))
     run = Run(spark, tmp_path)
     run.alert_path(0, 3)
     assert len({row["tick_ms"] for row in run.rows()[THROTTLE_HEADROOM]}) == 3
