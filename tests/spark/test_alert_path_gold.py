@@ -18,6 +18,7 @@ from cluster.collector.rows.encoder import encode_rows
 from schemas.config import Settings
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta.maintenance import maintain_prompt
+from streaming.delta.query_table import query
 from streaming.delta.tick_table import TickTable
 from streaming.jobs import alert_path_gold
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
@@ -155,7 +156,12 @@ class Run:
 
 def rows_of(store: Store, table: Table) -> list[dict[str, Any]]:
     """All rows in the order of their keys, by column."""
-    found = [row.asDict(recursive=True) for row in store.read(table).select(*table.names()).collect()]
+    if isinstance(store, MemoryStore):
+        found = [row.asDict(recursive=True) for row in store.read(table).select(*table.names()).collect()]
+    else:
+        # Sooner than by Spark, and as other readers see them.
+        root = store.location(table).removesuffix(table.path)
+        found = query(root, table.path, f"SELECT {', '.join(table.names())} FROM data") or []
     return sorted(found, key=lambda row: tuple(map(str, (row[key] for key in table.keys))))
 
 
