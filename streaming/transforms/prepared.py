@@ -3,14 +3,14 @@
 Spark analyses a plan at every step that builds it, and optimizes it before it runs. For the few rows of a tick that is
 most of a batch's time, and the plan is the same each time except for its input rows. A streaming query is analysed once
 and then gets each batch's rows. Spark has no such way for queries that ``foreachBatch`` builds. This module adds it: it
-keeps the physical plan and replaces its leaves. It uses Spark's internal classes. If they are missing, each batch gets
-a new plan, as without this module.
+keeps the physical plan, and runs copies of it with other rows at its leaves. It uses Spark's internal classes. If they
+are missing, each batch gets a new plan, as without this module.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +25,8 @@ _LEAF = "org.apache.spark.sql.execution.RDDScanExec"
 # Nodes that keep rows of their own: they would stay those of the first batch.
 _CACHING_NODES = ("ReusedExchangeExec", "InMemoryTableScanExec")
 _REUSE = "spark.sql.exchange.reuse"
-# Positions of two constructor arguments of a leaf: of the planned leaf, and of the logical one.
-_RDD, _PARTITIONING = 1, 2
+# Position of a constructor argument of a logical leaf.
+_PARTITIONING = 2
 
 
 class Prepared:
@@ -71,13 +71,11 @@ class _Java:
     Attributes:
         gateway: gateway to the JVM.
         sessions: Spark's ``SparkSession``.
-        sequences: utility class that converts a list to a Scala sequence.
         single: Spark's ``SinglePartition``: all rows in one partition.
     """
 
     gateway: Any
     sessions: Any
-    sequences: Any
     single: Any
 
     def copy(self, node: Any, changed: dict[int, Any]) -> Any:
@@ -93,29 +91,7 @@ def _java(session: SparkSession) -> _Java:
     assert gateway is not None
     spark = gateway.jvm.org.apache.spark
     single = getattr(spark.sql.catalyst.plans.physical, "SinglePartition$")
-    return _Java(gateway, spark.sql.classic.SparkSession, spark.api.python.PythonUtils, getattr(single, "MODULE$"))
-
-
-@dataclass(frozen=True)
-class _Node:
-    """A node of a physical plan on a path to a leaf with input rows.
-
-    Attributes:
-        node: Spark's node.
-        below: its children: a ``_Node`` on a path to input rows, otherwise Spark's node. Empty for a leaf.
-        frame: number of the frame with a leaf's rows; None if it is not a leaf.
-    """
-
-    node: Any
-    below: tuple[_Node | Any, ...] = ()
-    frame: int | None = None
-
-    def over(self, java: _Java, rdds: Sequence[Any]) -> Any:
-        """Return Spark's node with these rows at its leaves."""
-        if self.frame is not None:
-            return java.copy(self.node, {_RDD: rdds[self.frame]})
-        children = [child.over(java, rdds) if isinstance(child, _Node) else child for child in self.below]
-        return self.node.withNewChildren(java.sequences.toSeq(children))
+    return _Java(gateway, spark.sql.classic.SparkSession, getattr(single, "MODULE$"))
 
 
 @dataclass(frozen=True)
@@ -124,19 +100,29 @@ class _Plan:
 
     Attributes:
         java: Java classes.
-        root: its last node.
+        root: Spark's last node. It is never run itself: a node runs once.
+        inputs: leaves with input rows: position among all leaves to number of the frame.
+        rdd: Java's field of a leaf's rows.
         schema: Spark's schema of its rows.
     """
 
     java: _Java
-    root: _Node
+    root: Any
+    inputs: Mapping[int, int]
+    rdd: Any
     schema: Any
 
     def over(self, session: SparkSession, rdds: Sequence[Any]) -> DataFrame:
         """Return the plan's result for these input rows."""
         # A copied node belongs to the active session.
         self.java.sessions.setActiveSession(session._jsparkSession)
-        rows = self.root.over(self.java, rdds).execute()
+        copy = self.root.clone()
+        leaves = copy.collectLeaves()
+        for position, frame in self.inputs.items():
+            # Spark can replace a leaf, but then all nodes above it have to be copied one by one from here, which takes
+            # ten times as long.
+            self.rdd.set(leaves.apply(position), rdds[frame])
+        rows = copy.execute()
         return DataFrame(session._jsparkSession.internalCreateDataFrame(rows, self.schema, False), session)
 
 
@@ -155,10 +141,14 @@ def _plan_of(
     leaves = [_leaf(java, *leaf) for leaf in zip(frames, rdds, single, strict=True)]
     with nullcontext() if all(single) else _without_reuse(frames[0].sparkSession):
         query = make(*leaves)
-        root = _leading_to(java, query._jdf.queryExecution().executedPlan(), rdds)
-    if root is None:
+        root = query._jdf.queryExecution().executedPlan()
+    _require_nothing_kept(root)
+    inputs = _inputs(java, root, rdds)
+    if not inputs:
         raise TypeError("the plan has no rows of the batch")
-    return _Plan(java, root, query._jdf.schema())
+    rdd = root.collectLeaves().apply(min(inputs)).getClass().getDeclaredField("rdd")
+    rdd.setAccessible(True)
+    return _Plan(java, root, inputs, rdd, query._jdf.schema())
 
 
 @contextmanager
@@ -190,23 +180,24 @@ def _leaf(java: _Java, frame: DataFrame, rdd: Any, single: bool) -> DataFrame:
     return DataFrame(dataset.ofRows(session._jsparkSession, leaf), session)
 
 
-def _leading_to(java: _Java, node: Any, rdds: Sequence[Any]) -> _Node | None:
-    """Return the part of a plan that leads to input rows; None if it has no such leaf.
+def _require_nothing_kept(node: Any) -> None:
+    """Check a plan.
 
     Raises:
-        TypeError: the plan would keep rows of this batch elsewhere.
+        TypeError: it would keep rows of this batch elsewhere than in its leaves.
     """
-    if is_instance_of(java.gateway, node, _LEAF):
-        number = next((n for n, rdd in enumerate(rdds) if node.rdd().equals(rdd)), None)
-        return None if number is None else _Node(node, frame=number)
     name = node.getClass().getSimpleName()
     if name in _CACHING_NODES or node.subqueries().size():
         raise TypeError(f"rows of a batch would stay in {name}")
-    children = list(_each(node.children()))
-    leading = [_leading_to(java, child, rdds) for child in children]
-    if not any(leading):
-        return None
-    return _Node(node, tuple(found or child for found, child in zip(leading, children, strict=True)))
+    for child in _each(node.children()):
+        _require_nothing_kept(child)
+
+
+def _inputs(java: _Java, root: Any, rdds: Sequence[Any]) -> dict[int, int]:
+    """Return the position of each leaf with input rows among all leaves, and the number of its frame."""
+    leaves = enumerate(_each(root.collectLeaves()))
+    rows = {position: leaf.rdd() for position, leaf in leaves if is_instance_of(java.gateway, leaf, _LEAF)}
+    return {position: n for position, own in rows.items() for n, rdd in enumerate(rdds) if own.equals(rdd)}
 
 
 def _each(sequence: Any) -> Iterator[Any]:

@@ -84,6 +84,12 @@ def test_rows_in_several_places_are_planned_once_too(spark: SparkSession) -> Non
     assert spark.conf.get("spark.sql.exchange.reuse") == "true"
 
 
+def test_results_that_are_read_later_keep_their_own_rows(spark: SparkSession) -> None:
+    prepared = Prepared(lambda rows: rows.groupBy("k").agg({"v": "max"}))
+    results = [prepared.on(frame(spark, [("a", n)])) for n in range(3)]
+    assert [tuple(row) for rows in results for row in rows.collect()] == [("a", 0), ("a", 1), ("a", 2)]
+
+
 def test_what_was_kept_in_memory_is_not_computed_again(spark: SparkSession) -> None:
     kept = frame(spark, ROWS[0]).selectExpr("k", "v + cast(rand() * 1e9 AS INT) AS v").persist()
     try:
