@@ -41,8 +41,8 @@ FROM t WHERE cluster = 'orders' AND tick_ms >= 1800000000000 ORDER BY tick_ms
 ```
 
 **Age.** On a local disk the rows of a tick with a move are in `gold/throttle_headroom` about a second after its
-verdict, and those of small moves in `gold/reassignment_progress` and `gold/partition_write_rate` too. Ticks in which
-nothing moves follow within 20 s, large moves and tables at a URL within half a minute.
+verdict, and those in `gold/reassignment_progress` and `gold/partition_write_rate` too. Ticks in which nothing moves
+follow within 20 s, tables at a URL and ticks that a busy machine had no time for within half a minute.
 
 Rows of `gold/partition_load` have no tick: filter them by `hour_ms`, of which the log has statistics too.
 
