@@ -3,8 +3,8 @@
 It reads one JSON request per line from standard input and answers each with one JSON line:
 ``{"spawn": [command, ...], "log": path}`` is answered by ``{"pid": N}`` or ``{"error": text}``, and
 ``{"release": true}`` by its exit, which leaves the brokers running. End of input without a release means that the
-owner has ended: the kernel closes the pipe even after a crash or kill -9. So does an answer that nobody reads, or half
-a request: the owner ended while it asked.
+owner has ended: the kernel closes the pipe even after a crash or kill -9. An answer that nobody reads, or half of a
+request, means the same: the owner has ended while it asked.
 
 It has its own session, so Ctrl-C at the owner's terminal reaches neither it nor the brokers. The brokers are in its
 process group, so that one call kills all of them. It uses only the standard library, because it is run by file name.

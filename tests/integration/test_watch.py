@@ -96,9 +96,9 @@ def killed(config_file: Path, scene: Scene, settings: Settings, tmp_path_factory
     process = WatchProcess(config_file, tmp_path_factory.mktemp("killed") / "watch.log")
     try:
         process.wait(process.verdicts, 120, "a first verdict")
+        _await_rows(settings, "silver/messages", 20)
         scene.throttle({1: 1.5 * MB}, "leader")  # In-sync followers alone use 2 MB/s: starved.
         process.wait(lambda: _fired(process, "broker 1 as leader", 0), 60, "an alert on broker 1")
-        _await_rows(settings, "silver/messages", 20)
     finally:
         pids = process.kill()
     wait_until(lambda: not living(pids), 120, "end of all processes", lambda: living(pids))
