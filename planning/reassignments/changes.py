@@ -68,25 +68,20 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     gaining: list[TargetAssignment] = []
     placements: list[PartitionPlacement] = []
     exempt: dict[Exemption, list[TopicPartition]] = {}
-    added: Counter[int] = Counter()
-    removed: Counter[int] = Counter()
+    added: list[int] = []
+    removed: list[int] = []
     before_all: list[TargetAssignment] = []
     moves: list[Move] = []
     factor_changes = 0
     for name, target in plan.by_name.items():
         placement = state.partitions[name]
         before = replicas_before(placement)
-        before_all.append(
-            TargetAssignment(target.topic, target.partition, before, _directories(target, placement, before))
-        )
+        named = _directories(placement, before) if target.names_log_dirs else None
+        before_all.append(TargetAssignment(name.topic, name.partition, before, named))
         factor_changes += len(before) != len(target.replicas)
         new = [broker for broker in target.replicas if broker not in before]
-        # Not Counter.update, which is slow for few elements.
-        for broker in new:
-            added[broker] += 1
-        for broker in before:
-            if broker not in target.replicas:
-                removed[broker] += 1
+        added += new
+        removed += [broker for broker in before if broker not in target.replicas]
         if new:
             gaining.append(target)
             placements.append(placement)
@@ -97,20 +92,16 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         tuple(gaining),
         tuple(placements),
         {reason: tuple(exempt[reason]) for reason in Exemption if reason in exempt},
-        dict(sorted(added.items())),
-        dict(sorted(removed.items())),
+        dict(sorted(Counter(added).items())),
+        dict(sorted(Counter(removed).items())),
         lists_of_plan(moves),
         ReassignmentPlan(tuple(before_all)),
         factor_changes,
     )
 
 
-def _directories(
-    target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]
-) -> tuple[str, ...] | None:
-    """Return the present directories of some replicas; None if the plan names none for the partition."""
-    if not target.names_log_dirs:
-        return None
+def _directories(placement: PartitionPlacement, before: tuple[int, ...]) -> tuple[str, ...]:
+    """Return the present directories of some replicas."""
     return tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
 
 

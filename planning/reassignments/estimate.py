@@ -12,8 +12,9 @@ import numpy as np
 from planning.reassignments.changes import PlanChanges
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from planning.reassignments.replica_keys import Bools
 from planning.reassignments.timing import MoveTimes, TimeEstimate
-from planning.reassignments.traffic import Bools, PlannedTraffic, planned_traffic
+from planning.reassignments.traffic import PlannedTraffic, planned_traffic
 from planning.reassignments.what_if import WhatIf, what_if
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy, ThrottleRecommendation, recommend

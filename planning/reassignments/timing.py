@@ -11,7 +11,8 @@ import numpy as np
 
 from planning.finish.finish_time import Finish, finish, lowest_in_time, planned_finish
 from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.traffic import Ints, PlannedTraffic, RoleSums
+from planning.reassignments.replica_keys import Ints
+from planning.reassignments.traffic import PlannedTraffic, RoleSums
 from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from schemas.alerts import Role
 from schemas.keys import BrokerRole

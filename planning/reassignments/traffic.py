@@ -6,7 +6,7 @@ object, which costs seconds for 200,000 partitions and every leader that each of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 
 from planning.reassignments.changes import PlanChanges, replicas_before
 from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from planning.reassignments.replica_keys import Bools, Floats, Ints, ReplicaKeys, is_among, leader_ids
 from planning.throttles.replica_lists import TopicLists, parse_replica_list
 from schemas.alerts import Role
 from schemas.keys import BrokerRole, TopicPartition
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-# Bits of a replica.
-_ALIVE, _IN_SYNC, _LEADER_LISTED, _FOLLOWER_LISTED, _COPIES, _LEAVES = 1, 2, 4, 8, 16, 32
+# Brokers by partition in the lists of a topic; None for a list of every replica.
+_ListsByRole = Mapping[Role, Mapping[int, set[int]] | None]
 
 
 @dataclass(frozen=True)
@@ -199,59 +196,121 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         changes: changes of the plan.
         lists: throttled replica lists that the move adds; empty for a move that runs with the lists in force.
     """
-    replicas = _Replicas(state, bool(state.auto_leader_rebalance is not False))
-    in_force = {topic: _InForce(found) for topic, found in state.lists.items()}
-    moving = set()
-    for target, placement in zip(changes.gaining, changes.placements, strict=True):
-        before = replicas_before(placement)
-        order = (*target.replicas, *(broker for broker in before if broker not in target.replicas))
-        added = [broker for broker in target.replicas if broker not in before]
-        listed = in_force.get(target.topic)
-        new_lists = target.topic in lists
-        replicas.add(
-            placement,
-            order,
-            added,
-            len(target.replicas),
-            _union(before if new_lists else (), listed.leaders(target.partition, order) if listed else ()),
-            _union(added if new_lists else (), listed.followers(target.partition, order) if listed else ()),
-        )
-        if in_force:
-            moving.add(placement.name)
-    for name in sorted(_listed_partitions(state, in_force) - moving):
-        placement, listed = state.partitions[name], in_force[name.topic]
-        order = placement.replicas
-        listed_as_leader, listed_as_follower = (
-            listed.leaders(name.partition, order),
-            listed.followers(name.partition, order),
-        )
-        replicas.add(placement, order, (), len(order), listed_as_leader, listed_as_follower)
-    return replicas.traffic()
+    in_force = {topic: _brokers_by_role(found) for topic, found in state.lists.items()}
+    placements = [*changes.placements, *_listed_besides(state, changes, in_force)]
+    # A partition that does not move keeps its replicas.
+    kept = [p.replicas for p in placements[len(changes.placements) :]]
+    keys = ReplicaKeys(state.brokers)
+    target = keys.of([*(assignment.replicas for assignment in changes.gaining), *kept])
+    before = keys.of([*map(replicas_before, changes.placements), *kept])
+    leaving = before[~is_among(before, target)]
+    replica = np.concatenate([target, leaving])
+    partition, broker = keys.partition_and_broker(replica)
+    order = np.argsort(partition, kind="stable")
+    replica, partition, broker = replica[order], partition[order], broker[order]
+
+    alive = np.array([state.brokers[found].alive for found in keys.brokers], bool)[broker]
+    in_sync = is_among(replica, keys.of([p.isr for p in placements]))
+    added = ~is_among(replica, before)
+    copies = added & ~in_sync
+    newly_listed = np.zeros(len(placements), bool)
+    newly_listed[: len(changes.gaining)] = [assignment.topic in lists for assignment in changes.gaining]
+    newly_listed = newly_listed[partition]
+    leader = _leading_replicas(placements, keys, partition, broker)
+    return PlannedTraffic(
+        names=[p.name for p in placements],
+        brokers=keys.brokers,
+        write=np.where(leader >= 0, _or_nan([p.write_bytes_per_s for p in placements]), 0.0),
+        leader=leader,
+        preferred=_preferred(state, leader, partition, added, alive & in_sync),
+        partition=partition,
+        broker=broker,
+        alive=alive,
+        in_sync=in_sync,
+        leader_listed=newly_listed & ~added | _listed(in_force, Role.LEADER, placements, keys, replica, partition),
+        follower_listed=newly_listed & added | _listed(in_force, Role.FOLLOWER, placements, keys, replica, partition),
+        copies=copies,
+        leaves=~is_among(replica, target),
+        remaining=_remaining(placements, keys.brokers, partition, broker, copies),
+    )
 
 
-def _union(own: Collection[int], listed: Collection[int]) -> Collection[int]:
-    return {*own, *listed} if listed else own
+def _listed_besides(
+    state: ClusterState, changes: PlanChanges, in_force: Mapping[str, _ListsByRole]
+) -> list[PartitionPlacement]:
+    """Return the other partitions in the lists in force, ordered by name."""
+    if not in_force:
+        return []
+    moving = {placement.name for placement in changes.placements}
+    listed = [
+        name
+        for name in state.partitions.keys() - moving
+        if name.topic in in_force
+        and any(found is None or name.partition in found for found in in_force[name.topic].values())
+    ]
+    return [state.partitions[name] for name in sorted(listed)]
 
 
-class _InForce:
-    """Throttled replica lists of one topic that are in force."""
+def _listed(
+    in_force: Mapping[str, _ListsByRole],
+    role: Role,
+    placements: Sequence[PartitionPlacement],
+    keys: ReplicaKeys,
+    replica: Ints,
+    partition: Ints,
+) -> Bools:
+    """Return whether a list in force contains each replica."""
+    if not in_force:
+        return np.zeros(len(replica), bool)
+    lists = [in_force[p.topic][role] if p.topic in in_force else {} for p in placements]
+    named = keys.of([(found or {}).get(p.partition, ()) for found, p in zip(lists, placements, strict=True)])
+    every = np.array([found is None for found in lists], bool)
+    return every[partition] | is_among(replica, named)
 
-    def __init__(self, lists: TopicLists) -> None:
-        self._leader, self._follower = _parsed(lists.leader), _parsed(lists.follower)
 
-    def leaders(self, partition: int, replicas: Collection[int]) -> Collection[int]:
-        return _listed(self._leader, partition, replicas)
+def _leading_replicas(
+    placements: Sequence[PartitionPlacement], keys: ReplicaKeys, partition: Ints, broker: Ints
+) -> Ints:
+    """Return the position of the replica that leads, by partition; -1 without a leader."""
+    leader = np.full(len(placements), -1)
+    leads = np.flatnonzero(broker == keys.positions(leader_ids([p.leader for p in placements]))[partition])
+    leader[partition[leads]] = leads
+    return leader
 
-    def followers(self, partition: int, replicas: Collection[int]) -> Collection[int]:
-        return _listed(self._follower, partition, replicas)
 
-    @property
-    def every(self) -> bool:
-        return self._leader is None or self._follower is None
+def _preferred(state: ClusterState, leader: Ints, partition: Ints, added: Bools, electable: Bools) -> Ints:
+    """Return the replica that leads once Kafka has elected preferred leaders, by partition.
 
-    @property
-    def partitions(self) -> set[int]:
-        return set(self._leader or ()) | set(self._follower or ())
+    The first target replica is the preferred leader from the moment of submission.
+    """
+    if state.auto_leader_rebalance is False:
+        return leader
+    changed = np.flatnonzero(np.bincount(partition[added], minlength=len(leader)))
+    first = np.searchsorted(partition, changed)
+    gets_lead = electable[first] & (leader[changed] >= 0)
+    preferred = leader.copy()
+    preferred[changed[gets_lead]] = first[gets_lead]
+    return preferred
+
+
+def _remaining(
+    placements: Sequence[PartitionPlacement], brokers: Sequence[int], partition: Ints, broker: Ints, copies: Bools
+) -> Floats:
+    """Return the bytes that each replica has to copy; NaN if unknown."""
+    remaining = np.where(copies, _or_nan([p.size_bytes for p in placements])[partition], 0.0)
+    begun = np.array([bool(p.copied_bytes) for p in placements], bool)
+    for replica in np.flatnonzero(copies & begun[partition]).tolist():
+        copied = placements[partition[replica]].copied_bytes.get(brokers[broker[replica]], 0)
+        remaining[replica] -= min(remaining[replica], copied)
+    return remaining
+
+
+def _or_nan(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def _brokers_by_role(lists: TopicLists) -> _ListsByRole:
+    return {Role.LEADER: _parsed(lists.leader), Role.FOLLOWER: _parsed(lists.follower)}
 
 
 def _parsed(text: str | None) -> Mapping[int, set[int]] | None:
@@ -267,93 +326,3 @@ def _parsed(text: str | None) -> Mapping[int, set[int]] | None:
     for partition, broker in found.entries:
         by_partition.setdefault(partition, set()).add(broker)
     return None if found.every else by_partition
-
-
-def _listed(entries: Mapping[int, set[int]] | None, partition: int, replicas: Collection[int]) -> Collection[int]:
-    return replicas if entries is None else entries.get(partition, ())
-
-
-def _listed_partitions(state: ClusterState, in_force: Mapping[str, _InForce]) -> set[TopicPartition]:
-    if not in_force:
-        return set()
-    numbers = {topic: listed.partitions for topic, listed in in_force.items()}
-    return {
-        name
-        for name in state.partitions
-        if name.topic in in_force and (in_force[name.topic].every or name.partition in numbers[name.topic])
-    }
-
-
-class _Replicas:
-    """Collects the replicas of partitions in flat lists."""
-
-    def __init__(self, state: ClusterState, preferred_leads: bool) -> None:
-        self._brokers = tuple(sorted(state.brokers))
-        self._at = {broker: at for at, broker in enumerate(self._brokers)}
-        self._alive = {broker: _ALIVE if found.alive else 0 for broker, found in state.brokers.items()}
-        self._preferred_leads = preferred_leads
-        self._names: list[TopicPartition] = []
-        self._counts: list[int] = []
-        self._broker: list[int] = []
-        self._bits: list[int] = []
-        self._remaining: list[float] = []
-        self._write: list[float] = []
-        self._leader: list[int] = []
-        self._preferred: list[int] = []
-
-    def add(
-        self,
-        p: PartitionPlacement,
-        order: Sequence[int],
-        added: Collection[int],
-        staying: int,
-        leader_listed: Collection[int],
-        follower_listed: Collection[int],
-    ) -> None:
-        first = len(self._broker)
-        in_sync, size = p.isr, np.nan if p.size_bytes is None else float(p.size_bytes)
-        # Local names, because a plan may have a million replicas.
-        at, alive, all_bits, remaining = self._at, self._alive, self._bits, self._remaining
-        self._broker += [at[broker] for broker in order]
-        for position, broker in enumerate(order):
-            bits = alive[broker]
-            if broker in in_sync:
-                bits |= _IN_SYNC
-            if broker in leader_listed:
-                bits |= _LEADER_LISTED
-            if broker in follower_listed:
-                bits |= _FOLLOWER_LISTED
-            if broker in added and not bits & _IN_SYNC:
-                bits |= _COPIES
-            if position >= staying:
-                bits |= _LEAVES
-            all_bits.append(bits)
-            remaining.append(size - min(size, p.copied_bytes.get(broker, 0)) if bits & _COPIES else 0.0)
-        leader = first + order.index(p.leader) if p.leader in order else -1
-        # The first target replica is the preferred leader from the moment of submission.
-        electable = self._preferred_leads and added and self._bits[first] & _ALIVE and self._bits[first] & _IN_SYNC
-        self._names.append(p.name)
-        self._counts.append(len(order))
-        self._leader.append(leader)
-        self._preferred.append(first if electable and leader >= 0 else leader)
-        self._write.append(np.nan if p.write_bytes_per_s is None else p.write_bytes_per_s)
-
-    def traffic(self) -> PlannedTraffic:
-        bits, leader = np.array(self._bits, np.int64), np.array(self._leader, np.int64)
-        has = [(bits & bit) > 0 for bit in (_ALIVE, _IN_SYNC, _LEADER_LISTED, _FOLLOWER_LISTED, _COPIES, _LEAVES)]
-        return PlannedTraffic(
-            names=self._names,
-            brokers=self._brokers,
-            write=np.where(leader >= 0, np.array(self._write, np.float64), 0.0),
-            leader=leader,
-            preferred=np.array(self._preferred, np.int64),
-            partition=np.repeat(np.arange(len(self._names)), np.array(self._counts, np.int64)),
-            broker=np.array(self._broker, np.int64),
-            alive=has[0],
-            in_sync=has[1],
-            leader_listed=has[2],
-            follower_listed=has[3],
-            copies=has[4],
-            leaves=has[5],
-            remaining=np.array(self._remaining, np.float64),
-        )

@@ -176,10 +176,8 @@ def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
 
 
 def _fewer_racks(target: tuple[int, ...], before: tuple[int, ...], rack_of: Mapping[int, str | None]) -> bool:
-    if target == before:
-        return False
-    then, now = set(map(rack_of.get, target)), set(map(rack_of.get, before))
-    return len(then) < min(len(now), len(target))
+    then = len(set(map(rack_of.get, target)))
+    return then < len(target) and then < len(set(map(rack_of.get, before)))
 
 
 def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planning.reassignments.traffic import Bools, Floats, Ints, PlannedTraffic, RoleSums, counted
+from planning.reassignments.replica_keys import Bools, Floats, Ints
+from planning.reassignments.traffic import PlannedTraffic, RoleSums, counted
 from schemas.keys import BrokerRole, TopicPartition
 
 # Cases that are listed one by one.

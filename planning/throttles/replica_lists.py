@@ -91,14 +91,13 @@ def lists_of_plan(moves: Iterable[Move]) -> dict[str, TopicLists]:
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
     """
-    leaders: dict[str, list[str]] = {}
-    followers: dict[str, list[str]] = {}
-    for move in moves:
+    entries: dict[str, tuple[list[str], list[str]]] = {}
+    for topic, partition, before, after in moves:
+        leaders, followers = entries.setdefault(topic, ([], []))
         # Texts at once, because a plan may have a million replicas.
-        new = [f"{move.partition}:{broker}" for broker in move.after if broker not in move.before]
-        leaders.setdefault(move.topic, []).extend([f"{move.partition}:{broker}" for broker in move.before])
-        followers.setdefault(move.topic, []).extend(new)
+        leaders += [f"{partition}:{broker}" for broker in before]
+        followers += [f"{partition}:{broker}" for broker in after if broker not in before]
     return {
-        topic: TopicLists(",".join(sorted(set(entries))) or None, ",".join(sorted(set(followers[topic]))) or None)
-        for topic, entries in leaders.items()
+        topic: TopicLists(",".join(sorted(set(leaders))) or None, ",".join(sorted(set(followers))) or None)
+        for topic, (leaders, followers) in entries.items()
     }

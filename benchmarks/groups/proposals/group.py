@@ -40,8 +40,9 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     left = left[: int(os.environ.get("BENCH_PROPOSALS", len(CASES)))]
     if left:
         with BenchCluster(_BROKERS) as bench:
-            # By default the overhead of a move is 256 MB, beside which copies of some MB would look dear.
-            bench.add_section("balance", {"move_overhead": "1MB"})
+            # By default the overhead of a move is 256 MB, beside which copies of some MB would look dear; and loads
+            # below 1 MiB/s count as balanced.
+            bench.add_section("balance", {"move_overhead": "1MB", "detect_below": "100KB"})
             for section in ("reassign", "elections"):
                 bench.add_section(section, {"pause_s": 0.0})
             for number in left:
