@@ -23,10 +23,13 @@ package index the first time. ``balance_bytes_over_assigner_rate_ratio`` compare
 rate; ``..._size_ratio`` compares our disk goal with its balance by size, at the spread of disk that it reached, on
 clusters whose spread it improved.
 
-**A week** (``benchmarks.groups.balance.week``) is 168 hours with daily cycles, with a plan every hour that is carried
-out at once. ``balance_week_bytes_ratio`` is the bytes of plans by percentiles of 24 hours over those of plans by the
-last hour, ``balance_week_hours_ratio`` the same of hours after which the load of the coming day is out of band, and
-``balance_week_returns`` the replicas that returned to a broker which they had left.
+**Weeks** (``benchmarks.groups.balance.week``) are 168 hours with daily cycles, with a plan every hour that is carried
+out at once; 20 weeks are drawn, each with partitions of its own. ``balance_week_bytes_ratio`` is the bytes of plans by
+percentiles of 24 hours over those of plans by the last hour, ``balance_week_hours_ratio`` the same of hours after which
+the load of the coming day is out of band, both as medians over the weeks, and ``balance_week_returns`` the replicas
+that returned to a broker which they had left.
+
+BENCH_BALANCE chooses some of the parts ``time``, ``clusters``, ``bound`` and ``weeks``.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
@@ -69,15 +73,17 @@ from planning.balance.search.trajectory import breaks_limits, load_events
 _NETWORK = ("network_in", "network_out")
 _RIVALS = ("load_first", "goal_by_goal", "generate")
 _HOURS = 6
+_WEEKS = 20
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of all parts.
+    """Return the figures of the parts in BENCH_BALANCE (default: all).
 
     Raises:
         HeadroomError: the process that measures memory failed.
     """
-    return [*_times(on_progress), *_known_answers(on_progress), *_bounds(on_progress), *_week(on_progress)]
+    chosen = os.environ.get("BENCH_BALANCE", ",".join(_PARTS)).split(",")
+    return [figure for name in _PARTS if name in chosen for figure in _PARTS[name](on_progress)]
 
 
 def _times(on_progress: OnProgress) -> list[Figure]:
@@ -247,17 +253,29 @@ def _bounds(on_progress: OnProgress) -> list[Figure]:
     return [Figure("balance_bytes_over_bound_ratio", median(ratios), "ratio", len(ratios))]
 
 
-def _week(on_progress: OnProgress) -> list[Figure]:
-    model = week_cluster()
+def _weeks(on_progress: OnProgress) -> list[Figure]:
     goals = [goal for goal in built_in_goals() if goal.hard or goal.name in _NETWORK]
-    day, last = (simulated_week(model, goals, hours) for hours in (24, 1))
-    on_progress(f"week by percentiles: {day}; by the last hour: {last}")
+    copied, hours_out, returns = [], [], 0
+    for seed in range(1, _WEEKS + 1):
+        model = week_cluster(seed, goals)
+        day, last = (simulated_week(model, goals, hours) for hours in (24, 1))
+        on_progress(f"week {seed} by percentiles: {day}; by the last hour: {last}")
+        copied.append(day.bytes_copied / max(1.0, last.bytes_copied))
+        hours_out.append(day.hours_out_of_band / max(1, last.hours_out_of_band))
+        returns += day.returns
     return [
-        Figure("balance_week_bytes_ratio", day.bytes_copied / max(1.0, last.bytes_copied), "ratio", 1),
-        Figure("balance_week_hours_ratio", day.hours_out_of_band / max(1, last.hours_out_of_band), "ratio", 1),
-        Figure("balance_week_returns", day.returns, "replicas", 1),
+        Figure("balance_week_bytes_ratio", median(copied), "ratio", _WEEKS),
+        Figure("balance_week_hours_ratio", median(hours_out), "ratio", _WEEKS),
+        Figure("balance_week_returns", returns, "replicas", _WEEKS),
     ]
 
+
+_PARTS: dict[str, Callable[[OnProgress], list[Figure]]] = {
+    "time": _times,
+    "clusters": _known_answers,
+    "bound": _bounds,
+    "weeks": _weeks,
+}
 
 if __name__ == "__main__":
     propose(large_cluster(int(sys.argv[1])).model, built_in_goals())

@@ -15,7 +15,8 @@ from cli.common.output import mb_per_s
 from planning.balance.batches.batches import BalanceBatch, CopyLimits
 from planning.balance.model import ClusterModel, Resource
 from planning.balance.observation.cluster import excluding
-from planning.balance.pricing.price import BatchPrice, batch_price, simulated_s
+from planning.balance.pricing.price import BatchPrice, batch_price
+from planning.balance.pricing.simulated_times import simulated_times_s
 from planning.balance.reports.in_band import prefix_in_band
 from planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
 from planning.balance.reports.scorecard import Scorecard, scorecard_of
@@ -204,7 +205,7 @@ def proposal_result(
         before=scorecard_of(proposal.model, goals),
         after=scorecard_of(_after(proposal, chosen), goals),
         chosen=chosen,
-        batches=[_priced(batch, rate, cluster) for batch in batches],
+        batches=_priced(batches, rate, cluster),
         throttle=throttle,
         rows=rows,
         left_out=_left_out(proposal.model, options, cluster),
@@ -235,10 +236,17 @@ def _after(proposal: Proposal, actions: int) -> ClusterModel:
     return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
 
 
-def _priced(batch: BalanceBatch, throttle_bytes_per_s: int, cluster: BalanceCluster) -> PricedBatch:
-    plan = ReassignmentPlan(batch.assignments)
-    fingerprint = plan.fingerprint(cluster.state.topic_ids)
-    return PricedBatch(batch, batch_price(batch), simulated_s(batch, throttle_bytes_per_s), fingerprint)
+def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:
+    times_s = simulated_times_s(batches, throttle_bytes_per_s, cluster.state)
+    return [
+        PricedBatch(
+            batch,
+            batch_price(batch),
+            seconds,
+            ReassignmentPlan(batch.assignments).fingerprint(cluster.state.topic_ids),
+        )
+        for batch, seconds in zip(batches, times_s, strict=True)
+    ]
 
 
 def _left_out(model: ClusterModel, options: ProposalOptions, cluster: BalanceCluster) -> list[LeftOut]:

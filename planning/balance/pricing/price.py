@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planning.balance.batches.batches import BalanceBatch, ReplicaMove
-from planning.finish.finish_time import COMPLETE_S, finish_s
-from planning.throttles.load import CatchingUpReplica, PartitionTraffic, ThrottleLoad, throttle_loads
+from planning.finish.finish_time import COMPLETE_S
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
@@ -123,68 +122,9 @@ def throttle_within(batches: Sequence[BalanceBatch], within_s: float) -> float:
     return high
 
 
-def simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None:
-    """Return the time of a batch in seconds by the simulation of Kafka's quotas; None if it never ends.
-
-    Args:
-        batch: the batch.
-        throttle_bytes_per_s: throttle on all brokers, both roles.
-    """
-    if not batch.moves:
-        return 0.0
-    return finish_s(batch_loads(batch, throttle_bytes_per_s), throttle_bytes_per_s)
-
-
-def batch_loads(batch: BalanceBatch, throttle_bytes_per_s: float) -> list[ThrottleLoad]:
-    """Return the load of each broker's throttle while a batch runs, by broker and role.
-
-    Args:
-        batch: the batch.
-        throttle_bytes_per_s: throttle on all brokers, both roles.
-    """
-    traffic = [_traffic(move) for move in batch.moves]
-    ends = {BrokerRole(b, role) for m in batch.moves for b in (*m.replicas, m.target) for role in Role}
-    loads = throttle_loads(traffic, dict.fromkeys(ends, throttle_bytes_per_s))
-    arriving: dict[int, list[CatchingUpReplica]] = defaultdict(list)
-    for move in batch.moves:
-        target = tuple(move.target if broker == move.source else broker for broker in move.replicas)
-        arriving[move.target].append(
-            CatchingUpReplica(
-                move.name.topic,
-                move.name.partition,
-                move.leader,
-                int(move.size_bytes),
-                move.write_bytes_per_s,
-                move.replicas,
-                target,
-            )
-        )
-    return [
-        replace(load, catching_up=tuple(arriving[load.broker])) if load.role is Role.FOLLOWER else load
-        for load in loads
-    ]
-
-
 def _in_time(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, within_s: float) -> bool:
     seconds = total_duration_s(batches, throttle_bytes_per_s)
     return seconds is not None and seconds <= within_s
-
-
-def _traffic(move: ReplicaMove) -> PartitionTraffic:
-    """Return the traffic of a partition that gains a replica, with the lists that Kafka's own tool makes."""
-    followers = tuple(broker for broker in (*move.replicas, move.target) if broker != move.leader)
-    return PartitionTraffic(
-        topic=move.name.topic,
-        partition=move.name.partition,
-        leader=move.leader,
-        followers=followers,
-        in_sync=frozenset(move.replicas),
-        adding=frozenset({move.target}),
-        leader_listed=frozenset(move.replicas),
-        follower_listed=frozenset({move.target}),
-        write_bytes_per_s=move.write_bytes_per_s,
-        remaining_bytes={move.target: int(move.size_bytes)},
-    )
 
 
 def _sent_bytes_per_s(move: ReplicaMove) -> float:

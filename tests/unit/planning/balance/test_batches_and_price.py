@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,19 +12,23 @@ from planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batc
 from planning.balance.goals.catalogue import built_in_goals
 from planning.balance.model import BalanceBroker, ClusterModel
 from planning.balance.pricing.price import (
-    batch_loads,
     batch_price,
     duration_s,
-    simulated_s,
     throttle_within,
     total_duration_s,
 )
+from planning.balance.pricing.simulated_times import simulated_times_s
 from planning.balance.scoring.goal_set import GoalSet
 from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.proposal import apply_actions
 from planning.finish.finish_time import COMPLETE_S
-from planning.reassignments.plan import parse_plan, plan_text
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from planning.reassignments.estimate import estimate
+from planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
@@ -138,13 +143,50 @@ def test_the_duration_is_that_of_the_slowest_broker_and_role() -> None:
     assert throttle_within([batch], COMPLETE_S) == float("inf")
 
 
+def cluster_of(model: ClusterModel, unused: frozenset[Role] = frozenset()) -> ClusterState:
+    states = {broker.broker: BrokerState(broker.broker, unused_quotas=unused) for broker in model.brokers}
+    return ClusterState("c", 0, states, {})
+
+
 def test_the_simulation_is_near_the_closed_form_for_a_long_copy() -> None:
     model = model_of(brokers(3), [[1, 2]] * 4, [MB] * 4, size=[1e9] * 4)
     (batch,) = batches(model, [move(model, p, 1, 2) for p in range(4)])
-    closed, simulated = duration_s(batch, 40 * MB), simulated_s(batch, 40 * MB)
+    closed, (simulated,) = duration_s(batch, 40 * MB), simulated_times_s([batch], 40 * MB, cluster_of(model))
     assert closed is not None
     assert simulated == pytest.approx(closed, rel=0.15)
-    assert max(load.required_bytes_per_s or 0 for load in batch_loads(batch, 40 * MB)) == 8 * MB
+
+
+def test_a_batch_takes_as_long_as_a_plan_of_its_moves() -> None:
+    """Proposals and ``headroom plan`` price the same moves the same way."""
+    model = model_of(brokers(3), [[1, 2]] * 2, [0.1 * MB] * 2, size=[26 * MB] * 2)
+    (batch,) = batches(model, [move(model, p, 1, 2) for p in range(2)])
+    state = cluster_of(model, frozenset(Role))
+    placements = [
+        PartitionPlacement(
+            m.name.topic, m.name.partition, m.leader, m.replicas, m.replicas, (), (), 26_000_000, 0.1 * MB
+        )
+        for m in batch.moves
+    ]
+    state = replace(state, partitions={p.name: p for p in placements})
+    changes = plan_changes(ReassignmentPlan(batch.assignments), state)
+    policy = ThrottlePolicy()
+    planned = estimate(changes, state, policy, throttle_bytes_per_s=4_000_000).time
+    assert planned is not None
+    assert planned.finish is not None
+    assert simulated_times_s([batch], 4 * MB, state) == [planned.finish.middle_s]
+
+
+def test_quotas_have_room_for_a_burst_once_a_batch_has_used_them() -> None:
+    model = model_of(brokers(3), [[1, 2]] * 2, [0.1 * MB] * 2, size=[26 * MB] * 2)
+    found = batches(model, [move(model, p, 1, 2) for p in range(2)], CopyLimits(1.0, moves_per_broker=1))
+    fresh, second = simulated_times_s(found, 4 * MB, cluster_of(model, frozenset(Role)))
+    (rested, _) = simulated_times_s(found, 4 * MB, cluster_of(model))
+    assert fresh is not None
+    assert second == rested
+    assert rested is not None
+    assert rested < fresh
+    # An election copies nothing.
+    assert simulated_times_s([BalanceBatch((), (), (), (), ())], 4 * MB, cluster_of(model)) == [0.0]
 
 
 def test_nothing_is_priced_without_a_size() -> None:

@@ -1,0 +1,68 @@
+"""Times of batches by the simulation of Kafka's quotas, as a plan of the same moves has them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from planning.balance.batches.batches import BalanceBatch
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.timing import MoveTimes
+from planning.reassignments.traffic import planned_traffic
+from schemas.alerts import Role
+
+
+def simulated_times_s(
+    batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, state: ClusterState
+) -> list[float | None]:
+    """Return the time of each batch in seconds; None if it never ends.
+
+    A quota that has counted nothing since the start of its broker begins with the first batch that uses it. Between two
+    batches quotas come to rest, and then have room for a burst.
+
+    Args:
+        batches: batches one after another.
+        throttle_bytes_per_s: throttle on all brokers, both roles.
+        state: the cluster before the first batch.
+    """
+    used: dict[int, set[Role]] = defaultdict(set)
+    found = []
+    for batch in batches:
+        found.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used)))
+        for move in batch.moves:
+            used[move.leader].add(Role.LEADER)
+            used[move.target].add(Role.FOLLOWER)
+    return found
+
+
+def _without_unused(state: ClusterState, used: Mapping[int, set[Role]]) -> ClusterState:
+    brokers = {
+        broker: replace(own, unused_quotas=own.unused_quotas - used.get(broker, set()))
+        for broker, own in state.brokers.items()
+    }
+    return replace(state, brokers=brokers)
+
+
+def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: ClusterState) -> float | None:
+    if not batch.moves:
+        return 0.0
+    # Only what the batch moves, as the batches before it leave that behind.
+    placements = (
+        PartitionPlacement(
+            move.name.topic,
+            move.name.partition,
+            move.leader,
+            move.replicas,
+            isr=move.replicas,
+            size_bytes=int(move.size_bytes),
+            write_bytes_per_s=move.write_bytes_per_s,
+        )
+        for move in batch.moves
+    )
+    own = replace(state, partitions={placement.name: placement for placement in placements}, lists={})
+    changes = plan_changes(ReassignmentPlan(tuple(a for a in batch.assignments if a.name in own.partitions)), own)
+    found = MoveTimes(planned_traffic(own, changes, changes.lists), own, {}).finish(throttle_bytes_per_s)
+    return None if found is None else found.middle_s
