@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from hypothesis import given
 
 from planning.reassignments.changes import plan_changes
@@ -95,3 +98,24 @@ def test_a_follower_whose_broker_is_down_does_not_fetch() -> None:
     state = state_of([placed(0, (1, 2), isr=(1,))], {2: BrokerState(2, alive=False)})
     traffic = traffic_of(state, plan_of({0: (3, 2)}))
     assert figures(traffic, traffic.before)[BrokerRole(1, Role.LEADER)] == (1e6, 0.0, False, False, 1)
+
+
+def test_a_list_of_every_replica_counts_all_of_its_topic_and_one_that_kafka_cannot_read_none() -> None:
+    partitions = [placed(0, (1, 2)), placed(1, (1, 2))]
+    every = traffic_of(state_of(partitions, lists={"t": TopicLists("*", "*")}), plan_of({0: (3, 2)}))
+    assert figures(every, every.before)[BrokerRole(1, Role.LEADER)] == (3e6, 2e6, False, False, 1)
+    # Broker 2 follows in both.
+    assert figures(every, every.before)[BrokerRole(2, Role.FOLLOWER)] == (2e6, 2e6, False, False, 0)
+    torn = traffic_of(state_of(partitions, lists={"t": TopicLists("1-1", "1:77")}), plan_of({0: (3, 2)}))
+    assert figures(torn, torn.before)[BrokerRole(1, Role.LEADER)] == (2e6, 1e6, False, False, 1)
+
+
+def test_a_copy_that_has_begun_has_the_rest_to_copy_and_an_unknown_size_stays_unknown() -> None:
+    begun = replace(placed(0, (1, 2, 3), isr=(1, 2)), adding=(3,), size_bytes=100, copied_bytes={3: 30})
+    state = state_of([begun, replace(begun, partition=1, size_bytes=None), replace(begun, partition=2, size_bytes=20)])
+    traffic = traffic_of(state, plan_of(dict.fromkeys(range(3), (1, 3))))
+    left = traffic.remaining[traffic.copies].tolist()
+    assert (left[0], left[2]) == (70, 0)
+    assert math.isnan(left[1])
+    # Nothing is left of a replica that stays.
+    assert traffic.remaining[~traffic.copies].tolist() == [0.0] * 6
