@@ -12,8 +12,9 @@ from planning.balance.scoring.loads import ClusterLoads
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
 
-# Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again.
-_ROUND_RATIO, _LEAST_ROUND = 1 / 8, 16
+# Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
+# few actions a round takes one, because two that help alone may harm together.
+_ROUND_RATIO, _FEW = 1 / 8, 128
 
 
 def ordered(
@@ -58,7 +59,7 @@ def _by_worth(
     while left:
         cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in left])
         order = np.argsort(-_gains(loads, goals, left) / cost, kind="stable")
-        chosen = order[: max(_LEAST_ROUND, int(len(left) * _ROUND_RATIO))]
+        chosen = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
         taken = [left[n] for n in chosen]
         _shift(loads, taken)
         found += taken

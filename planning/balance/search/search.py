@@ -35,6 +35,7 @@ class BalanceSearch:
         limits: limits of the proposal.
         frozen: brokers that give and take nothing, (B,).
         known: actions of the proposal so far.
+        thrifty: whether actions that waste bytes are put off as long as there are others.
     """
 
     def __init__(
@@ -46,13 +47,14 @@ class BalanceSearch:
         limits: ProposalLimits,
         frozen: BoolArray,
         known: Sequence[BalanceAction] = (),
+        thrifty: bool = True,
     ) -> None:
         self._model, self._goals, self._loads, self._limits = model, goals, loads, limits
         self._state = SearchState(goals, start, loads, limits, frozen, known)
         self._finder = CandidateFinder(
             loads, goals, limits.move_overhead_bytes, self._state.electable, self._state.movable
         )
-        self._taker = ActionTaker(self._state, self._finder)
+        self._taker = ActionTaker(self._state, self._finder, thrifty)
         self._revision = PlanRevision(self._state, self._finder, self._taker)
 
     def run(self) -> list[BalanceAction]:

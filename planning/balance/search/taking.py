@@ -16,6 +16,8 @@ LEAST_GAIN = 1e-9
 _MOST_IN_TURN = 64
 # An action in turn is taken if it gains at least this share of what it promised alone; otherwise others may be better.
 _KEPT_GAIN_RATIO = 0.5
+# Below this share a part of its bytes is wasted: it takes a broker beyond an edge, and a smaller one may not.
+_FULL_GAIN_RATIO = 0.95
 # Ratio of the best candidate's gain per byte down to which others between the same brokers are tried with it.
 _ALIKE_RATIO = 0.5
 # Pairs of brokers that are tried for one broker and goal.
@@ -33,10 +35,11 @@ class ActionTaker:
     Args:
         state: state of the search; taken actions change it.
         finder: finder of candidates in this state.
+        thrifty: whether candidates that waste bytes are put off as long as there are others.
     """
 
-    def __init__(self, state: SearchState, finder: CandidateFinder) -> None:
-        self._state, self._finder = state, finder
+    def __init__(self, state: SearchState, finder: CandidateFinder, thrifty: bool) -> None:
+        self._state, self._finder, self._thrifty = state, finder, thrifty
 
     def best(self, found: Candidates, group: int) -> bool:
         """Take the candidates between two brokers with the most gain per byte; return whether any was taken.
@@ -101,7 +104,10 @@ class ActionTaker:
         keeps = state.goals.action_scores(before, after).accepted(group, settled)
         exact = state.exact_gain(before, after)
         keeps &= exact >= np.maximum(LEAST_GAIN, _KEPT_GAIN_RATIO * gain)
-        taken = int(np.argmin(keeps)) if not keeps.all() else len(keeps)
+        taken = _first(keeps)
+        if self._thrifty:
+            # The best one is taken in any case.
+            taken = _first(keeps & (exact >= _FULL_GAIN_RATIO * gain)) or taken
         # The promise was to first order: what gains less than promised, but gains, is taken if it is the best.
         if not taken and exact[0] > LEAST_GAIN:
             taken = 1
@@ -178,3 +184,8 @@ class ActionTaker:
         """Return whether targets stay within their limits when a replica arrives, (N,)."""
         before, after = usages
         return self._state.goals.keeps_limits(before[1], after[1])
+
+
+def _first(keeps: BoolArray) -> int:
+    """Return how many come before the first that is false."""
+    return len(keeps) if keeps.all() else int(np.argmin(keeps))
