@@ -12,6 +12,7 @@ from cli.balance.parameters import ChangeOfCluster, ClusterChange
 from cli.balance.proposal.command import propose
 from cli.balance.proposal.explain import explain
 from cli.balance.proposal.options import goals_option, state_option
+from cli.balance.proposal.run import run
 from cli.balance.proposal.status import status
 from cli.balance.saved_state import write_loads
 from cli.balance.score import score_result
@@ -73,6 +74,7 @@ def balance(
               headroom balance propose --finish-within 2h --dir balance
               headroom balance explain 3
               headroom balance status balance
+              headroom balance run balance --execute
     """  # noqa: D301
     if context.invoked_subcommand is not None:
         _require_options_after(context, context.invoked_subcommand)
@@ -94,5 +96,5 @@ def _require_options_after(context: click.Context, command: str) -> None:
         raise click.UsageError(f"Options go after the command: headroom balance {command} ...", context)
 
 
-for _command in (propose, explain, status):
+for _command in (propose, explain, status, run):
     balance.add_command(_command)

@@ -69,9 +69,12 @@ class RunOptions:
         throttle, log_dirs = self.rates.throttle_bytes_per_s, self.rates.log_dirs_bytes_per_s
         options = [f"--throttle {throttle}"] * (throttle is not None)
         options += [f"--log-dirs-throttle {log_dirs}"] * (log_dirs is not None)
-        options += [f"--auto-throttle-up-to {self.auto_up_to}"] * (self.auto_up_to is not None)
-        options += ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
-        return f"headroom {' '.join([self.words, *options])}{config_option_of(self.config)} --execute"
+        return f"headroom {' '.join([self.words, *options, *self.flags()])}{config_option_of(self.config)} --execute"
+
+    def flags(self) -> list[str]:
+        """Return the options of the command that are not rates of throttles in force from the start."""
+        found = [f"--auto-throttle-up-to {self.auto_up_to}"] * (self.auto_up_to is not None)
+        return found + ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
 
 
 throttle_option = click.option(
@@ -96,6 +99,9 @@ auto_option = click.option(
 )
 yes_option = click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
 adopt_option = click.option("--adopt", is_flag=True, help="Run although other reassignments are running.")
+force_option = click.option(
+    "--force", is_flag=True, help="Run with a throttle that is too low, or go on with a run of another machine."
+)
 cancel_option = click.option(
     "--cancel-on-stop", is_flag=True, help="Ctrl-C cancels the batch at hand, instead of waiting for its end."
 )
@@ -119,9 +125,7 @@ cancel_option = click.option(
 @yes_option
 @adopt_option
 @cancel_option
-@click.option(
-    "--force", is_flag=True, help="Run with a throttle that is too low, or go on with a run of another machine."
-)
+@force_option
 def run(
     plans: tuple[Path, ...],
     config: str | None,

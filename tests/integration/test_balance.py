@@ -83,9 +83,11 @@ def test_leads_are_spread_by_elections_that_copy_nothing(
     proposal = json.loads((tmp_path / "elect" / "proposal.json").read_text())
     assert {batch["copied_bytes"] for batch in proposal["batches"]} == {0}
     before = replicas(cluster, LED)
-    for command in commands(text):
-        assert "--throttle" not in command
-        invoke(*shlex.split(command), "--yes")
+    assert all("--throttle" not in command for command in commands(text))
+    (whole,) = re.findall(r"\$ headroom (balance run .*--execute)$", text, re.MULTILINE)
+    ran = json.loads(invoke(*shlex.split(whole), "--yes", "--format", "json"))
+    assert (ran["ran"], ran["next_batch"]) == (list(range(1, len(proposal["batches"]) + 1)), None)
+    assert ran["outside_after"] < ran["outside_before"]
     after = replicas(cluster, LED)
     assert {number: sorted(r) for number, r in after.items()} == {number: sorted(r) for number, r in before.items()}
     elected = {(a["topic"], a["partition"]): a["to_broker"] for a in proposal["actions"]}
@@ -108,10 +110,16 @@ def test_the_first_batches_bring_disks_into_their_bands(
     assert 0 < proposal["batches"][-1]["copied_bytes"] < 32 * MB
     status = ("balance", "status", str(tmp_path / "move"), "--config", str(configured))
     lines = commands(text)
-    for number, command in enumerate(lines, start=1):
-        assert command.split()[2:3] == [str(tmp_path / "move" / f"batch-{number:02d}.json")]
-        assert f"Next: $ headroom {command}" in invoke(*status)
-        invoke(*shlex.split(command), "--yes")
+    first = lines[0]
+    assert first.split()[2:3] == [str(tmp_path / "move" / "batch-01.json")]
+    assert f"Next: $ headroom {first}" in invoke(*status)
+    invoke(*shlex.split(first), "--yes")
+    # The others, each once what is left has been weighed anew.
+    run = ("balance", "run", str(tmp_path / "move"), "--config", str(configured))
+    if len(lines) > 1:
+        assert f"Batch 2 of {len(lines)}: all that is left takes load" in invoke(*run)
+        text = invoke(*run, "--execute", "--yes")
+        assert f"All {len(lines)} batches are done." in text
     assert f"{len(lines)} of {len(lines)} batches are done." in invoke(*status)
     after = balance(configured, "--goals", "disk")
     assert unmet(after, "disk") == set()
@@ -126,5 +134,6 @@ def test_the_first_batches_bring_disks_into_their_bands(
     other = [broker for broker in (1, 2, 3, 4) if broker not in moved["replicas"]]
     file.write_text(json.dumps({"version": 1, "partitions": [{**moved, "replicas": other}]}))
     invoke("reassign", "run", str(file), "--throttle", "20MB", "--config", str(configured), "--execute", "--yes")
-    ran = CliRunner().invoke(headroom, list(status))
-    assert "is older than the assignment" in str(ran.exception)
+    for command in (status, (*run, "--execute", "--yes")):
+        ran = CliRunner().invoke(headroom, list(command))
+        assert "is older than the assignment" in str(ran.exception)

@@ -1,8 +1,8 @@
 """Clusters of the group ``proposals``: four brokers out of balance, under a steady load.
 
 Some seconds pass from the reading of a proposal to its first copy, and a throttle lets bytes through in bursts that are
-11 s apart. In a cluster that is older than a benchmark neither matters, so logs that are copied hold ten minutes or more
-of their own write rate, and batches take half a minute or more.
+11 s apart. In a cluster that is older than a benchmark neither matters. So logs that are copied hold ten minutes or
+more of their own write rate, and batches take half a minute or more.
 """
 
 from __future__ import annotations

@@ -101,6 +101,11 @@ def run_command(
     return f"headroom reassign run {shell_quoted(str(plan))}{throttle}{expected}{config_option_of(config)} --execute"
 
 
+def run_all_command(files: BatchFiles, config: str | None) -> str:
+    """Return the command that carries out all batches of a proposal."""
+    return f"headroom balance run {shell_quoted(str(files.plan.parent))}{config_option_of(config)} --execute"
+
+
 def status_command(files: BatchFiles, config: str | None) -> str:
     """Return the command that compares the proposal with the cluster."""
     return f"headroom balance status {shell_quoted(str(files.plan.parent))}{config_option_of(config)}"

@@ -22,6 +22,7 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
     return {
         **cluster_json(result.cluster),
         "proposal_id": result.proposal_id,
+        "asked_goals": None if result.asked_goals is None else list(result.asked_goals),
         "actions": [
             {
                 "number": number,

@@ -92,6 +92,7 @@ class ProposalResult:
         left_out: partitions that are in no action, by reason.
         limited: whether a limit on bytes or moves was given.
         elections_only: whether copies were not asked for.
+        asked_goals: names of the goals that were asked for; None: those of the settings.
         in_band: ids of the brokers that the chosen actions should bring into their bands; None if none were named.
         reaches_band: whether they do; None if no brokers were named.
     """
@@ -107,6 +108,7 @@ class ProposalResult:
     left_out: Sequence[LeftOut]
     limited: bool
     elections_only: bool
+    asked_goals: Sequence[str] | None = None
     in_band: frozenset[int] | None = None
     reaches_band: bool | None = None
 
@@ -211,6 +213,7 @@ def proposal_result(
         left_out=_left_out(proposal.model, options, cluster),
         limited=options.max_bytes is not None or options.max_moves is not None,
         elections_only=options.elections_only,
+        asked_goals=options.goals,
         in_band=first.in_band,
         reaches_band=None if first.in_band is None else reached is not None,
     )

@@ -37,6 +37,7 @@ class WrittenProposal:
         fingerprints: fingerprint of the plan of each batch.
         throttle_bytes_per_s: throttle of its batches; None if nothing is copied.
         copies: whether each batch copies.
+        goals: names of the goals that were asked for; None: those of the settings.
     """
 
     proposal_id: str
@@ -45,6 +46,7 @@ class WrittenProposal:
     fingerprints: tuple[str, ...]
     throttle_bytes_per_s: int | None
     copies: tuple[bool, ...]
+    goals: tuple[str, ...] | None
 
 
 @click.command(short_help="Show how far the batches of a proposal are, and the next command.")
@@ -61,12 +63,9 @@ def status(folder: Path, config: str | None, output_format: str) -> None:
     Example:  headroom balance propose --dir balance
               headroom balance status balance
     """  # noqa: D301
-    proposal = read_proposal(folder)
     settings = load_settings(config)
-    if proposal.cluster != settings.cluster.name:
-        rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
-        raise HeadroomError(str(folder), rule, "Name the settings of that cluster with --config.")
-    progress = proposal_progress(proposal.batches, _current(settings), str(folder))
+    proposal = read_own_proposal(folder, settings)
+    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
     command = _command(progress, proposal, folder, config)
     if output_format == "json":
         print_json(
@@ -87,18 +86,22 @@ def status(folder: Path, config: str | None, output_format: str) -> None:
         echo(f"Next: $ {command}")
 
 
-def read_proposal(folder: Path) -> WrittenProposal:
+def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     """Return the proposal in a folder.
 
     Raises:
-        HeadroomError: the folder has none.
+        HeadroomError: the folder has none, or it is for another cluster.
     """
     file = folder / PROPOSAL_FILE
     found = read_json(file, _REMEDY, unreadable=_REMEDY)
     try:
-        return _written(found, str(file))
+        proposal = _written(found, str(file))
     except (KeyError, TypeError) as error:
         raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
+    if proposal.cluster != settings.cluster.name:
+        rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
+        raise HeadroomError(str(folder), rule, "Name the settings of that cluster with --config.")
+    return proposal
 
 
 def _written(found: Any, subject: str) -> WrittenProposal:
@@ -110,6 +113,8 @@ def _written(found: Any, subject: str) -> WrittenProposal:
         tuple(str(batch["fingerprint"]) for batch in batches),
         found["throttle_bytes_per_s"],
         tuple(bool(batch["copied_replicas"]) for batch in batches),
+        # Proposals of earlier versions do not name them.
+        None if found.get("asked_goals") is None else tuple(map(str, found["asked_goals"])),
     )
 
 
@@ -120,7 +125,8 @@ def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
     return ProposedBatch(plan, rollback)
 
 
-def _current(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
+def current_replicas(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
+    """Return the replicas of all partitions of the running cluster."""
     silence_clients()
     with LiveLeadership(settings) as cluster:
         partitions = cluster.leadership().partitions

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from alerts.text.formatting import size
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.proposal.files import BatchFiles, elect_commands, run_command, status_command
+from cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
 from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_text import MAX_ROWS, print_losses, verdict
 from cli.common.output import duration, echo, mb_per_s, percent, print_table
@@ -196,7 +196,9 @@ def _print_commands(result: ProposalResult, files: Sequence[BatchFiles], config:
     if not files:
         echo("Nothing was changed. For the files of the batches and the commands that run them: --dir DIR")
         return
-    echo("Nothing was changed. To carry it out, one batch after the other:")
+    echo("Nothing was changed. To carry it out, and weigh what is left before each batch:")
+    echo(f"  $ {run_all_command(files[0], config)}")
+    echo("Or one batch after the other:")
     for own, batch in zip(files, result.batches, strict=True):
         echo(f"  $ {run_command(own.plan, result.throttle_of(batch), config, batch.fingerprint)}")
     echo(f"Before each one, to compare the proposal with the cluster: {status_command(files[0], config)}")

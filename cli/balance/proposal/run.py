@@ -1,0 +1,234 @@
+"""``headroom balance run``: carry out the batches of a proposal, and weigh what is left before each of them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from cli.balance.cluster import load_cluster
+from cli.balance.proposal.status import WrittenProposal, current_replicas, read_own_proposal
+from cli.balance.score import chosen_goals
+from cli.common.options import config_option, format_option
+from cli.common.output import echo, print_json
+from cli.common.quantities import parse_window
+from cli.common.stopping import stopping
+from cli.config.load import load_settings
+from cli.reassign.run import RunOptions, auto_option, cancel_option, carry_out, force_option
+from cli.reassign.run_plan import RunRates
+from cli.reassign.session import RunSession, config_option_of
+from planning.balance.reports.progress import proposal_progress
+from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from planning.reassignments.run.record import RunState
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.text import shell_quoted
+
+_COMMAND = "balance run"
+_WINDOW_POLL_S = 10.0
+_PROPOSE_AGAIN = "Propose again: headroom balance propose."
+
+
+@dataclass(frozen=True)
+class _NextBatch:
+    """The batch that is carried out next.
+
+    Attributes:
+        number: its number, from 1.
+        begun: whether a run of it was interrupted.
+        left: numbers of all batches that are left.
+    """
+
+    number: int
+    begun: bool
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _BalanceRun(RunOptions):
+    """Options of the command. The throttle is that of the proposal."""
+
+    def again(self) -> str:
+        """Return the command that goes on."""
+        return f"headroom {' '.join([self.words, *self.flags()])}{config_option_of(self.config)} --execute"
+
+
+@click.command(short_help="Carry out the batches of a proposal, and weigh what is left before each.")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
+@config_option
+@format_option
+@auto_option
+@cancel_option
+@force_option
+@click.option("--execute", is_flag=True, help="Change the cluster; without it, only show what is next.")
+@click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
+@click.option("--wait", is_flag=True, help="With --execute: wait for balance.window, instead of ending outside of it.")
+def run(
+    folder: Path,
+    config: str | None,
+    output_format: str,
+    auto_up_to: int | None,
+    cancel_on_stop: bool,
+    force: bool,
+    execute: bool,
+    yes: bool,
+    wait: bool,
+) -> None:
+    """Carry out the proposal in DIR, batch after batch, as headroom reassign run carries out a plan.
+
+    Exactly what was proposed is run. Before each batch the cluster is read again. The command ends, with the reason, if
+    partitions have replicas that no batch has left behind, a broker of the rest is gone or its metrics are unknown, or
+    the rest gains nothing any more. Batches begin in balance.window, and reassign.pause_s apart.
+
+    Run the same command again to go on after an error, Ctrl-C or a crash. Ctrl-C ends it after the batch at hand.
+
+    \b
+    Example:  headroom balance propose --dir balance
+              headroom balance run balance
+              headroom balance run balance --execute
+              headroom balance run balance --execute --yes --wait    (for cron)
+    """  # noqa: D301
+    if (yes or wait) and not execute:
+        raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
+    if execute and not yes and not sys.stdin.isatty():
+        raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
+    settings = load_settings(config)
+    proposal = read_own_proposal(folder, settings)
+    words = f"{_COMMAND} {shell_quoted(str(folder))}"
+    options = _BalanceRun(config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, words)
+    ran: list[int] = []
+    weighed: RestOfProposal | None = None
+    # In JSON there is one object on standard output, after the last batch.
+    with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
+        following = _next(proposal, settings, folder)
+        while following is not None:
+            if execute and not following.begun and _has_waited(settings.balance.window, wait):
+                following = _next(proposal, settings, folder)
+                continue
+            weighed = _weighed(proposal, following, folder, config)
+            if not execute:
+                echo(f"Nothing was changed. To do it: {options.again()}")
+                break
+            _carry_out(proposal, following.number, replace(options, yes=yes or bool(ran)))
+            ran.append(following.number)
+            following = _after(_next(proposal, settings, folder), following, folder)
+            if following is not None:
+                _pause(settings.reassign.pause_s)
+        else:
+            echo(f"All {len(proposal.batches)} batches are done.")
+    if output_format == "json":
+        print_json(
+            {
+                "proposal_id": proposal.proposal_id,
+                "batches": len(proposal.batches),
+                "ran": ran,
+                "next_batch": None if following is None else following.number,
+                "outside_before": None if weighed is None else weighed.outside_before,
+                "outside_after": None if weighed is None else weighed.outside_after,
+            }
+        )
+
+
+def _next(proposal: WrittenProposal, settings: Settings, folder: Path) -> _NextBatch | None:
+    """Return the next batch; None if all are done. One whose run was interrupted comes first.
+
+    Raises:
+        HeadroomError: the proposal is older than the assignment, or something else moves its partitions.
+    """
+    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
+    left = tuple(number for number in range(1, len(proposal.batches) + 1) if number not in progress.done)
+    unfinished = {r.fingerprint for r in RunSession(settings, _COMMAND).records if r.state is RunState.UNFINISHED}
+    begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
+    if begun:
+        return _NextBatch(begun[0], True, left)
+    if progress.moving:
+        rule = "is being reassigned, and not by a run of this proposal"
+        raise HeadroomError(str(progress.moving[0]), rule, "Wait until that has ended: headroom reassignments.")
+    return None if progress.next_batch is None else _NextBatch(progress.next_batch, False, left)
+
+
+def _after(following: _NextBatch | None, done: _NextBatch, folder: Path) -> _NextBatch | None:
+    """Return the next batch, which is another one than that just carried out.
+
+    Raises:
+        HeadroomError: it is the same: its partitions do not have their target replicas.
+    """
+    if following is not None and following.number == done.number:
+        rule = f"batch {done.number} has ended, and some of its partitions do not have their target replicas"
+        raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
+    return following
+
+
+def _weighed(
+    proposal: WrittenProposal, following: _NextBatch, folder: Path, config: str | None
+) -> RestOfProposal | None:
+    """Say what is next, and return what the rest gains; None for a batch that was interrupted, which goes on.
+
+    Raises:
+        HeadroomError: the rest is not to be carried out.
+    """
+    name = f"Batch {following.number} of {len(proposal.batches)}"
+    if following.begun:
+        echo(f"{name} was interrupted, and goes on.")
+        return None
+    cluster = load_cluster(config, None)
+    goals = chosen_goals(cluster, proposal.goals)
+    plans = [proposal.batches[number - 1].plan for number in following.left]
+    rest = rest_of_proposal(cluster.observed.model, goals, plans)
+    subject = f"{folder}, batch {following.number}"
+    if rest.gone:
+        raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")
+    if rest.unknown:
+        rule = f"changes brokers whose metrics are unknown or stale: {_ids(rest.unknown)}"
+        raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
+    if not rest.gains:
+        outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"
+        rule = f"gains nothing any more: load outside of bands, in shares of the means, is {outside}"
+        raise HeadroomError(subject, rule, f"Leave the rest. {_PROPOSE_AGAIN}")
+    echo(
+        f"{name}: all that is left takes load outside of bands, in shares of the means, from {rest.outside_before:.3f} "
+        f"to {rest.outside_after:.3f}."
+    )
+    return rest
+
+
+def _carry_out(proposal: WrittenProposal, number: int, options: _BalanceRun) -> None:
+    at = number - 1
+    rates = RunRates(proposal.throttle_bytes_per_s if proposal.copies[at] else None)
+    plan, fingerprint = proposal.batches[at].plan, proposal.fingerprints[at]
+    carry_out([plan], replace(options, rates=rates), "text", _COMMAND, fingerprint)
+
+
+def _has_waited(text: str, wait: bool) -> bool:
+    """Return in the window, at once without one, and whether it had to be waited for.
+
+    Raises:
+        HeadroomError: it is outside of the window, and ``wait`` is false.
+        Abort: a signal ended the wait.
+    """
+    window = parse_window(text) if text else None
+    if window is None or window.contains(time.time()):
+        return False
+    if not wait:
+        raise HeadroomError("balance.window", f"is {text}, and it is not that now", "Run it then, or with --wait.")
+    echo(f"Waiting for balance.window ({text}) ...", err=True)
+    with stopping() as stop:
+        while not window.contains(time.time()):
+            if stop.wait(_WINDOW_POLL_S):
+                raise click.Abort
+    return True
+
+
+def _pause(seconds: float) -> None:
+    with stopping() as stop:
+        if stop.wait(seconds):
+            raise click.Abort
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers))

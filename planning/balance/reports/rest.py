@@ -1,0 +1,99 @@
+"""What the batches that are left of a proposal still gain, and which of their brokers can no longer take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from planning.balance.goals.goal import BalanceGoal
+from planning.balance.model import NO_BROKER, ClusterModel
+from planning.balance.scoring.goal_set import GoalSet
+from planning.balance.scoring.loads import ClusterLoads
+from planning.reassignments.plan import ReassignmentPlan
+
+# Load outside of bands below this is rounding.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True)
+class RestOfProposal:
+    """The batches that are left, weighed anew.
+
+    Attributes:
+        outside_before: load outside of bands now, in shares of the means.
+        outside_after: the same after all batches that are left.
+        broken_before: number of hard goals that a broker does not hold now, each broker by itself.
+        broken_after: the same after all batches that are left.
+        gone: brokers in their target replicas that are not alive.
+        unknown: brokers whose replicas they change, and whose metrics are unknown or stale.
+    """
+
+    outside_before: float
+    outside_after: float
+    broken_before: int
+    broken_after: int
+    gone: tuple[int, ...]
+    unknown: tuple[int, ...]
+
+    @property
+    def gains(self) -> bool:
+        """Whether less load is outside of bands after them, or more hard goals hold."""
+        return self.outside_after < self.outside_before - _NOTHING or self.broken_after < self.broken_before
+
+
+def rest_of_proposal(
+    model: ClusterModel, goals: Sequence[BalanceGoal], plans: Sequence[ReassignmentPlan]
+) -> RestOfProposal:
+    """Return what the plans of the batches that are left gain in a cluster.
+
+    Each partition has its last target replicas then, and is led by the first of them.
+
+    Args:
+        model: the cluster as it is.
+        goals: goals of the proposal.
+        plans: plans in their order; every partition of them exists.
+    """
+    final = {target.name: target.replicas for plan in plans for target in plan}
+    at = {broker.broker: index for index, broker in enumerate(model.brokers)}
+    alive = {broker.broker for broker in model.brokers if broker.alive}
+    gone = {broker for replicas in final.values() for broker in replicas} - alive
+    if gone:
+        now = _weight(model, goals, model)
+        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), ())
+    rows = np.array([row for row in range(model.partitions) if model.name(row) in final], np.int64)
+    slots = max([model.replicas.shape[1], *map(len, final.values())])
+    replicas = np.full((model.partitions, slots), NO_BROKER, model.replicas.dtype)
+    replicas[:, : model.replicas.shape[1]] = model.replicas
+    in_sync, leader = np.zeros(replicas.shape, dtype=np.bool_), model.leader.copy()
+    in_sync[:, : model.replicas.shape[1]] = model.in_sync
+    changed: set[int] = set()
+    for row in rows.tolist():
+        target = [at[broker] for broker in final[model.name(row)]]
+        before = set(replicas[row][replicas[row] != NO_BROKER].tolist())
+        if int(leader[row]) != target[0]:
+            changed |= {int(leader[row]), target[0]} - {NO_BROKER}
+        changed |= before ^ set(target)
+        replicas[row], in_sync[row] = NO_BROKER, False
+        replicas[row, : len(target)], in_sync[row, : len(target)] = target, True
+        leader[row] = target[0]
+    unknown = sorted(model.brokers[index].broker for index in changed if not model.counted[index])
+    after = replace(model, replicas=replicas, in_sync=in_sync, leader=leader)
+    now, then = _weight(model, goals, model), _weight(model, goals, after)
+    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown))
+
+
+class _Weight(NamedTuple):
+    outside: float
+    broken: int
+
+
+def _weight(model: ClusterModel, goals: Sequence[BalanceGoal], state: ClusterModel) -> _Weight:
+    """Return the load outside of the bands of a cluster, and the hard goals that do not hold, in a state of it."""
+    bands, loads, every = GoalSet(goals, ClusterLoads(model)), ClusterLoads(state), np.arange(len(model.brokers))
+    usage = loads.usage(every)
+    hard = [(goal, bounds) for goal, bounds in zip(bands.goals, bands.bounds, strict=True) if goal.hard]
+    broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard)
+    return _Weight(float(bands.outside(loads.loads, every).sum()), broken)

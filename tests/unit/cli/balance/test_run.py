@@ -1,0 +1,208 @@
+"""``headroom balance run``: which batch is next, what is weighed before it, and when the command ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.balance.proposal import run as run_module
+from cli.balance.proposal import status as status_module
+from cli.main import headroom
+from cli.reassign.run import RunOptions
+from planning.elections.planner import PartitionState
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.record import RecordedRun, RunState
+from schemas.errors import HeadroomError
+from tests.unit.cli.balance.test_live import FakeReader, found, store
+
+__all__ = ["store"]
+
+
+class Brokers:
+    """The fake cluster of ``test_live``, in which a batch that is carried out is there at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = FakeReader.state
+        self.moving: set[Any] = set()
+        self.carried_out: list[tuple[ReassignmentPlan, RunOptions, str]] = []
+        self.fails: HeadroomError | None = None
+        monkeypatch.setattr(run_module, "carry_out", self.carry_out)
+        monkeypatch.setattr(status_module, "LiveLeadership", lambda settings: self)
+        monkeypatch.setattr(FakeReader, "state", property(lambda _: self.state))
+
+    def __enter__(self) -> Brokers:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def leadership(self) -> Any:
+        states = {
+            p.name: PartitionState(*p.name, p.leader, p.replicas, p.isr, p.name in self.moving)
+            for p in self.state.partitions.values()
+        }
+        return type("Leadership", (), {"partitions": states})
+
+    def carry_out(
+        self, plans: Sequence[ReassignmentPlan], options: RunOptions, output: str, command: str, fingerprint: str
+    ) -> None:
+        if self.fails is not None:
+            raise self.fails
+        (plan,) = plans
+        self.carried_out.append((plan, options, fingerprint))
+        placed = dict(self.state.partitions)
+        for target in plan:
+            now = placed[target.name]
+            placed[target.name] = replace(now, replicas=target.replicas, isr=target.replicas, leader=target.replicas[0])
+        self.state = replace(self.state, partitions=placed)
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
+    return Brokers(monkeypatch)
+
+
+def balance_run(*words: str) -> Result:
+    return CliRunner().invoke(headroom, ["balance", "run", "out", *words])
+
+
+def executed(*words: str) -> Result:
+    return balance_run("--execute", "--yes", *words)
+
+
+def test_nothing_is_changed_without_execute(brokers: Brokers) -> None:
+    found("propose", "--dir", "out")
+    done = balance_run()
+    assert done.exit_code == 0
+    assert "all that is left takes load outside of bands" in done.stdout
+    assert "Nothing was changed. To do it: headroom balance run out --execute" in done.stdout
+    assert brokers.carried_out == []
+
+
+def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:
+    values = found("propose", "--dir", "out")
+    done = executed("--format", "json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    numbers = [batch["number"] for batch in values["batches"]]
+    assert (result["ran"], result["next_batch"]) == (numbers, None)
+    assert result["outside_after"] < result["outside_before"]
+    for (plan, options, fingerprint), batch in zip(brokers.carried_out, values["batches"], strict=True):
+        assert [a.as_json() for a in plan] == batch["plan"]["partitions"]
+        assert fingerprint == batch["fingerprint"]
+        rate = values["throttle_bytes_per_s"] if batch["copied_replicas"] else None
+        assert options.rates.throttle_bytes_per_s == rate
+        assert options.again() == "headroom balance run out --execute"
+    assert "All" in executed().stdout
+    assert len(brokers.carried_out) == len(numbers)
+
+
+def test_after_an_error_the_same_command_goes_on_with_the_next_batch(brokers: Brokers) -> None:
+    values = found("propose", "--dir", "out")
+    assert len(values["batches"]) > 1
+    brokers.carry_out([status_module.read_own_proposal(Path("out"), settings()).batches[0].plan], *_any())
+    brokers.fails = HeadroomError("run", "ended early", "Again.")
+    assert executed().exception is brokers.fails
+    brokers.fails = None
+    done = executed("--format", "json")
+    assert json.loads(done.stdout)["ran"] == [batch["number"] for batch in values["batches"][1:]]
+
+
+def settings() -> Any:
+    from cli.config.load import load_settings
+
+    return load_settings(None)
+
+
+def _any() -> tuple[Any, str, str, str]:
+    return RunOptions(None, None, None, True, True, False, False, False, ""), "text", "", ""  # type: ignore[arg-type]
+
+
+def test_a_batch_whose_run_was_interrupted_goes_on_unweighed(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = found("propose", "--dir", "out")
+    first = values["batches"][0]
+    unfinished = RecordedRun("r1", fingerprint=first["fingerprint"], state=RunState.UNFINISHED)
+    monkeypatch.setattr(run_module.RunSession, "__init__", lambda self, *_: setattr(self, "records", [unfinished]))
+    names = {(t["topic"], t["partition"]) for t in first["plan"]["partitions"]}
+    brokers.moving = {name for name in brokers.state.partitions if tuple(name) in names}
+    done = balance_run()
+    assert f"Batch 1 of {len(values['batches'])} was interrupted, and goes on." in done.stdout
+
+
+def test_what_moves_otherwise_is_left_alone(brokers: Brokers) -> None:
+    found("propose", "--dir", "out")
+    brokers.moving = set(brokers.state.partitions)
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert "not by a run of this proposal" in error.rule
+    assert brokers.carried_out == []
+
+
+def test_it_ends_where_a_broker_is_gone_or_unknown_or_nothing_is_gained(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found("propose", "--dir", "out")
+    whole = brokers.state
+    down = replace(whole.brokers[3], alive=False)
+    brokers.state = replace(whole, brokers={**whole.brokers, 3: down})
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert "needs brokers that are gone: 3" in error.rule
+    brokers.state = whole
+    monkeypatch.setattr(FakeReader, "read", {})
+    # Loads so small that every broker counts as in band.
+    monkeypatch.setenv("HEADROOM_BALANCE__GOALS", "network_in")
+    monkeypatch.setenv("HEADROOM_BALANCE__DETECT_BELOW", "1GB")
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert "gains nothing any more" in error.rule
+    assert brokers.carried_out == []
+
+
+def test_the_goals_that_were_asked_for_are_weighed(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = found("propose", "--goals", "disk", "--dir", "out")
+    assert values["asked_goals"] == ["disk"]
+    monkeypatch.setenv("HEADROOM_BALANCE__GOALS", "leaders")
+    assert executed().exit_code == 0
+    assert brokers.carried_out
+
+
+class Window:
+    """A window that is open from a number of looks at it on."""
+
+    def __init__(self, opens: int) -> None:
+        self.opens, self.looks = opens, 0
+
+    def contains(self, at_s: float) -> bool:
+        self.looks += 1
+        return self.looks > self.opens
+
+
+def test_batches_begin_in_the_window(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    found("propose", "--dir", "out")
+    monkeypatch.setenv("HEADROOM_BALANCE__WINDOW", "01:00-05:00")
+    monkeypatch.setattr(run_module, "_WINDOW_POLL_S", 0.0)
+    closed = Window(opens=1_000_000)
+    monkeypatch.setattr(run_module, "parse_window", lambda text: closed)
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert str(error).startswith("balance.window: is 01:00-05:00, and it is not that now")
+    assert brokers.carried_out == []
+    soon = Window(opens=3)
+    monkeypatch.setattr(run_module, "parse_window", lambda text: soon)
+    done = executed("--wait")
+    assert done.exit_code == 0
+    assert "Waiting for balance.window (01:00-05:00)" in done.stderr
+    assert brokers.carried_out
+
+
+@pytest.mark.parametrize("words", [("--yes",), ("--wait",), ("--execute",)])
+def test_options_that_have_no_effect_are_refused(words: tuple[str, ...]) -> None:
+    assert balance_run(*words).exit_code == 2
