@@ -114,7 +114,7 @@ def test_the_first_batches_bring_disks_into_their_bands(
     assert first.split()[2:3] == [str(tmp_path / "move" / "batch-01.json")]
     assert f"Next: $ headroom {first}" in invoke(*status)
     invoke(*shlex.split(first), "--yes")
-    # The others, each once what is left has been weighed anew.
+    # The others, each once what is left has been weighed again.
     run = ("balance", "run", str(tmp_path / "move"), "--config", str(configured))
     if len(lines) > 1:
         assert f"Batch 2 of {len(lines)}: all that is left takes load" in invoke(*run)

@@ -20,7 +20,7 @@ _NOTHING = 1e-9
 
 @dataclass(frozen=True)
 class RestOfProposal:
-    """The batches that are left, weighed anew.
+    """The batches that are left, weighed again.
 
     Attributes:
         outside_before: load outside of bands now, in shares of the means.
