@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,29 @@ from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
 
 execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
+
+
+def require_execute(execute: bool, yes: bool, wait: bool) -> None:
+    """Raise a usage error for options that have no effect without ``--execute``."""
+    if (yes or wait) and not execute:
+        raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
+
+
+def require_answer(execute: bool, yes: bool, before: str = "before the first batch") -> None:
+    """Raise a usage error if the command would ask and nobody can answer.
+
+    Args:
+        execute: whether the command changes the cluster.
+        yes: whether it does not ask.
+        before: when it asks.
+    """
+    if execute and not yes and not at_terminal():
+        raise click.UsageError(f"--execute asks {before}; without a terminal, give --yes too.")
+
+
+def at_terminal() -> bool:
+    """Return whether standard input is a terminal, so that the command can ask."""
+    return sys.stdin.isatty()
 
 
 def print_step(text: str) -> None:

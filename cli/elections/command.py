@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cli.common.changing import require_answer, require_execute
 from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
 from cli.common.output import console, print_json
@@ -84,7 +85,8 @@ def elections(
               headroom elections --execute
               headroom elections --execute --yes --wait    (for cron)
     """  # noqa: D301
-    _check_options(execute, yes, wait)
+    require_execute(execute, yes, wait)
+    require_answer(execute, yes)
     silence_clients()
     settings = load_settings(config)
     chosen = None if file is None else read_batch(file)
@@ -108,18 +110,6 @@ def elections(
     else:
         print_result(result)
     _exit(result)
-
-
-def _check_options(execute: bool, yes: bool, wait: bool) -> None:
-    if (yes or wait) and not execute:
-        raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
-    if execute and not yes and not at_terminal():
-        raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
-
-
-def at_terminal() -> bool:
-    """Return whether standard input is a terminal, so that the command can ask."""
-    return sys.stdin.isatty()
 
 
 def _wait_until_quiet(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:

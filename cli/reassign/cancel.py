@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from cli.common.changing import execute_option, print_notes
+from cli.common.changing import execute_option, print_notes, require_answer
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
@@ -57,8 +56,7 @@ def cancel(
     """  # noqa: D301
     if bool(plans) == every:
         raise click.UsageError("Name plan files, or give --all.")
-    if execute and not yes and not sys.stdin.isatty():
-        raise click.UsageError("--execute asks before it cancels; without a terminal, give --yes too.")
+    require_answer(execute, yes, "before it cancels")
     chosen = None if every else frozenset(whole_plan(read_batches(plans, None)).by_name)
     settings = load_settings(config)
     session = RunSession(settings, "reassign cancel")

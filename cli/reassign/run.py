@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from alerts.recommendations.commands import headroom_apply
-from cli.common.changing import print_notes
+from cli.common.changing import print_notes, require_answer
 from cli.common.options import config_option, format_option
 from cli.common.output import console, echo, mb_per_s, print_json
 from cli.common.parameters import Rate
@@ -191,8 +191,7 @@ def carry_out(
     Raises:
         HeadroomError: the plan does not fit the cluster, another run is unfinished, or the run ended with an error.
     """
-    if options.execute and not options.yes and not sys.stdin.isatty():
-        raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
+    require_answer(options.execute, options.yes)
     settings = load_settings(options.config)
     session = RunSession(settings, command)
     plan = whole_plan(batches)

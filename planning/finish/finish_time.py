@@ -109,14 +109,6 @@ def planned_finish(
     return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 
-def finish_s(
-    throttle_loads: Sequence[ThrottleLoad], throttle_bytes_per_s: float, earlier: Earlier = ()
-) -> float | None:
-    """Return the expected end of ``finish`` in seconds; None if never, or unknown."""
-    found = finish(throttle_loads, throttle_bytes_per_s, earlier)
-    return None if found is None else found.middle_s
-
-
 def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlier: Earlier = ()) -> float:
     """Return a throttle in bytes per second that ends the copies in time, close to the lowest such rate.
 

@@ -14,6 +14,7 @@ import click
 from cli.balance.cluster import load_cluster
 from cli.balance.proposal.status import WrittenProposal, current_replicas, read_own_proposal
 from cli.balance.score import chosen_goals
+from cli.common.changing import require_answer, require_execute
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.common.quantities import parse_window
@@ -93,10 +94,8 @@ def run(
               headroom balance run balance --execute
               headroom balance run balance --execute --yes --wait    (for cron)
     """  # noqa: D301
-    if (yes or wait) and not execute:
-        raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
-    if execute and not yes and not sys.stdin.isatty():
-        raise click.UsageError("--execute asks before the first batch; without a terminal, give --yes too.")
+    require_execute(execute, yes, wait)
+    require_answer(execute, yes)
     settings = load_settings(config)
     proposal = read_own_proposal(folder, settings)
     words = f"{_COMMAND} {shell_quoted(str(folder))}"
@@ -105,10 +104,10 @@ def run(
     weighed: RestOfProposal | None = None
     # In JSON there is one object on standard output, after the last batch.
     with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
-        following = _next(proposal, settings, folder)
-        while following is not None:
+        # Read again before each batch, after any wait.
+        while (following := _next(proposal, settings, folder)) is not None:
+            _require_other(following, ran, folder)
             if execute and not following.begun and _has_waited(settings.balance.window, wait):
-                following = _next(proposal, settings, folder)
                 continue
             weighed = _weighed(proposal, following, folder, config)
             if not execute:
@@ -116,8 +115,7 @@ def run(
                 break
             _carry_out(proposal, following.number, replace(options, yes=yes or bool(ran)))
             ran.append(following.number)
-            following = _after(_next(proposal, settings, folder), following, folder)
-            if following is not None:
+            if set(following.left) - {following.number}:
                 _pause(settings.reassign.pause_s)
         else:
             echo(f"All {len(proposal.batches)} batches are done.")
@@ -141,27 +139,25 @@ def _next(proposal: WrittenProposal, settings: Settings, folder: Path) -> _NextB
         HeadroomError: the proposal is older than the assignment, or something else moves its partitions.
     """
     progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
-    left = tuple(number for number in range(1, len(proposal.batches) + 1) if number not in progress.done)
     unfinished = {r.fingerprint for r in RunSession(settings, _COMMAND).records if r.state is RunState.UNFINISHED}
     begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
     if begun:
-        return _NextBatch(begun[0], True, left)
+        return _NextBatch(begun[0], True, progress.left)
     if progress.moving:
         rule = "is being reassigned, and not by a run of this proposal"
         raise HeadroomError(str(progress.moving[0]), rule, "Wait until that has ended: headroom reassignments.")
-    return None if progress.next_batch is None else _NextBatch(progress.next_batch, False, left)
+    return None if progress.next_batch is None else _NextBatch(progress.next_batch, False, progress.left)
 
 
-def _after(following: _NextBatch | None, done: _NextBatch, folder: Path) -> _NextBatch | None:
-    """Return the next batch, which is another one than that just carried out.
+def _require_other(following: _NextBatch, ran: Sequence[int], folder: Path) -> None:
+    """Check that the next batch is another one than the last.
 
     Raises:
         HeadroomError: it is the same: its partitions do not have their target replicas.
     """
-    if following is not None and following.number == done.number:
-        rule = f"batch {done.number} has ended, and some of its partitions do not have their target replicas"
+    if ran and following.number == ran[-1]:
+        rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
         raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
-    return following
 
 
 def _weighed(
@@ -198,10 +194,9 @@ def _weighed(
 
 
 def _carry_out(proposal: WrittenProposal, number: int, options: _BalanceRun) -> None:
-    at = number - 1
-    rates = RunRates(proposal.throttle_bytes_per_s if proposal.copies[at] else None)
-    plan, fingerprint = proposal.batches[at].plan, proposal.fingerprints[at]
-    carry_out([plan], replace(options, rates=rates), "text", _COMMAND, fingerprint)
+    plan, fingerprint = proposal.batches[number - 1].plan, proposal.fingerprints[number - 1]
+    options = replace(options, rates=RunRates(proposal.throttle_of(number)))
+    carry_out([plan], options, "text", _COMMAND, fingerprint)
 
 
 def _has_waited(text: str, wait: bool) -> bool:

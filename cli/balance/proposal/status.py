@@ -48,6 +48,10 @@ class WrittenProposal:
     copies: tuple[bool, ...]
     goals: tuple[str, ...] | None
 
+    def throttle_of(self, number: int) -> int | None:
+        """Return the throttle of a batch, by its number from 1, bytes per second; None if it copies nothing."""
+        return self.throttle_bytes_per_s if self.copies[number - 1] else None
+
 
 @click.command(short_help="Show how far the batches of a proposal are, and the next command.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
@@ -137,7 +141,6 @@ def _command(progress: ProposalProgress, proposal: WrittenProposal, folder: Path
     """Return the command that runs the next batch; None if all are done."""
     if progress.next_batch is None:
         return None
-    at = progress.next_batch - 1
-    throttle = proposal.throttle_bytes_per_s if proposal.copies[at] else None
-    files = batch_files(folder, progress.next_batch, len(proposal.batches))
-    return run_command(files.plan, throttle, config, proposal.fingerprints[at])
+    number = progress.next_batch
+    files = batch_files(folder, number, len(proposal.batches))
+    return run_command(files.plan, proposal.throttle_of(number), config, proposal.fingerprints[number - 1])

@@ -42,13 +42,18 @@ class ProposalProgress:
 
     Attributes:
         done: numbers of the batches whose partitions all have their target replicas, from 1.
-        next_batch: number of the first other batch; None if all are done.
+        left: numbers of the other batches.
         moving: partitions of the proposal that are being reassigned.
     """
 
     done: tuple[int, ...]
-    next_batch: int | None
+    left: tuple[int, ...]
     moving: tuple[TopicPartition, ...]
+
+    @property
+    def next_batch(self) -> int | None:
+        """Number of the first batch that is left; None if all are done."""
+        return self.left[0] if self.left else None
 
 
 def proposal_progress(
@@ -77,8 +82,8 @@ def proposal_progress(
             taken[target.name] += 1
         if all(_reached(steps[a.name], current[a.name]) >= taken[a.name] for a in batch.plan):
             done.append(number)
-    left = [number for number in range(1, len(batches) + 1) if number not in done]
-    return ProposalProgress(tuple(done), left[0] if left else None, tuple(moving))
+    left = tuple(number for number in range(1, len(batches) + 1) if number not in done)
+    return ProposalProgress(tuple(done), left, tuple(moving))
 
 
 def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[int, ...]]]:

@@ -58,30 +58,27 @@ def rest_of_proposal(
     """
     final = {target.name: target.replicas for plan in plans for target in plan}
     at = {broker.broker: index for index, broker in enumerate(model.brokers)}
-    alive = {broker.broker for broker in model.brokers if broker.alive}
-    gone = {broker for replicas in final.values() for broker in replicas} - alive
+    before = ClusterLoads(model)
+    bands = GoalSet(goals, before)
+    now = _weight(bands, before)
+    gone = {b for replicas in final.values() for b in replicas} - {b.broker for b in model.brokers if b.alive}
     if gone:
-        now = _weight(model, goals, model)
         return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), ())
-    rows = np.array([row for row in range(model.partitions) if model.name(row) in final], np.int64)
-    slots = max([model.replicas.shape[1], *map(len, final.values())])
-    replicas = np.full((model.partitions, slots), NO_BROKER, model.replicas.dtype)
-    replicas[:, : model.replicas.shape[1]] = model.replicas
-    in_sync, leader = np.zeros(replicas.shape, dtype=np.bool_), model.leader.copy()
-    in_sync[:, : model.replicas.shape[1]] = model.in_sync
+    more = max(0, max(map(len, final.values()), default=0) - model.replicas.shape[1])
+    replicas = np.pad(model.replicas, ((0, 0), (0, more)), constant_values=NO_BROKER)
+    in_sync, leader = np.pad(model.in_sync, ((0, 0), (0, more))), model.leader.copy()
     changed: set[int] = set()
-    for row in rows.tolist():
+    for row in (row for row in range(model.partitions) if model.name(row) in final):
         target = [at[broker] for broker in final[model.name(row)]]
-        before = set(replicas[row][replicas[row] != NO_BROKER].tolist())
         if int(leader[row]) != target[0]:
-            changed |= {int(leader[row]), target[0]} - {NO_BROKER}
-        changed |= before ^ set(target)
+            changed |= {int(leader[row]), target[0]}
+        changed |= set(replicas[row].tolist()) ^ set(target)
         replicas[row], in_sync[row] = NO_BROKER, False
         replicas[row, : len(target)], in_sync[row, : len(target)] = target, True
         leader[row] = target[0]
+    changed.discard(NO_BROKER)
     unknown = sorted(model.brokers[index].broker for index in changed if not model.counted[index])
-    after = replace(model, replicas=replicas, in_sync=in_sync, leader=leader)
-    now, then = _weight(model, goals, model), _weight(model, goals, after)
+    then = _weight(bands, ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader)))
     return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown))
 
 
@@ -90,9 +87,9 @@ class _Weight(NamedTuple):
     broken: int
 
 
-def _weight(model: ClusterModel, goals: Sequence[BalanceGoal], state: ClusterModel) -> _Weight:
-    """Return the load outside of the bands of a cluster, and the hard goals that do not hold, in a state of it."""
-    bands, loads, every = GoalSet(goals, ClusterLoads(model)), ClusterLoads(state), np.arange(len(model.brokers))
+def _weight(bands: GoalSet, loads: ClusterLoads) -> _Weight:
+    """Return the load outside of bands, and the hard goals that do not hold."""
+    every = np.arange(len(loads.model.brokers))
     usage = loads.usage(every)
     hard = [(goal, bounds) for goal, bounds in zip(bands.goals, bands.bounds, strict=True) if goal.hard]
     broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard)

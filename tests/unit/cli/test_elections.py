@@ -9,6 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.common import changing
 from cli.elections import command as elections_command
 from cli.elections.plan import blocked_reason_of, quiet_policy
 from cli.elections.result import PlannedElections
@@ -39,7 +40,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
     """Broker 1 leads one of its four preferred partitions; broker 2 leads its only one."""
     fake = FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
     monkeypatch.setattr(elections_command, "LiveLeadership", lambda settings: fake)
-    monkeypatch.setattr(elections_command, "at_terminal", lambda: True)
+    monkeypatch.setattr(changing, "at_terminal", lambda: True)
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
     monkeypatch.setenv("HEADROOM_ELECTIONS__BATCH_PARTITIONS", "2")
@@ -204,7 +205,7 @@ def test_wrong_use_exits_2(cluster: FakeCluster, arguments: list[str]) -> None:
 
 
 def test_without_a_terminal_execute_needs_yes(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elections_command, "at_terminal", lambda: False)
+    monkeypatch.setattr(changing, "at_terminal", lambda: False)
     result = _run("--execute")
     assert result.exit_code == 2
     assert "give --yes too" in result.stderr

@@ -15,9 +15,9 @@ from alerts.recommendations import throttle_raise
 from alerts.recommendations.recommendation import Action
 from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
 from planning.finish import finish_time as duration
-from planning.finish.finish_time import finish_s
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
+from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 

@@ -15,9 +15,10 @@ from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throt
 from alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
 from alerts.recommendations.recommendation import Recommendation
 from alerts.recommendations.recommender import Recommender
-from planning.finish.finish_time import finish, finish_s
+from planning.finish.finish_time import finish
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import Role
+from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

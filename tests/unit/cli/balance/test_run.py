@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ class Brokers:
         self.moving: set[Any] = set()
         self.carried_out: list[tuple[ReassignmentPlan, RunOptions, str]] = []
         self.fails: HeadroomError | None = None
+        self.ends_well = 0
         monkeypatch.setattr(run_module, "carry_out", self.carry_out)
         monkeypatch.setattr(status_module, "LiveLeadership", lambda settings: self)
         monkeypatch.setattr(FakeReader, "state", property(lambda _: self.state))
@@ -52,7 +52,7 @@ class Brokers:
     def carry_out(
         self, plans: Sequence[ReassignmentPlan], options: RunOptions, output: str, command: str, fingerprint: str
     ) -> None:
-        if self.fails is not None:
+        if self.fails is not None and len(self.carried_out) == self.ends_well:
             raise self.fails
         (plan,) = plans
         self.carried_out.append((plan, options, fingerprint))
@@ -107,22 +107,12 @@ def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:
 def test_after_an_error_the_same_command_goes_on_with_the_next_batch(brokers: Brokers) -> None:
     values = found("propose", "--dir", "out")
     assert len(values["batches"]) > 1
-    brokers.carry_out([status_module.read_own_proposal(Path("out"), settings()).batches[0].plan], *_any())
     brokers.fails = HeadroomError("run", "ended early", "Again.")
+    brokers.ends_well = 1
     assert executed().exception is brokers.fails
     brokers.fails = None
     done = executed("--format", "json")
     assert json.loads(done.stdout)["ran"] == [batch["number"] for batch in values["batches"][1:]]
-
-
-def settings() -> Any:
-    from cli.config.load import load_settings
-
-    return load_settings(None)
-
-
-def _any() -> tuple[Any, str, str, str]:
-    return RunOptions(None, None, None, True, True, False, False, False, ""), "text", "", ""  # type: ignore[arg-type]
 
 
 def test_a_batch_whose_run_was_interrupted_goes_on_unweighed(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:

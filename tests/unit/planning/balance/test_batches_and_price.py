@@ -154,6 +154,7 @@ def test_the_simulation_is_near_the_closed_form_for_a_long_copy() -> None:
     closed, (simulated,) = duration_s(batch, 40 * MB), simulated_times_s([batch], 40 * MB, cluster_of(model))
     assert closed is not None
     assert simulated == pytest.approx(closed, rel=0.15)
+    assert batch_price(batch).required_bytes_per_s == 8 * MB
 
 
 def test_a_batch_takes_as_long_as_a_plan_of_its_moves() -> None:

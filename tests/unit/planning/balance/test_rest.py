@@ -1,0 +1,64 @@
+"""What the batches that are left of a proposal still gain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planning.balance.goals.catalogue import built_in_goals
+from planning.balance.model import BalanceBroker, ClusterModel
+from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from tests.unit.planning.balance.clusters import brokers, model_of
+
+MB = 1e6
+
+
+def plan(**targets: tuple[int, ...]) -> ReassignmentPlan:
+    """Target replicas of partitions ``p0``, ``p1``, ..."""
+    return ReassignmentPlan(tuple(TargetAssignment("t", int(name[1:]), r) for name, r in targets.items()))
+
+
+def skewed(states: list[BalanceBroker] | None = None) -> ClusterModel:
+    """Brokers 1 and 2 have both partitions, broker 3 has none."""
+    return model_of(states or brokers(3), [[1, 2], [1, 2]], [50 * MB, 50 * MB], topics=["t", "t"])
+
+
+def rest(model: ClusterModel, *plans: ReassignmentPlan) -> RestOfProposal:
+    return rest_of_proposal(model, built_in_goals(), plans)
+
+
+def test_what_is_left_gains_together_and_the_last_replicas_count() -> None:
+    found = rest(skewed(), plan(p0=(3, 2)), plan(p0=(3, 1)))
+    assert found.gains
+    assert (found.gone, found.unknown) == ((), ())
+    assert found == rest(skewed(), plan(p0=(3, 1)))
+    # What is there already, and what makes it worse.
+    assert not rest(skewed(), plan(p0=(1, 2))).gains
+    better = model_of(brokers(2), [[1], [2]], [50 * MB, 50 * MB], topics=["t", "t"])
+    assert not rest(better, plan(p0=(2,))).gains
+
+
+def test_a_lead_alone_is_a_gain() -> None:
+    found = rest(skewed(), plan(p0=(2, 1)))
+    assert found.outside_after < found.outside_before
+
+
+def test_brokers_that_are_gone_or_unknown_are_named() -> None:
+    states = brokers(3)
+    gone = rest(skewed([*states[:2], replace(states[2], alive=False)]), plan(p0=(3, 2)))
+    assert (gone.gone, gone.gains) == ((3,), False)
+    assert rest(skewed(states[:2]), plan(p0=(3, 2))).gone == (3,)
+    assert rest(skewed([*states[:2], replace(states[2], known=False)]), plan(p0=(3, 2))).unknown == (3,)
+    # Broker 2 keeps what it has.
+    assert rest(skewed([states[0], replace(states[1], known=False), states[2]]), plan(p0=(3, 2))).unknown == ()
+
+
+def test_racks_that_are_spread_are_a_gain_even_if_no_load_is() -> None:
+    states = [replace(b, rack=rack) for b, rack in zip(brokers(3), ("a", "a", "b"), strict=True)]
+    found = rest(model_of(states, [[1, 2]], [0.1 * MB], topics=["t"]), plan(p0=(1, 3)))
+    assert found.broken_after < found.broken_before
+    assert found.gains
+
+
+def test_a_partition_may_get_more_replicas_than_any_has() -> None:
+    assert rest(skewed(), plan(p0=(1, 2, 3))).unknown == ()
