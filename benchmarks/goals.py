@@ -121,4 +121,6 @@ GOALS: dict[str, Goal] = {
     "balance_command_s_200k": Goal("under", 30),
     "broker_load_path_s_200k": Goal("at most", 10),
     "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
+    "seeded_faults": Goal("at least", 40),
+    "seeded_faults_missed": Goal("at most", 0),
 }

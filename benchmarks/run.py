@@ -50,6 +50,8 @@ def run(only: str | None) -> None:
                 items to record
     fuzz        BENCH_FUZZ: number of messages and texts
     balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
+    seeded      BENCH_SEEDED: names and tiers of faults, comma-separated
+                BENCH_SEEDED_COMMIT, BENCH_SEEDED_CLEAN: tests of a commit; tests without the fault first
     """  # noqa: D301
     # kafka-python logs every lost connection to a broker, and benchmarks kill brokers.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
