@@ -30,6 +30,7 @@ from benchmarks.groups.proposals import group as proposals
 from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
+from benchmarks.groups.tests import group as tests
 from benchmarks.results import Figure
 
 # In the order in which they run.
@@ -58,4 +59,5 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "fuzz": fuzz.measure,
     "balance": balance.measure,
     "proposals": proposals.measure,
+    "tests": tests.measure,
 }

@@ -120,5 +120,9 @@ GOALS: dict[str, Goal] = {
     "balance_elections_copied_replicas": Goal("at most", 0),
     "balance_command_s_200k": Goal("under", 30),
     "broker_load_path_s_200k": Goal("at most", 10),
+    "test_minutes_fresh": Goal("at most", 22),
+    "test_minutes_spark": Goal("at most", 4),
+    "test_minutes_integration": Goal("at most", 12),
+    "test_red_by_chance": Goal("at most", 0),
     "produce_p99_ratio_batched_over_all_at_once": Goal("at most", 0.5),
 }

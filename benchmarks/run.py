@@ -49,6 +49,7 @@ def run(only: str | None) -> None:
     reassign    BENCH_REASSIGN, BENCH_REASSIGN_ITEMS: parts (moves, batched, smallest, switches, kills), and number of
                 items to record
     fuzz        BENCH_FUZZ: number of messages and texts
+    tests       reads the records of `make test` and `make flaky`
     balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
     """  # noqa: D301
     # kafka-python logs every lost connection to a broker, and benchmarks kill brokers.

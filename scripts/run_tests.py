@@ -65,6 +65,7 @@ def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str
     """
     RECORDS.mkdir(parents=True, exist_ok=True)
     began, done, code = datetime.now(timezone.utc), [], 0
+    fresh = not Path(PYTHON).exists()
     load = MachineLoad()
     try:
         for name, commands in steps(names, options):
@@ -80,6 +81,7 @@ def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str
         "date": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": _git("rev-parse", "--short=12", "HEAD"),
         "changed": bool(_git("status", "--porcelain")),
+        "fresh": fresh,
         "tiers": names,
         "code": code,
         "machine": load.figures(),
