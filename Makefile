@@ -1,10 +1,11 @@
 # Every target sets up what it needs; only the first set-up needs the network. See scripts/setup.py.
 PYTHON ?= python3
+RUNS ?= 6
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup roomy demo test unit spark integration check lint bench package clean
+.PHONY: help setup demo test check lint unit spark integration flaky bench package clean
 
 help: ## Show this help
 	@echo "Headroom watches Kafka during live partition reassignments. Start with: make demo"
@@ -16,35 +17,36 @@ help: ## Show this help
 setup: ## Create .venv and fetch the jars into .jars, once
 	@$(PYTHON) scripts/setup.py
 
-roomy:
-	@$(PYTHON) scripts/setup.py --spark
-
-demo: roomy ## See a throttled move fail and recover, on real brokers (about three minutes)
+demo: ## See a throttled move fail and recover, on real brokers (about three minutes)
+	@$(PYTHON) scripts/setup.py spark
 	@$(BIN)/headroom demo
 
-test: unit spark integration ## Run all tests
+test: ## Run lint, types and all tests, the fast ones first: what CI runs
+	@$(PYTHON) scripts/run_tests.py
 
-unit: setup ## Run the tests that need no JVM
-	$(BIN)/python -m pytest tests/unit -n auto
+check: test ## The same as test
 
-spark: roomy ## Run the tests that need Spark, in two workers with a session each
-	$(BIN)/python -m pytest tests/spark -n 2
+lint: ## Check style, format and types
+	@$(PYTHON) scripts/run_tests.py lint types
 
-integration: roomy ## Run the tests that need real brokers
-	$(BIN)/python -m pytest tests/integration -m "not alone" -n 3 --dist loadfile
-	$(BIN)/python -m pytest tests/integration -m alone
+unit: ## Run the tests that need no JVM
+	@$(PYTHON) scripts/run_tests.py unit
 
-check: lint test ## Lint, types and all tests: what CI runs
+spark: ## Run the tests that need Spark, in two processes with a session each
+	@$(PYTHON) scripts/run_tests.py spark
 
-lint: setup ## Check style, format and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+integration: ## Run the tests that need real brokers
+	@$(PYTHON) scripts/run_tests.py integration
 
-bench: roomy ## Measure and write benchmarks/results.json; ONLY=NAME runs one group
+flaky: ## Look for tests that fail by chance: RUNS=6 runs in random order, half of them beside a busy process
+	@$(PYTHON) scripts/flaky.py $(RUNS)
+
+bench: ## Measure and write benchmarks/results.json; ONLY=NAME runs one group
+	@$(PYTHON) scripts/setup.py tests
 	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
 
-package: setup ## Put what spark-submit needs into build/submit: Headroom, its entry and the jars
+package: ## Put what spark-submit needs into build/submit: Headroom, its entry and the jars
+	@$(PYTHON) scripts/setup.py
 	@$(BIN)/python scripts/package.py
 
 clean: ## Remove .venv, .jars and all caches

@@ -31,6 +31,7 @@ from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
 from benchmarks.groups.seeded_faults import group as seeded
+from benchmarks.groups.tests import group as tests
 from benchmarks.results import Figure
 
 # In the order in which they run.
@@ -60,4 +61,5 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "balance": balance.measure,
     "proposals": proposals.measure,
     "seeded": seeded.measure,
+    "tests": tests.measure,
 }

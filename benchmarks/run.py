@@ -49,6 +49,7 @@ def run(only: str | None) -> None:
     reassign    BENCH_REASSIGN, BENCH_REASSIGN_ITEMS: parts (moves, batched, smallest, switches, kills), and number of
                 items to record
     fuzz        BENCH_FUZZ: number of messages and texts
+    tests       reads the records of `make test` and `make flaky`
     balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
     seeded      BENCH_SEEDED: names and tiers of faults, comma-separated
                 BENCH_SEEDED_COMMIT, BENCH_SEEDED_CLEAN: tests of a commit; tests without the fault first

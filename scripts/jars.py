@@ -1,84 +1,158 @@
-"""Downloads the jars of ivy.xml with the Ivy that PySpark ships; standard library only, see setup.py."""
+"""Downloads the jars of ivy.xml with Ivy, one folder per configuration; standard library only, see setup.py.
+
+PySpark ships Ivy. While PySpark itself is being installed, the same two jars come from Maven Central, so that packages
+and jars arrive side by side.
+"""
 
 import hashlib
 import os
 import shutil
-import subprocess
 import time
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import preflight
 from preflight import SetupError
+from side_by_side import Step, megabytes, rate
 
 ATTEMPTS = 3
 PAUSE_S = 5
 # Optional path of an ivysettings.xml, for example with a mirror.
 SETTINGS_VARIABLE = "HEADROOM_IVY_SETTINGS"
-# Jars that a complete download contains: Ivy has exited with 0 although jars were missing.
+# Jars that a complete download of a configuration contains: Ivy has exited with 0 although jars were missing.
 REQUIRED = {
     "spark": ("delta-spark_", "spark-sql-kafka-"),
     "kafka": ("kafka_2.13-", "kafka-tools-", "log4j-slf4j-impl-"),
     "agents": ("jolokia-agent-jvm-", "jmx_prometheus_javaagent-"),
     "zookeeper": ("kafka_2.13-", "zookeeper-", "slf4j-reload4j-"),
 }
+# About what a configuration brings.
+SIZES = {"spark": 24e6, "kafka": 47e6, "agents": 4e6, "zookeeper": 48e6}
+_CENTRAL = "https://repo1.maven.org/maven2/"
+# Ivy and what it needs, with their SHA-256: the versions that PySpark ships.
+_IVY = {
+    "org/apache/ivy/ivy/2.5.3/ivy-2.5.3.jar": "9502aa5aabf0b1484924a13ef4b5d24f121f7f91aab6768f11cc9d0906c0803b",
+    "commons-cli/commons-cli/1.11.0/commons-cli-1.11.0.jar": (
+        "8f7f8605d68e15bf32db61ec94eac6fdafc51b1bdbe1e0e0802b57d23f387792"
+    ),
+}
+_CONNECT_S = 20.0
 
 
-def are_fetched(root: Path) -> bool:
-    """Return whether all jars of the current ivy.xml were downloaded."""
-    return preflight.is_stamped(root / ".jars" / ".fetched", _ivy_hash(root))
+def missing(root: Path, configurations: "tuple[str, ...]") -> "list[str]":
+    """Return the configurations of the current ivy.xml that are not downloaded yet."""
+    inputs_hash = _ivy_hash(root)
+    return [c for c in configurations if not preflight.is_stamped(_stamp(root, c), inputs_hash)]
 
 
-def fetch(root: Path, pyspark_jars: Path) -> None:
-    """Download the jars into ``.jars``, one folder per configuration; the stamp is written after the last one."""
-    if are_fetched(root):
-        return
-    print("set-up: fetching jars into .jars (once, about 140 MB)", flush=True)
-    target = root / ".jars"
-    target.mkdir(exist_ok=True)
-    (target / ".fetched").unlink(missing_ok=True)
-    incoming = target / ".arriving"
-    shutil.rmtree(str(incoming), ignore_errors=True)
-    _retrieve(root, pyspark_jars, incoming)
-    for configuration in REQUIRED:
-        shutil.rmtree(str(target / configuration), ignore_errors=True)
-        (incoming / configuration).rename(target / configuration)
-    (target / ".fetched").write_text(_ivy_hash(root))
-    shutil.rmtree(str(incoming), ignore_errors=True)
-    shutil.rmtree(str(target / ".ivy-cache"), ignore_errors=True)
+def fetch(root: Path, configurations: "list[str]", pyspark_jars: Path) -> None:
+    """Download configurations into ``.jars``, with PySpark's Ivy if Maven Central cannot be reached directly.
+
+    Raises:
+        SetupError: some jars cannot be downloaded.
+    """
+    JarsStep(root, configurations, lambda: pyspark_jars).work()
 
 
-def _retrieve(root: Path, pyspark_jars: Path, incoming: Path) -> None:
-    command = ivy_command(root, pyspark_jars, incoming)
-    log = root / ".jars" / "ivy.log"
-    for attempt in range(1, ATTEMPTS + 1):
-        with log.open("wb") as output:
-            code = subprocess.run(command, cwd=str(root), stdout=output, stderr=subprocess.STDOUT).returncode
-        if code == 0 and _complete(incoming):
-            return
-        if attempt < ATTEMPTS:
-            # Downloaded jars stay in Ivy's cache, so the next attempt continues from there.
-            print("set-up: not all jars arrived, trying again", flush=True)
-            time.sleep(PAUSE_S)
-    remedy = f"Check the network, HTTPS_PROXY and {SETTINGS_VARIABLE} if you use them, then run this again; see {log}"
-    raise SetupError("jars", "cannot be fetched: " + _failure_reason(log), remedy)
+class JarsStep(Step):
+    """Downloads configurations into ``.jars``, each into a folder of its own; its stamp is written last.
+
+    Args:
+        root: the checkout.
+        configurations: those to download.
+        installed: returns PySpark's folder of jars; waits until PySpark is installed.
+    """
+
+    def __init__(self, root: Path, configurations: "list[str]", installed: "Callable[[], Path]") -> None:
+        super().__init__("jars")
+        self._root = root
+        self._configurations = configurations
+        self._installed = installed
+        self._began = time.monotonic()
+
+    def work(self) -> None:
+        """Download the jars; raises SetupError if some cannot be downloaded."""
+        target = self._root / ".jars"
+        target.mkdir(exist_ok=True)
+        # A download that was interrupted continues from Ivy's cache.
+        incoming = target / ".arriving"
+        shutil.rmtree(str(incoming), ignore_errors=True)
+        self._retrieve(incoming)
+        for configuration in self._configurations:
+            _stamp(self._root, configuration).unlink(missing_ok=True)
+            shutil.rmtree(str(target / configuration), ignore_errors=True)
+            (incoming / configuration).rename(target / configuration)
+            _stamp(self._root, configuration).write_text(_ivy_hash(self._root))
+        shutil.rmtree(str(incoming), ignore_errors=True)
+        shutil.rmtree(str(_cache(self._root)), ignore_errors=True)
+
+    def progress(self) -> str:
+        """Return the bytes in Ivy's cache, their rate, and how many are expected."""
+        arrived = sum(_size(jar) for jar in _cache(self._root).glob("**/*.jar*"))
+        expected = sum(SIZES[configuration] for configuration in self._configurations)
+        return f"{rate(arrived, self._began)} of about {megabytes(expected)}"
+
+    def _retrieve(self, incoming: Path) -> None:
+        command = ivy_command(self._root, self._ivy_jars(), incoming, self._configurations)
+        log = self._root / ".jars" / "ivy.log"
+        for attempt in range(1, ATTEMPTS + 1):
+            code = self.command(command, self._root, log)
+            if code == 0 and _complete(incoming, self._configurations):
+                return
+            if self.is_stopped:
+                raise SetupError("jars", "were not fetched", "Run this again")
+            if attempt < ATTEMPTS:
+                # Downloaded jars stay in Ivy's cache, so the next attempt continues from there.
+                time.sleep(PAUSE_S)
+        remedy = (
+            f"Check the network, HTTPS_PROXY and {SETTINGS_VARIABLE} if you use them, then run this again; see {log}"
+        )
+        raise SetupError("jars", "cannot be fetched: " + _failure_reason(log), remedy)
+
+    def _ivy_jars(self) -> "list[Path]":
+        """Return the jars of Ivy: those from Maven Central, or PySpark's, once it is installed."""
+        # Who names a mirror may have no way to Maven Central.
+        if SETTINGS_VARIABLE not in os.environ:
+            try:
+                return [_download(self._root / ".jars" / ".ivy", path, digest) for path, digest in _IVY.items()]
+            except (OSError, ValueError):
+                pass
+        folder = self._installed()
+        return [jar for name in ("ivy-*.jar", "commons-cli-*.jar") for jar in sorted(folder.glob(name))]
 
 
-def ivy_command(root: Path, pyspark_jars: Path, incoming: Path) -> "list[str]":
-    """Return the command that downloads all configurations, with all of its state under ``.jars``."""
-    classpath = os.pathsep.join(
-        str(jar) for name in ("ivy-*.jar", "commons-cli-*.jar") for jar in pyspark_jars.glob(name)
-    )
+def _download(folder: Path, path: str, digest: str) -> Path:
+    """Return a file of Maven Central in a folder; it is downloaded if it is not there.
+
+    Raises:
+        OSError: it cannot be downloaded.
+        ValueError: it is not the file with this SHA-256.
+    """
+    file = folder / path.rsplit("/", 1)[1]
+    if not file.exists() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+        folder.mkdir(exist_ok=True)
+        with urllib.request.urlopen(_CENTRAL + path, timeout=_CONNECT_S) as answer:
+            content = answer.read()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(path)
+        file.write_bytes(content)
+    return file
+
+
+def ivy_command(root: Path, ivy_jars: "list[Path]", incoming: Path, configurations: "list[str]") -> "list[str]":
+    """Return the command that downloads configurations, with all of its state under ``.jars``."""
     settings = os.environ.get(SETTINGS_VARIABLE)
-    cache = root / ".jars" / ".ivy-cache"
+    cache = _cache(root)
     return (
         [preflight.java_command(), "-Dsun.net.client.defaultConnectTimeout=20000"]
         + ["-Dsun.net.client.defaultReadTimeout=60000", f"-Divy.default.ivy.user.dir={cache}"]
         + proxy_options(os.environ)
-        + ["-cp", classpath, "org.apache.ivy.Main", "-ivy", "ivy.xml", "-cache", str(cache)]
+        + ["-cp", os.pathsep.join(map(str, ivy_jars))]
+        + ["org.apache.ivy.Main", "-ivy", "ivy.xml", "-cache", str(cache)]
         + (["-settings", settings] if settings else [])
-        + ["-confs"]
-        + list(REQUIRED)
+        + ["-confs", *configurations]
         + [
             "-retrieve",
             str(incoming / "[conf]" / "[artifact]-[revision](-[classifier]).[ext]"),
@@ -101,8 +175,8 @@ def proxy_options(environment: "os._Environ[str] | dict[str, str]") -> "list[str
     return options
 
 
-def _complete(incoming: Path) -> bool:
-    return all(any((incoming / conf).glob(name + "*.jar")) for conf, names in REQUIRED.items() for name in names)
+def _complete(incoming: Path, configurations: "list[str]") -> bool:
+    return all(any((incoming / c).glob(name + "*.jar")) for c in configurations for name in REQUIRED[c])
 
 
 def _failure_reason(log: Path) -> str:
@@ -117,3 +191,18 @@ def _failure_reason(log: Path) -> str:
 
 def _ivy_hash(root: Path) -> str:
     return hashlib.sha256((root / "ivy.xml").read_bytes()).hexdigest()
+
+
+def _stamp(root: Path, configuration: str) -> Path:
+    return root / ".jars" / (".fetched-" + configuration)
+
+
+def _cache(root: Path) -> Path:
+    return root / ".jars" / ".ivy-cache"
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -80,11 +80,11 @@ def check_memory() -> None:
 
 def available_memory_bytes(meminfo: Path, cgroup: Path) -> "int | None":
     """Return the available memory in bytes, limited by the container's limit; None if unknown."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _text(meminfo), re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", text_of(meminfo), re.MULTILINE)
     known = [int(found.group(1)) * 1024] if found else []
-    limit = _text(cgroup / "memory.max").strip()
+    limit = text_of(cgroup / "memory.max").strip()
     # Memory of processes. The rest of a container's usage is file cache, which the kernel reclaims.
-    anonymous = re.search(r"^anon (\d+)", _text(cgroup / "memory.stat"), re.MULTILINE)
+    anonymous = re.search(r"^anon (\d+)", text_of(cgroup / "memory.stat"), re.MULTILINE)
     if limit.isdigit() and anonymous:
         known.append(int(limit) - int(anonymous.group(1)))
     return min(known) if known else None
@@ -100,11 +100,12 @@ def check_disk(folder: Path) -> None:
 
 def is_stamped(stamp: Path, inputs_hash: str) -> bool:
     """Return whether a step was completed with the same inputs; its stamp, a hash of them, is written last."""
-    return _text(stamp) == inputs_hash
+    return text_of(stamp) == inputs_hash
 
 
-def _text(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """Return the text of a file; empty if it cannot be read."""
     try:
-        return file.read_text()
+        return file.read_text(errors="replace")
     except OSError:
         return ""

@@ -5,13 +5,18 @@ so that an old Python prints a clear error instead of a syntax error.
 """
 
 import hashlib
+import os
+import re
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import jars
 import preflight
 from preflight import SetupError
+from side_by_side import Step, megabytes, rate, run_all
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -22,22 +27,34 @@ ARCHIVE_STAMP = ROOT / ".jars" / ".archived"
 ARCHIVE_LOG = ROOT / ".jars" / "archive.log"
 
 
+# What a target needs beyond packages: configurations of jars, and the class archives of Spark and brokers.
+LEVELS = {
+    "packages": (),
+    "jars": ("spark", "kafka", "agents"),
+    "all-jars": ("spark", "kafka", "agents", "zookeeper"),
+    "spark": ("spark", "kafka", "agents"),
+    "tests": ("spark", "kafka", "agents", "zookeeper"),
+}
+_WITH_SPARK = ("spark", "tests")
+
+
 def main() -> int:
     """Set up the checkout and return the exit code: 0 success, 1 failure with a one-line error, 130 interrupted.
 
-    ``--spark`` is for targets that run Spark: it also checks the memory and writes the class archives.
+    The argument names what is needed: packages (lint and unit tests), jars (the default), spark (also class archives),
+    all-jars and tests (the same with the jars that only tests need).
     """
+    level = sys.argv[1] if len(sys.argv) > 1 else "jars"
+    if level not in LEVELS:
+        print("set-up: {}: is not one of {}".format(level, ", ".join(LEVELS)), file=sys.stderr)
+        return 2
     try:
         preflight.check_python()
-        java = preflight.check_java()
-        spark = "--spark" in sys.argv[1:]
-        if spark:
+        java = preflight.check_java() if LEVELS[level] else ""
+        if level in _WITH_SPARK:
             preflight.check_memory()
-        if not _is_done():
-            preflight.check_disk(ROOT)
-            _install_packages()
-            jars.fetch(ROOT, _pyspark_jars())
-        if spark:
+        _fetch(LEVELS[level])
+        if level in _WITH_SPARK:
             _archive_classes(java)
     except SetupError as error:
         print(f"set-up: {error}", file=sys.stderr)
@@ -48,8 +65,22 @@ def main() -> int:
     return 0
 
 
-def _is_done() -> bool:
-    return preflight.is_stamped(VENV_STAMP, _venv_hash()) and jars.are_fetched(ROOT)
+def _fetch(configurations: "tuple[str, ...]") -> None:
+    """Install the packages and download the jars that are missing, side by side."""
+    packages = PackagesStep()
+    steps: list[Step] = [] if packages.is_done else [packages]
+    missing = jars.missing(ROOT, configurations)
+    if missing:
+        steps.append(jars.JarsStep(ROOT, missing, packages.pyspark_jars))
+    if not steps:
+        return
+    preflight.check_disk(ROOT)
+    sizes = ["packages into .venv (about 600 MB with Spark)"] if not packages.is_done else []
+    sizes += [f"jars into .jars (about {megabytes(sum(jars.SIZES[c] for c in missing))})"] if missing else []
+    print("set-up: fetching {}, once".format(" and ".join(sizes)), flush=True)
+    began = time.monotonic()
+    run_all(steps)
+    print(f"set-up: all fetched in {time.monotonic() - began:.0f} s", flush=True)
 
 
 def _venv_hash() -> str:
@@ -59,19 +90,64 @@ def _venv_hash() -> str:
     return hashlib.sha256(inputs + str(ROOT).encode()).hexdigest()
 
 
-def _install_packages() -> None:
-    inputs_hash = _venv_hash()
-    if preflight.is_stamped(VENV_STAMP, inputs_hash):
-        return
-    if not _usable_venv():
-        print("set-up: creating .venv", flush=True)
-        preflight.check_venv_module()
-        _run([sys.executable, "-m", "venv", "--clear", str(VENV)], "creating .venv failed", "See the lines above")
-    VENV_STAMP.unlink(missing_ok=True)
-    print("set-up: installing packages into .venv (once, about 600 MB with Spark)", flush=True)
-    _pip("-r", "requirements.lock")
-    _pip("--no-deps", "--no-build-isolation", "--no-index", "--editable", ".")
-    VENV_STAMP.write_text(inputs_hash)
+class PackagesStep(Step):
+    """Creates .venv and installs the packages of requirements.lock, and this checkout.
+
+    Attributes:
+        is_done: whether that was done before, with the same inputs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("packages")
+        self.is_done = preflight.is_stamped(VENV_STAMP, _venv_hash())
+        self._began = time.monotonic()
+
+    def work(self) -> None:
+        """Install the packages; raises SetupError if one cannot be installed."""
+        inputs_hash = _venv_hash()
+        if not _usable_venv():
+            preflight.check_venv_module()
+            log = Path(tempfile.gettempdir()) / f"headroom-venv-{os.getpid()}.log"
+            if self.command([sys.executable, "-m", "venv", "--clear", str(VENV)], ROOT, log) != 0:
+                raise SetupError("python", "creating .venv failed: " + _last_line(log), "See " + str(log))
+            log.unlink()
+        VENV_STAMP.unlink(missing_ok=True)
+        self._pip(VENV_LOG, "-r", "requirements.lock")
+        self._pip(VENV / "pip-own.log", "--no-deps", "--no-build-isolation", "--no-index", "--editable", ".")
+        VENV_STAMP.write_text(inputs_hash)
+
+    def progress(self) -> str:
+        """Return what pip does: bytes downloaded and their rate, or the installation that follows."""
+        text = preflight.text_of(VENV_LOG)
+        if "Installing collected packages" in text:
+            return "installing"
+        if "Building wheel for pyspark" in text:
+            return "unpacking PySpark"
+        return rate(downloaded_bytes(text), self._began) + " of about 600 MB"
+
+    def pyspark_jars(self) -> Path:
+        """Return PySpark's folder of jars, once the packages are installed."""
+        while self.is_alive():
+            self.join(0.1)
+        if self.error is not None:
+            raise self.error
+        return _pyspark_jars()
+
+    def _pip(self, log: Path, *arguments: str) -> None:
+        command = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+        command += ["--timeout", "60", "--retries", "3", *arguments]
+        if self.command(command, ROOT, log) != 0:
+            if self.is_stopped:
+                raise SetupError("packages", "were not installed", "Run this again")
+            remedy = f"Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used, then run this again; see {log}"
+            raise SetupError("packages", "cannot be installed: " + _failure_reason(preflight.text_of(log)), remedy)
+
+
+def downloaded_bytes(output: str) -> float:
+    """Return the bytes of the packages that pip's output says it downloads."""
+    units = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+    sizes = re.findall(r"^\s*Downloading \S+ \(([\d.]+) (kB|MB|GB)\)", output, re.MULTILINE)
+    return sum(float(number) * units[unit] for number, unit in sizes)
 
 
 def _usable_venv() -> bool:
@@ -84,17 +160,9 @@ def _usable_venv() -> bool:
     return found.returncode == 0 and Path(found.stdout.decode().strip()).resolve() == VENV.resolve()
 
 
-def _pip(*arguments: str) -> None:
-    command = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    network_options = ["--timeout", "60", "--retries", "3", "--log", str(VENV_LOG)]
-    result = subprocess.run(
-        command + network_options + list(arguments), cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    if result.returncode != 0:
-        remedy = f"Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used, then run this again; see {VENV_LOG}"
-        raise SetupError(
-            "packages", "cannot be installed: " + _failure_reason(result.stdout.decode(errors="replace")), remedy
-        )
+def _last_line(log: Path) -> str:
+    lines = preflight.text_of(log).strip().splitlines()
+    return lines[-1] if lines else "no output"
 
 
 def _failure_reason(output: str) -> str:
@@ -112,6 +180,27 @@ def _pyspark_jars() -> Path:
     return found[-1]
 
 
+class ArchiveStep(Step):
+    """Writes the class archives.
+
+    Attributes:
+        exit_code: that of the program that writes them; None before its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("class archives")
+        self.exit_code: int | None = None
+
+    def work(self) -> None:
+        """Write the archives."""
+        words = [str(VENV_PYTHON), str(ROOT / "scripts" / "class_archive.py")]
+        self.exit_code = self.command(words, ROOT, ARCHIVE_LOG)
+
+    def progress(self) -> str:
+        """Return what the program does, as the last line of its output says."""
+        return _last_line(ARCHIVE_LOG)
+
+
 def _archive_classes(java: str) -> None:
     """Write the class archives once; if that fails, Spark and brokers only start more slowly."""
     archives = b"".join((ROOT / name).read_bytes() for name in ("ivy.xml", "scripts/class_archive.py"))
@@ -120,17 +209,11 @@ def _archive_classes(java: str) -> None:
     if preflight.is_stamped(ARCHIVE_STAMP, inputs_hash):
         return
     print("set-up: archiving classes, so that Spark and brokers start faster (once, about a minute)", flush=True)
-    with ARCHIVE_LOG.open("wb") as log:
-        command = [str(VENV_PYTHON), str(ROOT / "scripts" / "class_archive.py")]
-        code = subprocess.run(command, cwd=str(ROOT), stdout=log, stderr=subprocess.STDOUT).returncode
-    if code != 0:
+    step = ArchiveStep()
+    run_all([step])
+    if step.exit_code != 0:
         print(f"set-up: that failed; Spark and brokers start some seconds more slowly. See {ARCHIVE_LOG}")
     ARCHIVE_STAMP.write_text(inputs_hash)
-
-
-def _run(command: "list[str]", failure: str, remedy: str) -> None:
-    if subprocess.run(command, cwd=str(ROOT)).returncode != 0:
-        raise SetupError("python", failure, remedy)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -11,7 +13,9 @@ import jars
 import preflight
 import pytest
 import setup
+import side_by_side
 from preflight import SetupError
+from side_by_side import Step, run_all
 
 ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / "scripts" / "setup.py"
@@ -45,7 +49,7 @@ def test_the_java_version_is_read_from_its_output(output: str, version: int | No
 )
 def test_an_unsupported_java_is_a_one_line_error(does: str, shown: str, tmp_path: Path) -> None:
     result = subprocess.run(
-        [sys.executable, str(SETUP)], env=java_that(tmp_path, does), capture_output=True, text=True, timeout=60
+        [sys.executable, str(SETUP), "jars"], env=java_that(tmp_path, does), capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 1
     assert len(result.stderr.splitlines()) == 1
@@ -105,36 +109,116 @@ def test_java_gets_the_proxies_of_the_environment() -> None:
     assert options == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]
 
 
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout without jars, whose Ivy does not come from Maven Central."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
+    monkeypatch.setenv(jars.SETTINGS_VARIABLE, "mirror.xml")
+    monkeypatch.setattr(jars, "PAUSE_S", 0)
+    return tmp_path
+
+
 @pytest.mark.parametrize("does", ["exit 1", "exit 0", "mkdir -p .jars/.arriving/spark; exit 0"])
 def test_a_fetch_that_brought_not_all_jars_does_not_count(
-    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    does: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
-    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
-    monkeypatch.setattr(jars, "PAUSE_S", 0)
+    monkeypatch.setenv("JAVA_HOME", java_that(checkout / "home", does)["JAVA_HOME"])
     with pytest.raises(SetupError, match="jars: cannot be fetched"):
-        jars.fetch(tmp_path, tmp_path)
-    assert not jars.are_fetched(tmp_path)
+        jars.fetch(checkout, ["spark", "kafka"], checkout)
+    assert jars.missing(checkout, ("spark", "kafka")) == ["spark", "kafka"]
 
 
-def test_the_first_line_about_the_connection_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
+def test_only_the_configurations_that_are_missing_are_fetched(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The arguments of Ivy show in the folders that it makes.
+    folders = "while [ $1 != -confs ]; do shift; done; shift; while [ $1 != -retrieve ]; do set -- $@; f=$1; shift; "
+    does = folders + "mkdir -p .jars/.arriving/$f; touch .jars/.arriving/$f/jolokia-agent-jvm-2.jar; "
+    does += "touch .jars/.arriving/$f/jmx_prometheus_javaagent-1.jar; done"
+    monkeypatch.setenv("JAVA_HOME", java_that(checkout / "home", does)["JAVA_HOME"])
+    jars.fetch(checkout, ["agents"], checkout)
+    assert [folder.name for folder in (checkout / ".jars").iterdir() if folder.is_dir()] == ["agents"]
+    assert jars.missing(checkout, ("kafka", "agents")) == ["kafka"]
+
+
+def test_the_first_line_about_the_connection_is_the_reason(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     does = "echo 'io.delta#delta-spark;4.4.0: not found'; echo 'Connection refused: repository'; exit 1"
-    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path / "home", does)["JAVA_HOME"])
-    monkeypatch.setattr(jars, "PAUSE_S", 0)
+    monkeypatch.setenv("JAVA_HOME", java_that(checkout / "home", does)["JAVA_HOME"])
     with pytest.raises(SetupError, match="cannot be fetched: Connection refused: repository"):
-        jars.fetch(tmp_path, tmp_path)
+        jars.fetch(checkout, ["spark"], checkout)
 
 
-def test_another_ivy_file_means_another_fetch(tmp_path: Path) -> None:
+def test_another_ivy_file_means_another_fetch(checkout: Path) -> None:
+    (checkout / ".jars").mkdir()
+    jars._stamp(checkout, "spark").write_text(jars._ivy_hash(checkout))
+    assert jars.missing(checkout, ("spark", "kafka")) == ["kafka"]
+    (checkout / "ivy.xml").write_text("<ivy-module version='2.0'/>")
+    assert jars.missing(checkout, ("spark", "kafka")) == ["spark", "kafka"]
+
+
+def test_a_jar_with_another_content_than_expected_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org" / "ivy.jar").write_bytes(b"something else")
+    monkeypatch.setattr(jars, "_CENTRAL", tmp_path.as_uri() + "/")
+    with pytest.raises(ValueError, match=r"org/ivy\.jar"):
+        jars._download(tmp_path / "to", "org/ivy.jar", "0" * 64)
+    assert list((tmp_path / "to").iterdir()) == []
+
+
+def test_ivy_is_that_of_pyspark_where_maven_central_is_out_of_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(jars.SETTINGS_VARIABLE, raising=False)
+    monkeypatch.setattr(jars, "_CENTRAL", (tmp_path / "nowhere").as_uri() + "/")
+    (tmp_path / "ivy-2.5.3.jar").touch()
+    (tmp_path / "commons-cli-1.11.0.jar").touch()
+    step = jars.JarsStep(tmp_path, ["spark"], lambda: tmp_path)
     (tmp_path / ".jars").mkdir()
-    (tmp_path / "ivy.xml").write_text("<ivy-module/>")
-    (tmp_path / ".jars" / ".fetched").write_text(jars._ivy_hash(tmp_path))
-    assert jars.are_fetched(tmp_path)
-    (tmp_path / "ivy.xml").write_text("<ivy-module version='2.0'/>")
-    assert not jars.are_fetched(tmp_path)
+    assert [jar.name for jar in step._ivy_jars()] == ["ivy-2.5.3.jar", "commons-cli-1.11.0.jar"]
+
+
+def test_the_pinned_ivy_is_the_one_that_pyspark_ships() -> None:
+    shipped = Path(importlib.util.find_spec("pyspark").origin).parent / "jars"  # type: ignore[union-attr,arg-type]
+    for path, digest in jars._IVY.items():
+        assert hashlib.sha256((shipped / path.rsplit("/", 1)[1]).read_bytes()).hexdigest() == digest
+
+
+class Counting(Step):
+    """A step that ends after so many seconds, with an error if one is given."""
+
+    def __init__(self, seconds: float, failure: BaseException | None = None) -> None:
+        super().__init__("counting")
+        self._seconds, self._failure = seconds, failure
+
+    def work(self) -> None:
+        assert self.command(["sleep", str(self._seconds)], ROOT, Path(os.devnull)) == (-1 if self.is_stopped else 0)
+        if self._failure is not None:
+            raise self._failure
+
+    def progress(self) -> str:
+        return "3 of 7"
+
+
+def test_the_first_step_that_fails_ends_the_others_and_is_the_error() -> None:
+    failing, long = Counting(0.1, SetupError("jars", "are gone", "Look")), Counting(60)
+    with pytest.raises(SetupError, match="jars: are gone"):
+        run_all([long, failing])
+    assert not long.is_alive()
+    assert long.is_stopped
+
+
+def test_long_steps_show_how_far_they_are(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(side_by_side, "_LOG_EVERY_S", 0.2)
+    run_all([Counting(0.6), Counting(0.1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "set-up: 0:00  counting: 3 of 7"
+    assert 1 <= len(lines) <= 4
+
+
+def test_what_pip_has_downloaded_is_read_from_its_output() -> None:
+    output = (
+        "Collecting x\n  Downloading x-1-py3-none-any.whl (250 kB)\n  Downloading pyspark-4.2.0.tar.gz (450.1 MB)\n"
+    )
+    assert setup.downloaded_bytes(output) == pytest.approx(450.35e6)
 
 
 def test_an_unreachable_registry_is_not_reported_as_a_missing_package() -> None:

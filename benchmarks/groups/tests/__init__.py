@@ -1,0 +1,1 @@
+"""Group `tests`: minutes of a test run, and tests that fail by chance."""

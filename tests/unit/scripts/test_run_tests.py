@@ -1,0 +1,105 @@
+"""The run of all tests: fast tiers first, a record of what failed and why, and how busy the machine was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import flaky
+import pytest
+import run_tests
+from machine_load import MachineLoad
+
+RESULTS = """<testsuites><testsuite>
+<testcase classname="tests.unit.test_a" name="test_quick" time="0.5"/>
+<testcase classname="tests.unit.test_a" name="test_slow[x]" time="7.25"/>
+<testcase classname="tests.unit.test_b" name="test_wrong" time="1">
+<failure message="assert 1 == 2&#10;more">text</failure>
+</testcase>
+<testcase classname="tests.unit.test_b" name="test_broken" time="0">
+<error message="">E  no fixture&#10;</error></testcase>
+</testsuite></testsuites>
+"""
+
+
+def record(**more: object) -> dict[str, object]:
+    machine = {
+        "seconds": 90.0,
+        "cores": 2,
+        "busy_cores": 1.9,
+        "other_programs_cores": 0.4,
+        "waiting_ratio": 0.62,
+    }
+    step = {"name": "unit", "code": 0, "machine": machine, "tests": 4, "failed": [], "slowest": []}
+    return {"tiers": ["unit", "spark"], "code": 0, "machine": machine, "steps": [step], **more}
+
+
+def test_what_is_fast_comes_before_anything_that_needs_java() -> None:
+    order = [name for name, _ in run_tests.steps(list(run_tests.TIERS), [])]
+    assert order == ["set-up", "lint", "types", "unit", "class archives", "spark", "integration"]
+
+
+@pytest.mark.parametrize(
+    ("tier", "levels"),
+    [("unit", ["packages"]), ("spark", ["jars", "spark"]), ("integration", ["all-jars", "tests"])],
+)
+def test_a_tier_fetches_only_what_it_needs(tier: str, levels: list[str]) -> None:
+    commands = [command for _, of_step in run_tests.steps([tier], []) for command in of_step]
+    assert [command[-1] for command in commands if "setup.py" in command[1]] == levels
+
+
+def test_results_name_the_failed_tests_with_their_reasons_and_the_slowest(tmp_path: Path) -> None:
+    (tmp_path / "unit.xml").write_text(RESULTS)
+    found = run_tests.results(tmp_path / "unit.xml")
+    assert found["tests"] == 4
+    assert found["failed"] == [
+        {"test": "tests/unit/test_b.py::test_wrong", "reason": "assert 1 == 2"},
+        {"test": "tests/unit/test_b.py::test_broken", "reason": "E  no fixture"},
+    ]
+    assert found["slowest"][0] == {"test": "tests/unit/test_a.py::test_slow[x]", "seconds": 7.25}
+
+
+@pytest.mark.parametrize("text", [None, "<testsuites><testsuite>"])
+def test_results_that_are_missing_or_cut_off_are_unknown_not_none(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "unit.xml").write_text(text)
+    assert run_tests.results(tmp_path / "unit.xml")["tests"] is None
+
+
+def test_the_table_names_what_failed_and_what_was_not_run() -> None:
+    failing = record()
+    failing["steps"][0] |= {"code": 1, "failed": [{"test": "t.py::test_x", "reason": "assert False"}]}
+    text = run_tests.table(failing)
+    assert "unit                  1.5       4       1  FAILED" in text
+    assert "spark             not run" in text
+    assert "  t.py::test_x: assert False" in text
+    assert "1.9 of 2 cores were busy, 0.4 of them with other programs; some program waited for a core in 62%" in text
+
+
+def test_what_failed_by_chance_is_counted_over_runs() -> None:
+    red = record(code=1, order=7, beside=1)
+    red["steps"] = [red["steps"][0] | {"code": 1, "failed": [{"test": "t.py::test_x", "reason": "r"}]}]
+    # Without results, as after a crash of pytest, the tier itself has failed.
+    crashed = record(code=1, order=8, beside=0)
+    crashed["steps"] = [crashed["steps"][0] | {"code": 3}]
+    text = flaky.summary([red, crashed, red])
+    assert "  order 7, beside 1: 1.5 minutes, exit code 1" in text
+    assert "2 of 3 runs: t.py::test_x" in text
+    assert "1 of 3 runs: unit" in text
+    assert flaky.summary([record(order=1, beside=0)]).endswith("No test failed.")
+
+
+def test_load_of_a_program_of_ones_own_is_not_of_others() -> None:
+    load = MachineLoad()
+    subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], check=True)
+    figures = load.figures()
+    own_s = (figures["busy_cores"] - figures["other_programs_cores"]) * figures["seconds"]
+    # Figures have two decimals.
+    assert own_s >= 0.45
+
+
+def test_without_the_kernels_figures_the_load_is_unknown(tmp_path: Path) -> None:
+    figures = MachineLoad(tmp_path).figures()
+    assert (figures["busy_cores"], figures["other_programs_cores"], figures["waiting_ratio"]) == (None, None, None)
+    assert "unknown" in run_tests.table(record(machine=figures))
