@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from cli.config.load import load_settings
 from cli.demo.quick_java import QUICK_JAVA
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
+from tests.integration.last_seen import last_seen
 from tests.integration.scene import Scene
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
@@ -23,6 +24,15 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what brokers, watches and tables were last seen to do."""
+    report = yield
+    if report.failed:
+        report.sections.append(("last seen", last_seen()))
+    return report
 
 
 @pytest.fixture(scope="package", autouse=True)

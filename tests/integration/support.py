@@ -13,6 +13,7 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from cluster.embedded import EmbeddedCluster
+from cluster.embedded.patience import Patience
 
 T = TypeVar("T")
 _POLL_S = 0.1
@@ -31,7 +32,7 @@ def wait_until(
 
     Args:
         condition: looked at until it returns something true.
-        deadline_s: longest wait in seconds.
+        deadline_s: longest wait in seconds; longer while the machine is busy.
         what: what is waited for, as the failure names it.
         describe: tells what was last seen; None: what the condition returned last.
         poll_s: time from one look to the next, seconds.
@@ -39,11 +40,11 @@ def wait_until(
     Raises:
         AssertionError: the deadline passed; says what was last seen.
     """
-    give_up = time.monotonic() + deadline_s
+    patience = Patience(deadline_s)
     while not (seen := condition()):
-        if time.monotonic() > give_up:
+        if patience.is_over():
             last = describe() if describe else seen
-            raise AssertionError(f"{what}: not within {deadline_s:g} s; last seen: {last!r}")
+            raise AssertionError(f"{what}: not within {patience}; last seen: {last!r}")
         time.sleep(poll_s)
     return seen
 
