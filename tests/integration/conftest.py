@@ -16,6 +16,7 @@ from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from tests.integration.last_seen import last_seen
 from tests.integration.scene import Scene
+from tests.integration.support import clear
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -24,6 +25,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
+BROKERS = (1, 2, 3, 4)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,13 +45,6 @@ def quick_java() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Return a cluster of three brokers that all tests share: name topics for the test, and leave no broker down."""
-    with EmbeddedCluster(tmp_path_factory.mktemp("kafka"), brokers=3) as cluster:
-        yield cluster
-
-
 @pytest.fixture
 def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
     """Return a function that starts a cluster for this test alone: of so many brokers, with options if given."""
@@ -65,16 +60,32 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
         cluster.stop()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Return a cluster of four brokers for one module alone."""
-    with EmbeddedCluster(tmp_path_factory.mktemp("module"), brokers=4) as started:
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Return the four brokers of this worker, each with two log directories. Modules get them as ``cluster``."""
+    folder = tmp_path_factory.mktemp("shared")
+    own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
+    with EmbeddedCluster(folder / "cluster", len(BROKERS), options=BrokerOptions(broker_properties=own)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def config_file(cluster: EmbeddedCluster) -> Path:
-    return write_config(cluster)
+def cluster(shared_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    """Return four brokers, which the next module gets as this one got them: nothing moves, and there are no topics.
+
+    A module may freeze or kill a broker if it brings it back. One that needs a cluster to itself has its own fixture.
+    """
+    yield shared_cluster
+    clear(shared_cluster)
+
+
+@pytest.fixture(scope="module")
+def config_file(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a settings file with a store of the module's own."""
+    folder = tmp_path_factory.mktemp("settings")
+    text = write_config(cluster).read_text(encoding="utf-8")
+    (folder / "headroom.toml").write_text(text.replace(str(cluster.folder / "headroom-data"), str(folder / "store")))
+    return folder / "headroom.toml"
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,8 @@ from kafka.errors import KafkaError
 
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.patience import Patience
+from cluster.throttles.rates import clear_rates
+from schemas.config import ClusterSettings, Settings
 
 T = TypeVar("T")
 _POLL_S = 0.1
@@ -65,6 +67,24 @@ def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, li
         admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
     expected = {p: r[0] for p, r in replicas.items()}
     wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
+
+
+def clear(cluster: EmbeddedCluster) -> None:
+    """Delete all topics of a cluster and every throttle; all its brokers have to be up, and nothing may be moving."""
+    alive = len(cluster.brokers)
+    settings = ClusterSettings(bootstrap_servers=cluster.bootstrap_servers)
+    with admin_of(cluster) as admin:
+        wait_until(lambda: len(_unfenced(admin)) == alive, 60, "all brokers", lambda: _unfenced(admin))
+        assert admin.list_partition_reassignments() in ([], {}), "a module has left a running reassignment"
+        topics = [topic for topic in admin.list_topics() if not topic.startswith("__")]
+        if topics:
+            admin.delete_topics(topics)
+        wait_until(lambda: set(admin.list_topics()) <= {"__consumer_offsets"}, 60, "no topics", admin.list_topics)
+    clear_rates(Settings(cluster=settings), [b.broker_id for b in cluster.brokers], cluster_default=True)
+
+
+def _unfenced(admin: KafkaAdminClient) -> list[int]:
+    return [broker["broker_id"] for broker in admin.describe_cluster()["brokers"] if not broker["is_fenced"]]
 
 
 def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:

@@ -64,7 +64,8 @@ def not_led_by_preferred(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
 
 
 def run(config_file: Path, *arguments: str, **environ: str) -> Result:
-    env = {"HEADROOM_ELECTIONS__PAUSE_S": "0", "HEADROOM_ELECTIONS__BATCH_PARTITIONS": "3", **environ}
+    settings = {"ELECTIONS__PAUSE_S": "0", "ELECTIONS__BATCH_PARTITIONS": "3", "COLLECT__MEASURE_S": "1"}
+    env = {f"HEADROOM_{name}": value for name, value in settings.items()} | environ
     return CliRunner(env=env).invoke(elections, ["--config", str(config_file), *arguments], catch_exceptions=False)
 
 
