@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cli.demo.quick_java import QUICK_JAVA
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from tests.integration.last_seen import last_seen
-from tests.integration.scene import Scene
 from tests.integration.support import clear
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
@@ -25,7 +23,27 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
+# Modules that take minutes. They begin first, so that no worker is left with one of them at the end.
+_LONG = (
+    "test_watch",
+    "test_demo",
+    "test_standalone",
+    "test_bands",
+    "test_zookeeper_mode",
+    "test_reassign",
+    "test_readme",
+)
 BROKERS = (1, 2, 3, 4)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of a module in one worker, which then starts their cluster once; long modules come first."""
+    for item in items:
+        module = item.path.stem
+        if item.path.parent == Path(__file__).parent and item.get_closest_marker("spread") is None:
+            item.add_marker(pytest.mark.xdist_group(module))
+    if not config.getoption("random_order_enabled", False):
+        items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,9 +57,11 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_java() -> Iterator[None]:
-    """Limit Spark's JVM to the first compiler tier, because it runs for only a minute or two per test."""
+    """Limit JVMs to the first compiler tier, because they run for only a minute or two per test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
+        # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
 
 
@@ -91,11 +111,3 @@ def config_file(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="module")
 def settings(config_file: Path) -> Settings:
     return load_settings(str(config_file))
-
-
-@pytest.fixture(scope="module")
-def watch(config_file: Path, scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchProcess]:
-    """Return ``headroom watch`` on the module's scene, after its first verdict."""
-    with WatchProcess(config_file, tmp_path_factory.mktemp("watch") / "watch.log") as process:
-        process.wait(process.verdicts, 120, "a first verdict")
-        yield process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -12,6 +13,8 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
+from cli.common.child_process import ChildProcess, headroom_command
+from cli.common.watch_process import VerdictProcess
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.patience import Patience
 from cluster.throttles.rates import clear_rates
@@ -95,6 +98,23 @@ def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
     except KafkaError:
         return {}
     return {int(p["partition_index"]): int(p["leader_id"]) for p in found}
+
+
+@contextmanager
+def alert_path(config: Path, log: Path) -> Iterator[VerdictProcess]:
+    """Run collector and alert path, without the history of a whole ``headroom watch``, which takes most of its time.
+
+    Args:
+        config: settings file.
+        log: file to which the alert path's log is appended.
+    """
+    command = headroom_command("run", "alerts", "--config", str(config), "--format", "json", "--with-parent")
+    collector = ChildProcess("collector", ["collect"], str(config))
+    try:
+        with VerdictProcess("headroom run alerts", command, log) as process:
+            yield process
+    finally:
+        collector.stop()
 
 
 def partition(topic: str, number: int) -> TopicPartition:

@@ -13,6 +13,8 @@ import pytest
 
 from tests.integration.support import living, wait_until
 
+pytestmark = pytest.mark.spread
+
 # Three minutes on an idle machine of two cores; a busy one may take longer.
 _DEADLINE_S = 600
 
@@ -42,7 +44,6 @@ def nothing_works_in(folder: Path) -> bool:
     return not working_in(folder)
 
 
-@pytest.mark.alone
 def test_all_of_the_demo_comes_true_and_nothing_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = start_demo(folder)
