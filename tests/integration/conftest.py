@@ -6,8 +6,10 @@ import logging
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from cli.config.load import load_settings
 from cli.demo.quick_java import QUICK_JAVA
@@ -33,17 +35,30 @@ _LONG = (
     "test_reassign",
     "test_readme",
 )
+# Modules whose tests have nothing in common.
+_SPREAD = ("test_demo", "test_embedded_cluster")
 BROKERS = (1, 2, 3, 4)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of a module in one worker, which then starts their cluster once; long modules come first."""
-    for item in items:
-        module = item.path.stem
-        if item.path.parent == Path(__file__).parent and item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(module))
+    """Let long modules begin first, unless the order is to be random."""
     if not config.getoption("random_order_enabled", False):
         items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
+
+
+class ByModule(LoadScopeScheduling):
+    """Keeps the tests of a module in one worker, which then starts their cluster once; some modules are spread."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Return what is kept together: the test's module, or the test itself."""
+        module = nodeid.partition("::")[0]
+        return nodeid if Path(module).stem in _SPREAD else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
+    """Return the scheduler of several workers."""
+    return ByModule(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

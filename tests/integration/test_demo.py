@@ -9,11 +9,8 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
 from tests.integration.support import living, wait_until
-
-pytestmark = pytest.mark.spread
 
 # Three minutes on an idle machine of two cores; a busy one may take longer.
 _DEADLINE_S = 600

@@ -22,8 +22,6 @@ from schemas.errors import HeadroomError
 from tests.integration.conftest import StartCluster
 from tests.integration.support import create_topic, leaders, living, partition, wait_until
 
-pytestmark = pytest.mark.spread
-
 ROOT = Path(__file__).resolve().parents[2]
 HEADROOM = [sys.executable, "-m", "cli.main", "cluster"]
 
