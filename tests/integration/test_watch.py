@@ -180,7 +180,7 @@ def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
             return {name for name, asked in series.items() if not real_prometheus.query(url, asked)}
 
         # The process that counts leaders is started after the first verdict, at low priority.
-        wait_until(lambda: missing() <= absent, _HISTORY_S, "a series of every metric", missing)
+        wait_until(lambda: missing() <= absent, _HISTORY_S, "a series of every metric", missing, TABLE_POLL_S)
 
 
 def test_without_its_store_a_watch_continues_and_stores_its_events_later(
