@@ -23,7 +23,7 @@ _NEED_JAVA = ("spark", "integration")
 _PYTEST = {
     "unit": ["tests/unit", "-n", "4"],
     "spark": ["tests/spark", "-n", "2"],
-    "integration": ["tests/integration", "-n", "3", "--dist", "loadgroup"],
+    "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
 }
 _SLOWEST = 20
 

@@ -7,12 +7,14 @@ from enum import Enum
 
 
 class SessionProfile(Enum):
-    """Purpose of a Spark session, which decides how its JVM collects garbage."""
+    """Purpose of a Spark session, which decides how its JVM collects garbage and compiles."""
 
     # For alerts: short pauses, at the cost of throughput.
     LOW_LATENCY = "low latency"
     # For tables alone: longer pauses.
     THROUGHPUT = "throughput"
+    # The same for small clusters, of which a start is most of the work of an hour.
+    SMALL_THROUGHPUT = "throughput of a small cluster"
 
 
 def submitted() -> bool:

@@ -18,6 +18,7 @@ from kafka.errors import KafkaError
 
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
+from cluster.embedded.patience import Patience
 from schemas.errors import HeadroomError
 
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class VerdictProcess(WatchLines):
         remedy: remedy in errors; a reference to the log if None.
 
     Attributes:
+        name: its name.
+        log: file of its other output.
         started_s: time of the start, in seconds of the monotonic clock.
     """
 
@@ -55,8 +58,8 @@ class VerdictProcess(WatchLines):
         remedy: str | None = None,
     ) -> None:
         super().__init__()
-        self._name = name
-        self._log = log
+        self.name = name
+        self.log = log
         self._subject = subject or name
         self._remedy = remedy or f"See {log}"
         self.started_s = time.monotonic()
@@ -74,7 +77,7 @@ class VerdictProcess(WatchLines):
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with self._log.open("a", encoding="utf-8") as log:
+        with self.log.open("a", encoding="utf-8") as log:
             for text in self._process.stdout:
                 at_s = time.monotonic()
                 try:
@@ -105,14 +108,14 @@ class VerdictProcess(WatchLines):
 
         Args:
             condition: called every ``poll_s`` seconds.
-            deadline_s: longest wait, in seconds.
+            deadline_s: longest wait, in seconds; longer while the machine is busy.
             what: name of the condition in the error message.
             poll_s: interval between calls, in seconds.
 
         Raises:
             HeadroomError: the deadline passed, with the last verdicts and alerts; or the process ended.
         """
-        give_up = time.monotonic() + deadline_s
+        patience = Patience(deadline_s)
         while True:
             self.require_running()
             try:
@@ -121,9 +124,9 @@ class VerdictProcess(WatchLines):
                 last = ""
             except KafkaError as error:
                 last = f" ({type(error).__name__})"
-            if time.monotonic() > give_up:
+            if patience.is_over():
                 state = f"{self.summary()}; its log ends: {self._log_end(2)}"
-                rule = f"waited {deadline_s:.0f} s in vain for {what}{last}; last seen: {state}"
+                rule = f"waited {patience} in vain for {what}{last}; last seen: {state}"
                 raise HeadroomError(self._subject, rule, self._remedy)
             time.sleep(poll_s)
 
@@ -135,10 +138,10 @@ class VerdictProcess(WatchLines):
         """
         code = self._process.poll()
         if code is not None:
-            raise HeadroomError(self._name, f"ended with code {code}: {self._log_end(5)}", self._remedy)
+            raise HeadroomError(self.name, f"ended with code {code}: {self._log_end(5)}", self._remedy)
 
     def _log_end(self, lines: int) -> str:
-        return " | ".join(self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
+        return " | ".join(self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
 
     def stop(self) -> None:
         """Stop the process and its children; kill those that have not ended after 45 s."""

@@ -72,6 +72,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("collect", "metadata_max_age_s"): NO_SECONDS_OR_MORE,
     ("collect", "load_interval_s"): NO_SECONDS_OR_MORE,
     ("collect", "log_dirs_interval_s"): NO_SECONDS_OR_MORE,
+    ("collect", "measure_s"): Range(1, maximum=_MAX_WAIT_S),
     ("store", "bronze_keep_days"): DAYS,
     ("store", "silver_keep_days"): DAYS,
     ("store", "gold_keep_days"): DAYS,

@@ -17,6 +17,7 @@ from cli.watch.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.activity import AlertPartitionActivity
 from cluster.collector.ticks_topic import ensure_topic
+from cluster.metadata.cluster_size import partition_count
 from cluster.secrets import secret
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
@@ -28,6 +29,10 @@ from streaming.session_profile import SessionProfile
 
 if TYPE_CHECKING:
     from streaming.pipeline import Pipeline
+
+
+# Partitions of all clusters up to which the history compiles its code quickly and not thoroughly.
+_SMALL_PARTITIONS = 5000
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
     password = secret(ticks_kafka.sasl_password, ticks_kafka.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if with_alerts else []
-    profile = SessionProfile.LOW_LATENCY if with_alerts else SessionProfile.THROUGHPUT
+    profile = SessionProfile.LOW_LATENCY if with_alerts else _throughput(clusters)
     spark = build_session(settings.spark, app_name, profile)
     config = PipelineConfig(
         settings,
@@ -124,6 +129,17 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
         activity=AlertPartitionActivity(settings),
     )
     return Pipeline(spark, config)
+
+
+def _throughput(clusters: ConfiguredClusters) -> SessionProfile:
+    """Return the profile of a session without alerts: that of small clusters if all of them are known to be small."""
+    partitions = 0
+    for settings in (clusters.settings, *(watched.settings for watched in clusters.others)):
+        counted = partition_count(settings.cluster)
+        if counted is None:
+            return SessionProfile.THROUGHPUT
+        partitions += counted
+    return SessionProfile.SMALL_THROUGHPUT if partitions <= _SMALL_PARTITIONS else SessionProfile.THROUGHPUT
 
 
 class PrintingListener(AlertPathListener):

@@ -24,6 +24,10 @@ from schemas.errors import HeadroomError
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import submitted
 
+# Lower than the alert path's 0, but not so low that a history starves beside a program that keeps a core busy: at 10 it
+# got a tenth of a core, and its first rows took minutes.
+_HISTORY_NICE = 5
+
 
 @click.command()
 @configs_option
@@ -119,7 +123,7 @@ class HistoryProcess:
             self._child.check()
         elif self._allowed.is_set():
             # Not earlier: its JVM would compete for the CPU with the alert path, and delay the first verdict.
-            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", "10"], self._config)
+            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", str(_HISTORY_NICE)], self._config)
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, without waiting."""

@@ -22,8 +22,6 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
-# Counters read 5 s apart give rates with an error of some percent.
-SAMPLE_S = 5.0
 # The first JMX read also loads stubs and classes.
 READ_S = 10.0
 # A command may wait longer than a tick for the metadata of very many partitions.
@@ -48,7 +46,7 @@ class LiveLeadership:
         self._metadata = SnapshotReader(self._connection, max(METADATA_S, self._timeout_s), CONFIG_MAX_AGE_S)
         self._broker_reader = BrokerMetricsReader(self._connection, self._source, settings.collect)
         self._plans = ReadPlanner(TICK_AND_CONSUMED)
-        self._sleep = sleep
+        self._sleep, self._measure_s = sleep, settings.collect.measure_s
 
     def __enter__(self) -> LiveLeadership:
         """Connect and return this object.
@@ -68,7 +66,7 @@ class LiveLeadership:
         self._connection.close()
 
     def leadership_with_traffic(self, watched: Collection[TopicPartition] = ()) -> LeadershipSnapshot:
-        """Return the leaders now, with throttles and the traffic during this call (``SAMPLE_S`` seconds).
+        """Return the leaders now, with throttles and the traffic during this call (``collect.measure_s`` seconds).
 
         Args:
             watched: partitions whose followers are checked for falling behind.
@@ -78,7 +76,7 @@ class LiveLeadership:
         """
         before = self._snapshot()
         earlier = CounterSample.of(self._read(before, watched))
-        self._sleep(SAMPLE_S)
+        self._sleep(self._measure_s)
         now = self._snapshot()
         reads = self._read(now, watched)
         later = CounterSample.of(reads)

@@ -10,6 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from cluster.embedded.layout import HOST, BrokerPorts
+from cluster.embedded.patience import Patience
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.1
@@ -21,17 +22,17 @@ def wait_until_ready(ports: Mapping[int, BrokerPorts], check_alive: Callable[[],
     Args:
         ports: ports of each broker to wait for, by id.
         check_alive: raises if one of these brokers has ended.
-        deadline_s: longest wait in seconds.
+        deadline_s: longest wait in seconds; longer while the machine is busy.
 
     Raises:
         HeadroomError: the deadline passed; names the broker and its last problem.
     """
-    give_up = time.monotonic() + deadline_s
+    patience = Patience(deadline_s)
     for broker_id, own in ports.items():
         while (problem := _not_ready_reason(own, ports)) is not None:
             check_alive()
-            if time.monotonic() > give_up:
-                rule = f"not ready after {deadline_s:.0f} s: {problem}"
+            if patience.is_over():
+                rule = f"not ready after {patience}: {problem}"
                 raise HeadroomError(f"broker {broker_id}", rule, "See its log; a busy machine may need fewer brokers")
             time.sleep(_POLL_S)
 

@@ -10,7 +10,7 @@ from types import TracebackType
 
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.leadership import unchanged_partitions
-from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, READ_S, SAMPLE_S
+from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, READ_S
 from cluster.elections.traffic import CounterSample, Traffic, traffic_between
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from cluster.metadata.throttled_partitions import ReadPlanner
@@ -64,7 +64,7 @@ class ClusterStateReader:
         self._metadata = SnapshotReader(self.connection, wait_s, CONFIG_MAX_AGE_S, reassignments_share=1.0)
         self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
         self._plans = ReadPlanner(scope)
-        self._sleep = sleep
+        self._sleep, self._measure_s = sleep, settings.collect.measure_s
         self._clock_ms = clock_ms
 
     def __enter__(self) -> ClusterStateReader:
@@ -97,7 +97,7 @@ class ClusterStateReader:
 
         Args:
             names: partitions whose log sizes are read from metrics; None: those that are being reassigned.
-            known: write rates; if None, two readings ``SAMPLE_S`` apart measure them.
+            known: write rates; if None, two readings ``collect.measure_s`` apart measure them.
 
         Raises:
             HeadroomError: the metadata could not be read.
@@ -108,7 +108,7 @@ class ClusterStateReader:
         return cluster_state_of(self._name, self._clock_ms(), snapshot, self._read(snapshot, names), known)
 
     def measure(self, names: Collection[TopicPartition] | None) -> tuple[ClusterState, Traffic]:
-        """Return the state of the cluster with write rates of two readings ``SAMPLE_S`` apart, and their traffic.
+        """Return the state of the cluster, with write rates of two readings ``collect.measure_s`` apart, and traffic.
 
         Args:
             names: partitions whose log sizes and rates are read; None: those that are being reassigned.
@@ -118,11 +118,11 @@ class ClusterStateReader:
         """
         before = read_snapshot_once(self._metadata)
         earlier = CounterSample.of(self._read(before, names))
-        self._sleep(SAMPLE_S)
+        self._sleep(self._measure_s)
         now = read_snapshot_once(self._metadata)
         reads = self._read(now, names)
         traffic = traffic_between(unchanged_partitions(before, now), earlier, CounterSample.of(reads))
-        measured = KnownRates(traffic.written, f"two readings {SAMPLE_S:g} s apart")
+        measured = KnownRates(traffic.written, f"two readings {self._measure_s:g} s apart")
         return cluster_state_of(self._name, self._clock_ms(), now, reads, measured), traffic
 
     def _read(self, snapshot: Snapshot, names: Collection[TopicPartition] | None) -> dict[int, BrokerRead]:

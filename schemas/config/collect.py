@@ -41,6 +41,8 @@ class CollectSettings:
             handlers, in seconds. No tick waits for them. 0: never.
         log_dirs_interval_s: interval between readings of a broker's log directories and of the sizes of its replicas,
             in seconds. No tick waits for them. 0: never.
+        measure_s: time over which commands measure write rates, in seconds. They do so if no watch can tell them, and
+            before and after elections. The shorter, the rougher.
         jmx_username: JMX user; None: no authentication.
         jmx_password: JMX password. Set it with ``HEADROOM_COLLECT__JMX_PASSWORD``.
         jmx_password_file: file that contains only the JMX password; None: not used.
@@ -71,6 +73,7 @@ class CollectSettings:
     metadata_max_age_s: float = 60.0
     load_interval_s: float = 30.0
     log_dirs_interval_s: float = 300.0
+    measure_s: float = 5.0
     jmx_username: str | None = None
     jmx_password: str | None = field(default=None, repr=False)
     jmx_password_file: str | None = None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cli.demo.quick_java import QUICK_JAVA
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
-from tests.integration.scene import Scene
+from tests.integration.last_seen import last_seen
+from tests.integration.support import clear
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -23,21 +25,59 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
+# Modules that take minutes. They begin first, so that no worker is left with one of them at the end.
+_LONG = (
+    "test_watch",
+    "test_demo",
+    "test_standalone",
+    "test_bands",
+    "test_zookeeper_mode",
+    "test_reassign",
+    "test_readme",
+)
+# Modules whose tests have nothing in common.
+_SPREAD = ("test_demo", "test_embedded_cluster")
+BROKERS = (1, 2, 3, 4)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let long modules begin first, unless the order is to be random."""
+    if not config.getoption("random_order_enabled", False):
+        items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
+
+
+class ByModule(LoadScopeScheduling):
+    """Keeps the tests of a module in one worker, which then starts their cluster once; some modules are spread."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Return what is kept together: the test's module, or the test itself."""
+        module = nodeid.partition("::")[0]
+        return nodeid if Path(module).stem in _SPREAD else module
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
+    """Return the scheduler of several workers."""
+    return ByModule(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failure what brokers, watches and tables were last seen to do."""
+    report = yield
+    if report.failed:
+        report.sections.append(("last seen", last_seen()))
+    return report
 
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_java() -> Iterator[None]:
-    """Limit Spark's JVM to the first compiler tier, because it runs for only a minute or two per test."""
+    """Limit JVMs to the first compiler tier, because they run for only a minute or two per test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
+        # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
         yield
-
-
-@pytest.fixture(scope="session")
-def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Return a cluster of three brokers that all tests share: name topics for the test, and leave no broker down."""
-    with EmbeddedCluster(tmp_path_factory.mktemp("kafka"), brokers=3) as cluster:
-        yield cluster
 
 
 @pytest.fixture
@@ -55,26 +95,34 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
         cluster.stop()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Return a cluster of four brokers for one module alone."""
-    with EmbeddedCluster(tmp_path_factory.mktemp("module"), brokers=4) as started:
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+    """Return the four brokers of this worker, each with two log directories. Modules get them as ``cluster``."""
+    folder = tmp_path_factory.mktemp("shared")
+    own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
+    with EmbeddedCluster(folder / "cluster", len(BROKERS), options=BrokerOptions(broker_properties=own)) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def config_file(cluster: EmbeddedCluster) -> Path:
-    return write_config(cluster)
+def cluster(shared_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+    """Return four brokers, which the next module gets as this one got them: nothing moves, and there are no topics.
+
+    A module may freeze or kill a broker if it brings it back. One that needs a cluster to itself has its own fixture.
+    """
+    yield shared_cluster
+    clear(shared_cluster)
+
+
+@pytest.fixture(scope="module")
+def config_file(cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a settings file with a store of the module's own."""
+    folder = tmp_path_factory.mktemp("settings")
+    text = write_config(cluster).read_text(encoding="utf-8")
+    (folder / "headroom.toml").write_text(text.replace(str(cluster.folder / "headroom-data"), str(folder / "store")))
+    return folder / "headroom.toml"
 
 
 @pytest.fixture(scope="module")
 def settings(config_file: Path) -> Settings:
     return load_settings(str(config_file))
-
-
-@pytest.fixture(scope="module")
-def watch(config_file: Path, scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchProcess]:
-    """Return ``headroom watch`` on the module's scene, after its first verdict."""
-    with WatchProcess(config_file, tmp_path_factory.mktemp("watch") / "watch.log") as process:
-        process.wait(process.verdicts, 120, "a first verdict")
-        yield process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -12,7 +13,12 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
+from cli.common.child_process import ChildProcess, headroom_command
+from cli.common.watch_process import VerdictProcess
 from cluster.embedded import EmbeddedCluster
+from cluster.embedded.patience import Patience
+from cluster.throttles.rates import clear_rates
+from schemas.config import ClusterSettings, Settings
 
 T = TypeVar("T")
 _POLL_S = 0.1
@@ -31,7 +37,7 @@ def wait_until(
 
     Args:
         condition: looked at until it returns something true.
-        deadline_s: longest wait in seconds.
+        deadline_s: longest wait in seconds; longer while the machine is busy.
         what: what is waited for, as the failure names it.
         describe: tells what was last seen; None: what the condition returned last.
         poll_s: time from one look to the next, seconds.
@@ -39,11 +45,11 @@ def wait_until(
     Raises:
         AssertionError: the deadline passed; says what was last seen.
     """
-    give_up = time.monotonic() + deadline_s
+    patience = Patience(deadline_s)
     while not (seen := condition()):
-        if time.monotonic() > give_up:
+        if patience.is_over():
             last = describe() if describe else seen
-            raise AssertionError(f"{what}: not within {deadline_s:g} s; last seen: {last!r}")
+            raise AssertionError(f"{what}: not within {patience}; last seen: {last!r}")
         time.sleep(poll_s)
     return seen
 
@@ -66,6 +72,24 @@ def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, li
     wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
 
 
+def clear(cluster: EmbeddedCluster) -> None:
+    """Delete all topics of a cluster and every throttle; all its brokers have to be up, and nothing may be moving."""
+    alive = len(cluster.brokers)
+    settings = ClusterSettings(bootstrap_servers=cluster.bootstrap_servers)
+    with admin_of(cluster) as admin:
+        wait_until(lambda: len(_unfenced(admin)) == alive, 60, "all brokers", lambda: _unfenced(admin))
+        assert admin.list_partition_reassignments() in ([], {}), "a module has left a running reassignment"
+        topics = [topic for topic in admin.list_topics() if not topic.startswith("__")]
+        if topics:
+            admin.delete_topics(topics)
+        wait_until(lambda: set(admin.list_topics()) <= {"__consumer_offsets"}, 60, "no topics", admin.list_topics)
+    clear_rates(Settings(cluster=settings), [b.broker_id for b in cluster.brokers], cluster_default=True)
+
+
+def _unfenced(admin: KafkaAdminClient) -> list[int]:
+    return [broker["broker_id"] for broker in admin.describe_cluster()["brokers"] if not broker["is_fenced"]]
+
+
 def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
     """Return the leader's broker id of each partition, -1 for none; nothing if the broker that was asked is down."""
     try:
@@ -74,6 +98,23 @@ def leaders(cluster: EmbeddedCluster, topic: str) -> dict[int, int]:
     except KafkaError:
         return {}
     return {int(p["partition_index"]): int(p["leader_id"]) for p in found}
+
+
+@contextmanager
+def alert_path(config: Path, log: Path) -> Iterator[VerdictProcess]:
+    """Run collector and alert path, without the history of a whole ``headroom watch``, which takes most of its time.
+
+    Args:
+        config: settings file.
+        log: file to which the alert path's log is appended.
+    """
+    command = headroom_command("run", "alerts", "--config", str(config), "--format", "json", "--with-parent")
+    collector = ChildProcess("collector", ["collect"], str(config))
+    try:
+        with VerdictProcess("headroom run alerts", command, log) as process:
+            yield process
+    finally:
+        collector.stop()
 
 
 def partition(topic: str, number: int) -> TopicPartition:

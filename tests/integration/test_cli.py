@@ -54,12 +54,12 @@ def _cluster_rights(admin: KafkaAdminClient) -> list[str]:
     return list(admin.describe_cluster()["authorized_operations"])
 
 
-def test_check_finds_everything_on_a_healthy_cluster(kafka_cluster: EmbeddedCluster) -> None:
-    create_topic(kafka_cluster, "cli-check", {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]})
+def test_check_finds_everything_on_a_healthy_cluster(cluster: EmbeddedCluster) -> None:
+    create_topic(cluster, "cli-check", {0: [1, 2, 3], 1: [2, 3, 4], 2: [3, 4, 1], 3: [4, 1, 2]})
     # A follower has its lag gauges once it has begun to fetch.
-    wait_until(lambda: _run(kafka_cluster, "check")[0] == 0, 60, "a check without a no", lambda: _noes(kafka_cluster))
-    answers = _answers(_run(kafka_cluster, "check")[1])
-    for broker in (1, 2, 3):
+    wait_until(lambda: _run(cluster, "check")[0] == 0, 60, "a check without a no", lambda: _noes(cluster))
+    answers = _answers(_run(cluster, "check")[1])
+    for broker in (1, 2, 3, 4):
         for what in ("throttle rates", "JMX", "Log MBeans", "FetcherLag MBeans"):
             assert answers[f"Broker {broker}: {what}"] == "ok"
 
@@ -76,33 +76,33 @@ def test_check_names_the_right_that_is_missing(start_cluster: StartCluster) -> N
     assert answers["Broker 1: JMX"] == "ok"
 
 
-def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(kafka_cluster: EmbeddedCluster) -> None:
+def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(cluster: EmbeddedCluster) -> None:
     topic = "cli-throttle"
-    create_topic(kafka_cluster, topic, {0: [1, 2]})
-    _fill(kafka_cluster, topic, records=500)
-    settings = load_settings(str(write_config(kafka_cluster)), {})
+    create_topic(cluster, topic, {0: [1, 2]})
+    _fill(cluster, topic, records=500)
+    settings = load_settings(str(write_config(cluster)), {})
     apply_lists(settings, {topic: TopicLists("0:1,0:2", "0:3")})
     # 500 records of 10 kB at 50 kB/s: the move would take 100 s.
-    assert _run(kafka_cluster, "throttle", "apply", "--rate", "50kB", "--brokers", "1,2,3", "--execute")[0] == 0
-    _move(kafka_cluster, topic, [1, 2, 3])
+    assert _run(cluster, "throttle", "apply", "--rate", "50kB", "--brokers", "1,2,3,4", "--execute")[0] == 0
+    _move(cluster, topic, [1, 2, 3])
 
-    _, seen = _run(kafka_cluster, "throttle", "show")
+    _, seen = _run(cluster, "throttle", "show")
     assert seen["moving"] == [{"topic": topic, "partition": 0, "adding": [3], "removing": []}]
     assert {b["leader_bytes_per_s"] for b in seen["brokers"]} == {50_000}
-    code, error = _run(kafka_cluster, "throttle", "clear", "--execute")
+    code, error = _run(cluster, "throttle", "clear", "--execute")
     assert code == 1
     assert f"{topic}-0" in str(error)
 
-    code, text = _run(kafka_cluster, "throttle", "apply", "--rate", "50MB", "--execute")
+    code, text = _run(cluster, "throttle", "apply", "--rate", "50MB", "--execute")
     assert code == 0
     assert [(b["broker"], b["after"]["follower_bytes_per_s"]) for b in text["brokers"]] == [
         (1, 50_000_000),
         (2, 50_000_000),
         (3, 50_000_000),
     ]
-    wait_until(lambda: not _run(kafka_cluster, "throttle", "show")[1]["moving"], 60, "the end of the move")
-    assert _run(kafka_cluster, "throttle", "clear", "--execute")[0] == 0
-    _, seen = _run(kafka_cluster, "throttle", "show")
+    wait_until(lambda: not _run(cluster, "throttle", "show")[1]["moving"], 60, "the end of the move")
+    assert _run(cluster, "throttle", "clear", "--execute")[0] == 0
+    _, seen = _run(cluster, "throttle", "show")
     assert seen["topics"] == []
     assert {b["leader_bytes_per_s"] for b in seen["brokers"]} == {None}
 

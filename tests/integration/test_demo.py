@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import psutil
-import pytest
 
 from tests.integration.support import living, wait_until
 
@@ -42,7 +41,6 @@ def nothing_works_in(folder: Path) -> bool:
     return not working_in(folder)
 
 
-@pytest.mark.alone
 def test_all_of_the_demo_comes_true_and_nothing_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = start_demo(folder)

@@ -18,12 +18,11 @@ from click.testing import CliRunner, Result
 from kafka import KafkaProducer
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
-from cli.config.load import load_settings
 from cli.main import headroom
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import LEADER_LIST, TOPIC
 from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from cluster.embedded import EmbeddedCluster
 from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.throttles.rates import clear_lists, clear_rates, read_throttles
@@ -43,6 +42,7 @@ ENVIRON = {
     "HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500",
     "HEADROOM_REASSIGN__PAUSE_S": "0",
     "HEADROOM_ELECTIONS__PAUSE_S": "0",
+    "HEADROOM_COLLECT__MEASURE_S": "1",
 }
 ORDERS = TopicPartition("orders", 0)
 RECORDS, RECORD_BYTES = 1600, 10_000
@@ -51,28 +51,14 @@ BROKERS = (1, 2, 3, 4)
 VICTIM = 4
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
-    """Four brokers with two log directories each; orders-0 has 16 MB on brokers 1 and 2."""
-    folder = tmp_path_factory.mktemp("directories")
-    own = {b: {"log.dirs": ",".join(str(folder / f"broker-{b}" / name) for name in ("a", "b"))} for b in BROKERS}
-    with EmbeddedCluster(folder / "cluster", 4, options=BrokerOptions(broker_properties=own)) as started:
-        create_topic(started, "orders", {0: [1, 2], 1: [2, 1]})
-        with closing(KafkaProducer(bootstrap_servers=started.bootstrap_servers)) as producer:
-            for _ in range(RECORDS):
-                producer.send("orders", os.urandom(RECORD_BYTES), partition=0)
-            producer.flush()
-        yield started
-
-
-@pytest.fixture(scope="module")
-def config_file(cluster: EmbeddedCluster) -> Path:
-    return write_config(cluster)
-
-
-@pytest.fixture(scope="module")
-def settings(config_file: Path) -> Settings:
-    return load_settings(str(config_file))
+@pytest.fixture(scope="module", autouse=True)
+def topic(cluster: EmbeddedCluster) -> None:
+    """Orders-0 has 16 MB on brokers 1 and 2."""
+    create_topic(cluster, "orders", {0: [1, 2], 1: [2, 1]})
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        for _ in range(RECORDS):
+            producer.send("orders", os.urandom(RECORD_BYTES), partition=0)
+        producer.flush()
 
 
 @pytest.fixture(scope="module")

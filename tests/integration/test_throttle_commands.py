@@ -50,7 +50,7 @@ def nothing_left(settings: Settings) -> Iterator[None]:
 
 def run(config_file: Path, *arguments: str) -> Result:
     # Brokers that hang are to cost little.
-    env = {"HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500"}
+    env = {"HEADROOM_CLUSTER__REQUEST_TIMEOUT_MS": "2500", "HEADROOM_COLLECT__MEASURE_S": "1"}
     return CliRunner(env=env).invoke(headroom, [*arguments, "--config", str(config_file), "--format", "json"])
 
 
@@ -95,7 +95,8 @@ def test_one_role_is_set_alone(config_file: Path, settings: Settings) -> None:
 def test_a_rate_between_log_directories_that_kafkas_tool_set_is_shown_and_cleared(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    folder = cluster.folder / "data" / "broker-1"
+    # Where it is, so that nothing is copied.
+    (folder,) = (log.parent for log in cluster.folder.parent.glob("broker-1/*/orders-0"))
     replicas = {"topic": "orders", "partition": 0, "replicas": [1, 2], "log_dirs": [str(folder), "any"]}
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [replicas]}))

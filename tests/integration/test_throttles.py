@@ -25,26 +25,25 @@ from tests.integration.ticks import settings_of
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 NO_RATES = BrokerThrottles(True, None, None, "none", "none", None, "none")
-MOVES = [
-    Move("judged", 0, (1, 2), (2, 3)),
-    Move("judged", 1, (2, 3), (3, 1)),
-    Move("judged", 2, (3, 1), (1, 3)),
-    Move("judged", 10, (2, 3), (2, 3, 1)),
-]
+BROKERS = (1, 2, 3, 4)
+# The last one gains no replica and has no lists; broker 4 has no part in any.
+TARGETS = {0: (2, 3), 1: (3, 1), 2: (1, 3), 10: (2, 3, 1)}
+TOPICS = ("set", "cleared")
 
 
 @pytest.fixture(scope="module")
-def settings(kafka_cluster: EmbeddedCluster) -> Settings:
-    create_topic(kafka_cluster, "judged", {p: [1 + p % 3, 1 + (p + 1) % 3] for p in range(11)})
-    create_topic(kafka_cluster, "listed", {0: [1, 2]})
-    return settings_of(kafka_cluster)
+def settings(cluster: EmbeddedCluster) -> Settings:
+    for topic in TOPICS:
+        create_topic(cluster, topic, {p: [1 + p % 3, 1 + (p + 1) % 3] for p in range(11)})
+    create_topic(cluster, "listed", {0: [1, 2]})
+    return settings_of(cluster)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left(settings: Settings) -> Iterator[None]:
     yield
-    clear_rates(settings, (1, 2, 3), cluster_default=True)
-    clear_lists(settings, ["judged", "listed"])
+    clear_rates(settings, BROKERS, cluster_default=True)
+    clear_lists(settings, [*TOPICS, "listed"])
 
 
 def _tool(settings: Settings, *arguments: str) -> str:
@@ -60,45 +59,48 @@ def _tool(settings: Settings, *arguments: str) -> str:
     return done.stdout
 
 
-def _plan_file(folder: Path) -> str:
-    partitions = [{"topic": m.topic, "partition": m.partition, "replicas": list(m.after)} for m in MOVES]
+def _moves(topic: str) -> list[Move]:
+    return [Move(topic, p, (1 + p % 3, 1 + (p + 1) % 3), target) for p, target in TARGETS.items()]
+
+
+def _plan_file(folder: Path, moves: list[Move]) -> str:
+    partitions = [{"topic": m.topic, "partition": m.partition, "replicas": list(m.after)} for m in moves]
     path = folder / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": partitions}))
     return str(path)
 
 
 def test_our_lists_and_rates_are_those_that_kafkas_tool_sets(settings: Settings, tmp_path: Path) -> None:
-    plan = _plan_file(tmp_path)
+    plan = _plan_file(tmp_path, _moves("set"))
     _tool(settings, "--reassignment-json-file", plan, "--execute", "--throttle", "5000000")
     state = read_throttles(settings)
     lists = {topic: TopicLists(c.leader_list, c.follower_list) for topic, c in state.lists.items()}
-    assert lists == lists_of_plan(MOVES)
-    assert state.rates == dict.fromkeys(
-        (1, 2, 3), BrokerThrottles(True, 5_000_000, 5_000_000, "broker", "broker", None, "none")
-    )
+    assert lists == lists_of_plan(_moves("set"))
+    five = BrokerThrottles(True, 5_000_000, 5_000_000, "broker", "broker", None, "none")
+    assert state.rates == {1: five, 2: five, 3: five, 4: NO_RATES}
 
 
 def test_kafkas_tool_finds_and_clears_what_we_set(settings: Settings, tmp_path: Path) -> None:
-    apply_rates(settings, dict.fromkeys((1, 2, 3), 6_000_000))
-    apply_lists(settings, lists_of_plan(MOVES))
-    plan = _plan_file(tmp_path)
+    apply_rates(settings, dict.fromkeys(BROKERS, 6_000_000))
+    apply_lists(settings, lists_of_plan(_moves("cleared")))
+    plan = _plan_file(tmp_path, _moves("cleared"))
 
     def shown() -> str:
         text = _tool(settings, "--reassignment-json-file", plan, "--verify")
-        return text if re.search(r"Clearing topic-level throttles on topic judged", text) else ""
+        return text if re.search(r"Clearing topic-level throttles on topic cleared", text) else ""
 
     # Verifying the plan of moves that are done clears every broker's rates and the topic's lists.
     _tool(settings, "--reassignment-json-file", plan, "--execute")
     wait_until(shown, 60, "the tool clears the throttles")
     state = read_throttles(settings)
-    assert (state.lists, state.rates) == ({}, dict.fromkeys((1, 2, 3), NO_RATES))
+    assert (state.lists, state.rates) == ({}, dict.fromkeys(BROKERS, NO_RATES))
 
 
 def test_a_rate_is_in_force_when_the_call_returns(settings: Settings) -> None:
     steps: list[str] = []
     in_force = apply_rates(settings, {1: 2_000_000, 3: 4_000_000}, on_step=steps.append)
     assert in_force[1] == BrokerThrottles(True, 2_000_000, 2_000_000, "broker", "broker", None, "none")
-    assert read_throttles(settings).rates == {**in_force, 2: NO_RATES}
+    assert read_throttles(settings).rates == {**in_force, 2: NO_RATES, 4: NO_RATES}
     assert "brokers 1, 3" in steps[0]
 
 
@@ -115,7 +117,7 @@ def test_without_its_own_rate_a_broker_falls_back_to_the_cluster_default(setting
     assert clear_rates(settings, [1])[1] == BrokerThrottles(
         True, 9_000_000, 9_000_000, "default", "default", None, "none"
     )
-    assert clear_rates(settings, [1, 2, 3], cluster_default=True) == dict.fromkeys((1, 2, 3), NO_RATES)
+    assert clear_rates(settings, BROKERS, cluster_default=True) == dict.fromkeys(BROKERS, NO_RATES)
 
 
 def test_other_settings_of_a_broker_stay_as_they_are(settings: Settings) -> None:

@@ -28,7 +28,8 @@ from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_u
 from tests.support import monitoring
 from tests.unit.fakes.receivers import FakeSlack, Scripted, serving
 
-pytestmark = pytest.mark.alone
+# One story: each test leaves the moves as the next one needs them.
+pytestmark = pytest.mark.random_order(disabled=True)
 
 # The history runs at low priority. On two slow cores its first rows come minutes after a start.
 _HISTORY_S = 300.0
@@ -179,7 +180,7 @@ def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
             return {name for name, asked in series.items() if not real_prometheus.query(url, asked)}
 
         # The process that counts leaders is started after the first verdict, at low priority.
-        wait_until(lambda: missing() <= absent, _HISTORY_S, "a series of every metric", missing)
+        wait_until(lambda: missing() <= absent, _HISTORY_S, "a series of every metric", missing, TABLE_POLL_S)
 
 
 def test_without_its_store_a_watch_continues_and_stores_its_events_later(

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.common.watch_process import WatchProcess
 from cli.main import headroom
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import read_throttles
 from schemas.config import Settings
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
-from tests.integration.support import create_topic, leaders, wait_until
+from tests.integration.support import alert_path, create_topic, leaders, wait_until
 from tests.integration.zookeeper import ZooKeeperCluster
 
 
@@ -88,7 +87,7 @@ def test_what_the_controller_alone_answers_is_asked_of_it(
 def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
     cluster: ZooKeeperCluster, config_file: Path, scene: Scene, tmp_path: Path
 ) -> None:
-    with WatchProcess(config_file, tmp_path / "watch.log") as watch:
+    with alert_path(config_file, tmp_path / "alerts.log") as watch:
         watch.wait(lambda: (watch.verdicts() or {}).get((2, "leader")) == "catching_up", 120, "a verdict")
         # The throttle of broker 4 as destination is too low, and says so. While the logs are filled more is written
         # than the leaders' throttles allow, too: those alerts are to be over.

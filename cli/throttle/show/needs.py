@@ -8,7 +8,6 @@ from cli.throttle.show.live_needs import live_needs
 from cli.throttle.show.throttle_need import NeedsSource, ThrottleNeeds
 from cli.throttle.show.watch_needs import watch_needs
 from cli.throttle.view import ThrottleView
-from cluster.elections.live_leadership import SAMPLE_S
 from cluster.log_dirs.describe import LogDirsReading
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -38,7 +37,7 @@ def _of_moves(settings: Settings, measure: bool) -> ThrottleNeeds:
         problems.append(str(error))
     if not measure:
         return ThrottleNeeds(problems=[*problems, "Required rates are unknown: no headroom watch is running."])
-    print_step(f"no headroom watch is running; measuring write rates for {SAMPLE_S:g} s")
+    print_step(f"no headroom watch is running; measuring write rates for {settings.collect.measure_s:g} s")
     try:
         measured = live_needs(settings)
     except HeadroomError as error:

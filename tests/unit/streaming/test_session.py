@@ -221,6 +221,12 @@ def test_only_a_jvm_that_someone_waits_for_collects_garbage_beside_its_work(arch
     assert "-XX:+UseParallelGC" in driver_options(SparkSettings(), SessionProfile.THROUGHPUT)
 
 
+def test_the_first_compiler_alone_is_for_the_history_of_small_clusters(archive: Path) -> None:
+    quick = "-XX:TieredStopAtLevel=1"
+    assert [quick in driver_options(SparkSettings(), profile) for profile in SessionProfile] == [False, False, True]
+    assert "-XX:+UseParallelGC" in driver_options(SparkSettings(), SessionProfile.SMALL_THROUGHPUT)
+
+
 def test_classes_of_other_jars_or_of_a_class_path_that_spark_makes_are_not_archived(archive: Path) -> None:
     for settings in (SparkSettings(jars=str(archive.parent / "spark")), SparkSettings(master="spark://host:7077")):
         assert [o for o in driver_options(settings) if "Archive" in o] == []

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from cli.watch import pipeline
 from cli.watch.pipeline import load_clusters, require_store
 from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
+from streaming.session_profile import SessionProfile
 
 
 def written(folder: Path, file: str, name: str, more: str = "") -> str:
@@ -51,3 +53,25 @@ def test_a_file_where_a_table_belongs_is_named_before_spark_starts(tmp_path: Pat
         require_store(settings)
     assert caught.value.subject == str(file)
     assert "folder" in str(caught.value)
+
+
+# The history of small clusters compiles quickly; where a size is unknown it may be large.
+@pytest.mark.parametrize(
+    ("partitions", "profile"),
+    [
+        ((2000, 3000), SessionProfile.SMALL_THROUGHPUT),
+        ((2000, 3001), SessionProfile.THROUGHPUT),
+        ((2000, None), SessionProfile.THROUGHPUT),
+    ],
+)
+def test_the_history_of_clusters_that_are_small_together_compiles_quickly(
+    partitions: tuple[int | None, int | None],
+    profile: SessionProfile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
+    sizes = dict(zip(("orders", "payments"), partitions, strict=True))
+    monkeypatch.setattr(pipeline, "partition_count", lambda settings: sizes[settings.name])
+    assert pipeline._throughput(load_clusters([first, second])) is profile
