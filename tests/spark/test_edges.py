@@ -25,7 +25,7 @@ from streaming.sources.trust import Trust
 from streaming.transforms.decode import MESSAGE_KEYS, with_headers
 from streaming.transforms.gold import headroom_rows
 from tests.spark.edges import garbled, good, spoilt
-from tests.spark.support import ListTopic, MemoryStore, SpreadTopic, checkpoint
+from tests.spark.support import ListTopic, MemoryStore, SpreadTopic, checkpoint, rows_of
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, envelope
 
 SECOND_MS = 1000
@@ -52,7 +52,7 @@ def of_tick(kind: str, of: dict[str, Any]) -> bool:
     return (of["kind"], of["cluster"], of["tick_ms"]) == (kind, "c1", TICK_MS)
 
 
-def key_of(row: Row) -> tuple[Any, ...]:
+def key_of(row: Row | dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[key] for key in MESSAGE_KEYS)
 
 
@@ -72,8 +72,8 @@ def test_every_record_is_written_once_or_in_quarantine_with_a_reason(spark: Spar
     job = HistoryJob(spark, ListTopic(spark, [], trust=ONLY_C1), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     job.prepare()
     job.write_silver(bronze(raw), 0)
-    bad = {row["offset"]: row["reason"] for row in store.read(QUARANTINE).collect()}
-    written = {key_of(row) for row in store.read(MESSAGES).collect()}
+    bad = {row["offset"]: row["reason"] for row in rows_of(store, QUARANTINE)}
+    written = {key_of(row) for row in rows_of(store, MESSAGES)}
     headers = with_headers(raw, ["c1"]).select("offset", "header.*").collect()
     lost = [sent[row["offset"]] for row in headers if row["offset"] not in bad and key_of(row) not in written]
     assert (len(headers), lost, [sent[o] for o, why in bad.items() if not why]) == (len(sent), [], [])

@@ -24,7 +24,7 @@ from streaming.jobs.partition_load import PartitionLoadJob
 from streaming.store.store import Store
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, partition_load
-from tests.spark.support import counts, frame
+from tests.spark.support import counts, frame, rows_of, write_rows
 from tests.spark.ticks import TICK_MS, log, move
 
 # TICK_MS is 500,000 hours after the epoch.
@@ -140,7 +140,7 @@ def whole_hour(messages: int = 26) -> LoadHour:
     return LoadHour("c1", HOUR, tuple(edge_ms(edge) for edge in range(EDGES)), messages, closed=True)
 
 
-def rows_of(spark: SparkSession, rows: list[Row], table: Table) -> DataFrame:
+def table_frame(spark: SparkSession, rows: list[Row], table: Table) -> DataFrame:
     return spark.createDataFrame([{name: row.get(name) for name in table.names()} for row in rows], table.ddl())
 
 
@@ -153,7 +153,7 @@ def inputs(
         (rates, PARTITION_WRITE_RATE),
         (list(sizes), REPLICA_SIZES),
     )
-    return LoadInputs(*(rows_of(spark, rows, table) for rows, table in tables))
+    return LoadInputs(*(table_frame(spark, rows, table) for rows, table in tables))
 
 
 @pytest.fixture(scope="module")
@@ -309,12 +309,11 @@ def write_ticks(store: Store, cluster: str, ticks_ms: Sequence[int], partitions:
         logs += [end(tick_ms, "t", (1, offset)) | {"partition": number} for number in range(partitions)]
         meters += counters(tick_ms, "t", 1, partitions * offset)
     for rows, table in ((logs, LOG_END_OFFSETS), (meters, BYTES_PER_SEC), (ledger, MESSAGES)):
-        of_cluster = [row | {"cluster": cluster} for row in rows]
-        store.append(rows_of(store.spark, of_cluster, table).coalesce(1), table)
+        write_rows(store, table, [row | {"cluster": cluster} for row in rows])
 
 
 def stored(store: Store) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in store.read(PARTITION_LOAD).select(*PARTITION_LOAD.names()).collect())
+    return sorted(tuple(row[name] for name in PARTITION_LOAD.names()) for row in rows_of(store, PARTITION_LOAD))
 
 
 def edges(*numbers: int, hour_ms: int = HOUR) -> list[int]:
