@@ -330,6 +330,12 @@ def store(spark: SparkSession, tmp_path: Path) -> Store:
     return made
 
 
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the job interpret its plans: to compile them takes longer than their few rows. One test does compile them."""
+    monkeypatch.setattr("streaming.jobs.partition_load.batch_session", SparkSession.newSession)
+
+
 def job(store: Store) -> PartitionLoadJob:
     return PartitionLoadJob(store.spark, str(Path(store.location(MESSAGES)).parents[1]))
 
@@ -366,6 +372,7 @@ def test_a_complete_hour_is_written_once_and_again_when_more_of_it_has_come(stor
     assert job(store).run(later_ms) == []
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_replay_gives_the_same_rows(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     next_hour = HOUR + HOUR_MS
     write_ticks(store, "c1", edges(*range(13)))
@@ -381,6 +388,7 @@ def test_a_replay_gives_the_same_rows(spark: SparkSession, store: Store, tmp_pat
     assert len(stored(store)) == 4
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_two_processes_write_an_hour_once(store: Store) -> None:
     write_ticks(store, "c1", edges(*range(13)))
     jobs = [job(store), job(store)]
@@ -390,6 +398,7 @@ def test_two_processes_write_an_hour_once(store: Store) -> None:
     assert counts(store, PARTITION_LOAD) == {PARTITION_LOAD.path: (2, 2)}
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_hours_long_ago_are_left_out(store: Store) -> None:
     write_ticks(store, "c1", edges(*range(13)))
     assert job(store).run(AFTER_MS + 49 * HOUR_MS) == []
