@@ -1,19 +1,39 @@
-"""One Spark session for all tests of this tier."""
+"""One Spark session for all tests of this tier, and one plan for each query of its jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from cli.demo.quick_java import QUICK_JAVA
 from schemas.config import SparkSettings
 from streaming.session import build_session
+from tests.spark.shared_plans import shared_plans
+
+# A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.
+_JAVA = f"{QUICK_JAVA} -XX:-UseG1GC -XX:+UseSerialGC -Xms1g -Xmn512m"
+# Modules that take longest, in this order. Each is run by one process (``--dist loadfile``), and the short ones come
+# last, so that both processes end at about the same time.
+_FIRST = ("test_alert_path_gold", "test_edges", "test_maintenance", "test_balance_job", "test_jobs", "test_broker_load")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules that take longest first; a random order, if one is asked for, comes after this."""
+    places = {name: place for place, name in enumerate(_FIRST)}
+    mine = [n for n, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    ordered = sorted((items[n] for n in mine), key=lambda item: places.get(item.path.stem, len(_FIRST)))
+    for n, item in zip(mine, ordered, strict=True):
+        items[n] = item
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = SparkSettings(master="local[2]", shuffle_partitions=1)
+    settings = SparkSettings(master="local[2]", shuffle_partitions=1, driver_java_options=_JAVA)
     session = build_session(settings, "headroom-tests")
-    yield session
+    with shared_plans():
+        yield session
     session.stop()

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import Any
 
+from tests.spark.support import examples
 from tests.spark.ticks import TICK_MS, WINDOW_MS, broker, message
-from tests.support.random_leaders import Leadership, PartitionState
+from tests.support.random_leaders import Leadership, PartitionState, leaderships
 
 RECORD_BYTES = 1000
 _END = 1_000_000
 Row = dict[str, Any]
+
+
+@cache
+def random_clusters() -> list[Leadership]:
+    """Random clusters, the same in every run."""
+    return examples(leaderships(), 150)
 
 
 def leader_row(p: PartitionState) -> Row:

@@ -8,13 +8,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
+from deltalake import DeltaTable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
 from schemas.tables import Table
 from schemas.tick_messages import ROWS
+from streaming.delta.append import append_columns
+from streaming.delta.query_table import query
 from streaming.sources.trust import ANY, Trust
 from streaming.store.store import Store
 from tests.spark.ticks import TICK_MS, assert_covers, message, records
@@ -37,9 +39,16 @@ def examples(strategy: st.SearchStrategy[T], count: int) -> list[T]:
 
 def frame(spark: SparkSession, kind: str, rows: list[dict[str, Any]]) -> DataFrame:
     """The rows of messages of one kind, as they are after decoding."""
-    assert_covers(rows, kind)
+    return frame_of_clusters(spark, kind, {"c1": rows})
+
+
+def frame_of_clusters(spark: SparkSession, kind: str, rows: Mapping[str, Sequence[dict[str, Any]]]) -> DataFrame:
+    """The rows of messages of one kind, by cluster, as they are after decoding."""
+    for of_cluster in rows.values():
+        assert_covers(of_cluster, kind)
     ddl = f"cluster STRING, tick_ms BIGINT, {ROWS[kind]}"
-    return spark.createDataFrame([{"cluster": "c1", "tick_ms": TICK_MS} | row for row in rows], ddl)
+    named = [{"cluster": name, "tick_ms": TICK_MS} | row for name, of_cluster in rows.items() for row in of_cluster]
+    return spark.createDataFrame(named, ddl)
 
 
 class ListTopic:
@@ -160,15 +169,27 @@ def checkpoint(folder: Path, name: str) -> str:
     return str(folder / name)
 
 
+def rows_of(store: Store, table: Table) -> list[dict[str, Any]]:
+    """All rows of a table in the order of its keys, read without Spark, which would plan each time."""
+    if isinstance(store, MemoryStore):
+        found = [row.asDict(recursive=True) for row in store.rows.get(table.path, [])]
+    else:
+        root = store.location(table).removesuffix(table.path)
+        columns = ", ".join(f'"{name}"' for name in table.names())
+        found = query(root, table.path, f"SELECT {columns} FROM data") or []
+    return sorted(found, key=lambda row: tuple(map(str, (row[key] for key in table.keys))))
+
+
+def write_rows(store: Store, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Append rows to an existing table without Spark, whose commits take longer; a column that is left out is null."""
+    columns = {name: [row.get(name) for row in rows] for name in table.names()}
+    append_columns(DeltaTable(store.location(table)), columns, len(rows))
+
+
 def counts(store: Store, *tables: Table) -> dict[str, tuple[int, int]]:
-    """Rows of each table and how many keys they have: the same number where each row stands once."""
-    frames = [
-        store.read(table)
-        .agg(F.count(F.lit(1)), F.count_distinct(F.struct(*[F.col(key) for key in table.keys])))
-        .withColumn("path", F.lit(table.path))
-        for table in tables
-    ]
-    united = frames[0]
-    for other in frames[1:]:
-        united = united.union(other)
-    return {row[2]: (row[0], row[1]) for row in united.collect()}
+    """Rows of each table and how many keys they have: the same number where each row is there once."""
+    rows = {table: rows_of(store, table) for table in tables}
+    return {
+        table.path: (len(found), len({tuple(row[key] for key in table.keys) for row in found}))
+        for table, found in rows.items()
+    }

@@ -18,7 +18,6 @@ from cluster.collector.rows.encoder import encode_rows
 from schemas.config import Settings
 from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta.maintenance import maintain_prompt
-from streaming.delta.query_table import query
 from streaming.delta.tick_table import TickTable
 from streaming.jobs import alert_path_gold
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
@@ -29,7 +28,7 @@ from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
 from streaming.transforms.gold import Gold
-from tests.spark.support import ListTopic, MemoryStore, checkpoint
+from tests.spark.support import ListTopic, MemoryStore, checkpoint, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 from tests.unit.fakes.alert_path_listener import CallingListener
 
@@ -154,17 +153,6 @@ class Run:
         return {path: len(list(log.glob("*.json"))) for path, log in logs.items()}
 
 
-def rows_of(store: Store, table: Table) -> list[dict[str, Any]]:
-    """All rows in the order of their keys, by column."""
-    if isinstance(store, MemoryStore):
-        found = [row.asDict(recursive=True) for row in store.read(table).select(*table.names()).collect()]
-    else:
-        # Sooner than by Spark, and as other readers see them.
-        root = store.location(table).removesuffix(table.path)
-        found = query(root, table.path, f"SELECT {', '.join(table.names())} FROM data") or []
-    return sorted(found, key=lambda row: tuple(map(str, (row[key] for key in table.keys))))
-
-
 @pytest.fixture(scope="module")
 def by_spark(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Rows:
     """The rows of every tick as Spark writes them at a URL."""
@@ -181,12 +169,22 @@ def assert_same(found: Rows, expected: Mapping[Table, list[dict[str, Any]]]) -> 
         assert found[table] == expected[table], table.path
 
 
+@pytest.fixture(scope="module")
+def by_alert_path(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The tables to which the alert path has written all ticks, each in a batch of its own."""
+    run = Run(spark, tmp_path_factory.mktemp("alert-path"))
+    run.alert_path()
+    return run
+
+
 @pytest.mark.parametrize("size", [1, 4])
 def test_the_alert_path_writes_the_rows_that_spark_would(
-    spark: SparkSession, tmp_path: Path, by_spark: Rows, size: int
+    spark: SparkSession, tmp_path: Path, by_spark: Rows, by_alert_path: Run, size: int
 ) -> None:
-    run = Run(spark, tmp_path)
-    run.alert_path(size=size)
+    run = by_alert_path
+    if size > 1:
+        run = Run(spark, tmp_path)
+        run.alert_path(size=size)
     assert_same(run.rows(), by_spark)
     # The gold job finds nothing left, and gives the alert path more time from now on.
     before = run.versions()
@@ -259,10 +257,9 @@ def test_spark_writes_the_rows_of_large_moves_from_frames_that_are_kept_till_the
 
 
 def test_the_gold_job_reads_no_rows_of_ticks_that_the_tables_have(
-    spark: SparkSession, tmp_path: Path, by_spark: Rows, monkeypatch: pytest.MonkeyPatch
+    by_alert_path: Run, by_spark: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(spark, tmp_path)
-    run.alert_path()
+    run = by_alert_path
     monkeypatch.setattr(CompleteTicksReader, "read", lambda *_: pytest.fail("read"))
     # Some earlier ticks have messages of moves, but no row of progress: their keys do not show that none is missing.
     job = run.gold_job(6, size=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from planning.elections.planner import BatchLimits
 from planning.elections.summary import ElectionPlanSummary
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob, TickEnd, chunked, offset_ranges
+from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
+from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
 from streaming.store.store import Store
 from streaming.transforms.prepared import Prepared
 from tests.spark.leaders import alert_partition, history
-from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts
+from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts, rows_of
 from tests.spark.ticks import TICK_MS, records
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Broker, Leadership, PartitionState
@@ -51,7 +50,7 @@ def job(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path) ->
     return made
 
 
-def run(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path, size: int = 100) -> list[str]:
+def run(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path, size: int = 100) -> list[dict[str, Any]]:
     """The rows after all of the alert_partition, in batches of so many messages."""
     made = job(spark, source, store, folder)
     for number, first in enumerate(range(0, len(source.alert_partition), size)):
@@ -59,33 +58,63 @@ def run(spark: SparkSession, source: SpreadTopic, store: Store, folder: Path, si
     return rows(store)
 
 
-def rows(store: Store) -> list[str]:
-    return sorted(map(str, store.read(LEADER_IMBALANCE).collect()))
+def rows(store: Store, *clusters: str, table: Table = LEADER_IMBALANCE) -> list[dict[str, Any]]:
+    """The rows of some clusters, or of all if none is given."""
+    return [row for row in rows_of(store, table) if not clusters or row["cluster"] in clusters]
 
 
-def electable(store: Store) -> dict[tuple[str, int], int]:
+def electable(store: Store, *clusters: str) -> dict[tuple[str, int], int]:
     """By cluster and second, what an election would give back to broker 1."""
-    found = store.read(LEADER_IMBALANCE).where("broker = 1").collect()
-    return {(row["cluster"], (row["tick_ms"] - TICK_MS) // 1000): row["electable_now"] for row in found}
+    return {tick_of(row): row["electable_now"] for row in rows(store, *clusters) if row["broker"] == 1}
 
 
-def planned(store: Store) -> dict[tuple[str, int], int]:
+def planned(store: Store, *clusters: str) -> dict[tuple[str, int], int]:
     """By cluster and second, how many elections were planned."""
-    return {
-        (row["cluster"], (row["tick_ms"] - TICK_MS) // 1000): row["elections"]
-        for row in store.read(ELECTION_PLAN).collect()
-    }
+    return {tick_of(row): row["elections"] for row in rows(store, *clusters, table=ELECTION_PLAN)}
 
 
-def test_elections_are_planned_for_the_newest_tick_of_a_cluster_that_is_out_of_balance(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    store = MemoryStore(spark)
-    run(spark, topic(spark, names=("c1", "c2")), store, tmp_path)
-    assert planned(store) == {("c1", 2): 2, ("c2", 2): 2}
-    (row, _) = store.read(ELECTION_PLAN).orderBy("cluster").collect()
-    assert (row["batches"], [tuple(p) for p in row["first_batch"]]) == (1, [("a", 0), ("a", 1)])
-    assert [tuple(o) for o in row["outlooks"]] == [(1, 0, 0), (2, 0, 0)]
+def tick_of(row: dict[str, Any]) -> tuple[str, int]:
+    """Cluster and second."""
+    return row["cluster"], (row["tick_ms"] - TICK_MS) // 1000
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
+    """The tables after one batch with all ticks of several clusters."""
+    source, store = topic(spark, names=("c1", "c2")), MemoryStore(spark)
+    send_one_without_ranges(source, "older collector")
+    run(spark, source, store, tmp_path_factory.mktemp("whole"))
+    return store
+
+
+def send_one_without_ranges(source: SpreadTopic, name: str) -> None:
+    """Two ticks, of which the first one does not say where its messages are."""
+    older: dict[str, Any] = {"ranges": None}
+    source.send(alert_partition(cluster(1), name), history(cluster(1), name), **older)
+    at = TICK_MS + 1000
+    source.send(alert_partition(cluster(2), name, at), history(cluster(2), name, at))
+
+
+def test_elections_are_planned_for_the_newest_tick_of_a_cluster_that_is_out_of_balance(whole: MemoryStore) -> None:
+    assert planned(whole, "c1", "c2") == {("c1", 2): 2, ("c2", 2): 2}
+    (row,) = rows(whole, "c1", table=ELECTION_PLAN)
+    assert (row["batches"], [tuple(p.values()) for p in row["first_batch"]]) == (1, [("a", 0), ("a", 1)])
+    assert [tuple(o.values()) for o in row["outlooks"]] == [(1, 0, 0), (2, 0, 0)]
+
+
+def test_every_tick_gives_the_rows_of_its_own_time(whole: MemoryStore) -> None:
+    assert electable(whole, "c1") == {("c1", second): second for second in range(3)}
+    # Two brokers are preferred: six rows of c1 and of c2, and two of the cluster with an older collector.
+    assert len(rows(whole, "c1")) == 6
+    assert counts(whole, LEADER_IMBALANCE) == {"gold/leader_imbalance": (14, 14)}
+
+
+def test_clusters_that_share_a_topic_keep_apart(whole: MemoryStore) -> None:
+    assert electable(whole, "c1", "c2") == {(name, second): second for name in ("c1", "c2") for second in range(3)}
+
+
+def test_ticks_that_do_not_say_where_they_lie_are_passed_over(whole: MemoryStore) -> None:
+    assert electable(whole, "older collector") == {("older collector", 1): 2}
 
 
 def test_elections_are_planned_anew_as_leaders_change_and_else_every_minute(
@@ -118,21 +147,14 @@ def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
     assert "No module named 'planning'" in message
 
 
-def test_every_tick_gives_the_rows_of_its_own_time(spark: SparkSession, tmp_path: Path) -> None:
-    store = MemoryStore(spark)
-    run(spark, topic(spark), store, tmp_path)
-    assert electable(store) == {("c1", second): second for second in range(3)}
-    # Two brokers are preferred.
-    assert counts(store, LEADER_IMBALANCE) == {"gold/leader_imbalance": (6, 6)}
-
-
 @pytest.mark.parametrize("size", [1, 3])
-def test_batches_of_any_size_give_the_same_rows(spark: SparkSession, tmp_path: Path, size: int) -> None:
-    whole = run(spark, topic(spark), MemoryStore(spark), tmp_path / "whole")
-    assert run(spark, topic(spark), MemoryStore(spark), tmp_path / "cut", size) == whole
+def test_batches_of_any_size_give_the_same_rows(
+    spark: SparkSession, tmp_path: Path, whole: MemoryStore, size: int
+) -> None:
+    assert run(spark, topic(spark), MemoryStore(spark), tmp_path, size) == rows(whole, "c1")
 
 
-def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path, whole: MemoryStore) -> None:
     source, store = topic(spark), MemoryStore(spark)
     first, second = records(spark, source.alert_partition[:4]), records(spark, source.alert_partition[4:], 4)
     with pytest.raises(Crash):
@@ -143,14 +165,14 @@ def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: P
     again = job(spark, source, store, tmp_path)
     again.write(first, 0)
     again.write(second, 1)
-    assert rows(store) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+    assert rows(store) == rows(whole, "c1")
     queries = [query for query in vars(again).values() if isinstance(query, Prepared)]
     assert queries
     assert all(query.works for query in queries)
 
 
 def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, whole: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tick of history: three messages of leaders, one of logs, one of meters. Each is a part.
     monkeypatch.setattr("streaming.jobs.leader_imbalance._CHUNK_RECORDS", 5)
@@ -160,14 +182,8 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
     # Loads come with the first tick, which is in balance; of each other one the plan is appended first.
     assert set(electable(store)) == {("c1", 0), ("c1", 1)}
     assert set(planned(store)) == {("c1", 1), ("c1", 2)}
-    assert run(spark, source, store, tmp_path) == run(spark, topic(spark), MemoryStore(spark), tmp_path / "straight")
+    assert run(spark, source, store, tmp_path) == rows(whole, "c1")
     assert counts(store, ELECTION_PLAN) == {"gold/election_plan": (2, 2)}
-
-
-def test_clusters_that_share_a_topic_keep_apart(spark: SparkSession, tmp_path: Path) -> None:
-    store = MemoryStore(spark)
-    run(spark, topic(spark, names=("c1", "c2")), store, tmp_path)
-    assert electable(store) == {(name, second): second for name in ("c1", "c2") for second in range(3)}
 
 
 def test_a_tick_that_lacks_a_message_of_leaders_gives_no_row(
@@ -182,26 +198,17 @@ def test_a_tick_that_lacks_a_message_of_leaders_gives_no_row(
 
 
 def test_a_message_that_is_delivered_twice_counts_once(spark: SparkSession, tmp_path: Path) -> None:
-    twice = SpreadTopic(spark)
-    twice.send(alert_partition(cluster(2)), history(cluster(2), cut=3))
-    # Messages 0, 2, 4 of history in partition 1, 1 and 3 in partition 2: leaders and meters, leaders and logs.
-    twice.repeat(1, 1)
-    twice.repeat(2, 1)
-    once = SpreadTopic(spark)
-    once.send(alert_partition(cluster(2)), history(cluster(2), cut=3))
-    found = run(spark, twice, MemoryStore(spark), tmp_path / "twice")
-    assert found == run(spark, once, MemoryStore(spark), tmp_path / "once")
-    assert len(found) == 2
-
-
-def test_ticks_that_do_not_say_where_they_lie_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
     source, store = SpreadTopic(spark), MemoryStore(spark)
-    older: dict[str, Any] = {"ranges": None}
-    source.send(alert_partition(cluster(1)), history(cluster(1)), **older)
-    at = TICK_MS + 1000
-    source.send(alert_partition(cluster(2), tick_ms=at), history(cluster(2), tick_ms=at))
+    source.send(alert_partition(cluster(2), "twice"), history(cluster(2), "twice", cut=3))
+    # Messages 0, 2, 4 of history in partition 1, 1 and 3 in partition 2: leaders and meters, leaders and logs.
+    source.repeat(1, 2)
+    source.repeat(2, 1)
+    source.send(alert_partition(cluster(2), "once"), history(cluster(2), "once", cut=3))
     run(spark, source, store, tmp_path)
-    assert electable(store) == {("c1", 1): 2}
+    found = rows(store, "twice")
+    assert [row | {"cluster": "once"} for row in found] == rows(store, "once")
+    assert len(found) == 2
+    assert len(rows(store)) == 4
 
 
 def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, tmp_path: Path) -> None:
@@ -226,18 +233,3 @@ def test_rows_of_a_real_table_are_what_the_follower_reads(spark: SparkSession, t
         ("c1", TICK_MS + 2000, (("a", 0), ("a", 1)))
     ] * 3
     assert plans[0] == plans[1] == plans[2]
-
-
-ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) for n in range(4)]
-
-
-def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least() -> None:
-    # Six records each.
-    for most, sizes in ((24, [4]), (17, [2, 2]), (12, [2, 2]), (11, [1] * 4), (1, [1] * 4)):
-        assert [len(part) for part in chunked(ENDS, most)] == sizes
-    assert list(chunked([], 10)) == []
-
-
-def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:
-    assert offset_ranges(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
-    assert offset_ranges([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}

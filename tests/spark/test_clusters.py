@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from alerts.engine import AlertEngine, WatchedCluster
 from schemas.alerts import AlertEvent
@@ -23,6 +23,7 @@ from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
+from tests.spark.support import rows_of as all_rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 from tests.unit.fakes.alert_path_listener import CallingListener
 
@@ -62,10 +63,10 @@ def history(*clusters: str) -> list[dict[str, Any]]:
     ]
 
 
-def rows_of(store: Store, table: Table, cluster: str) -> list[Row]:
-    """The rows of a cluster but for their place in the topic, where clusters make room for each other."""
-    names = [name for name in table.names() if name != "offset"]
-    return sorted(store.read(table).where(f"cluster = '{cluster}'").select(*names).collect(), key=str)
+def rows_of(store: Store, table: Table, cluster: str) -> list[dict[str, Any]]:
+    """The rows of a cluster except for their offsets in the topic, which depend on the messages of other clusters."""
+    rows = [row for row in all_rows_of(store, table) if row["cluster"] == cluster]
+    return sorted(({name: row[name] for name in table.names() if name != "offset"} for row in rows), key=str)
 
 
 def through_gold(spark: SparkSession, folder: Path, messages: list[dict[str, Any]], cut: int = 0) -> Store:
@@ -89,9 +90,7 @@ def test_the_gold_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession, 
             rows = rows_of(together, table, cluster)
             assert rows, table.path
             assert rows == rows_of(alone, table, cluster), table.path
-    verdicts = {
-        (r["cluster"], r["role"], r["verdict"]) for r in together.read(TABLES[-1]).where("broker = 1").collect()
-    }
+    verdicts = {(r["cluster"], r["role"], r["verdict"]) for r in all_rows_of(together, TABLES[-1]) if r["broker"] == 1}
     assert {("orders", "leader", "catching_up"), ("payments", "leader", "losing")} <= verdicts
 
 
@@ -112,7 +111,7 @@ def test_the_silver_rows_of_a_cluster_are_those_it_has_alone(spark: SparkSession
         alone = through_silver(spark, tmp_path / str(number), history(cluster))
         for table in (*SILVER, QUARANTINE, MESSAGES):
             assert rows_of(together, table, cluster) == rows_of(alone, table, cluster), table.path
-    lags = sorted((row["cluster"], row["tick_ms"]) for row in together.read(FETCHER_LAG).collect())
+    lags = sorted((row["cluster"], row["tick_ms"]) for row in all_rows_of(together, FETCHER_LAG))
     assert lags == [(cluster, TICK_MS + number * 1000) for cluster in CLUSTERS for number in range(2)]
 
 
@@ -226,5 +225,5 @@ def test_the_same_alert_of_two_clusters_is_two_alerts(spark: SparkSession, tmp_p
     ids = {cluster: {e.alert_id for e in recorder.events if e.cluster == cluster} for cluster in CLUSTERS}
     assert [len(ids[cluster]) for cluster in CLUSTERS] == [1, 1]
     assert ids["orders"].isdisjoint(ids["payments"])
-    stored = Store(spark, str(tmp_path / "store")).read(ALERT_EVENTS).select("cluster", "alert_id").collect()
-    assert {(row[0], row[1]) for row in stored} == {(c, i) for c in CLUSTERS for i in ids[c]}
+    stored = all_rows_of(Store(spark, str(tmp_path / "store")), ALERT_EVENTS)
+    assert {(row["cluster"], row["alert_id"]) for row in stored} == {(c, i) for c in CLUSTERS for i in ids[c]}

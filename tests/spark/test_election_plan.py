@@ -17,11 +17,10 @@ from streaming.transforms.gold import as_table
 from streaming.transforms.leaders.election_plan import election_plans
 from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
 from streaming.transforms.tick_status import rows_of
-from tests.spark.leaders import alert_partition, broker_rows, history
-from tests.spark.support import examples
+from tests.spark.leaders import alert_partition, broker_rows, history, random_clusters
 from tests.spark.ticks import TICK_MS, log, message, move, records
 from tests.support.random_clusters import BROKERS
-from tests.support.random_leaders import Broker, Leadership, PartitionState, as_planned, leaderships
+from tests.support.random_leaders import Broker, Leadership, PartitionState, as_planned
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=1500)
 WELL = Broker(alive=True, metered=True, reads=1, percentage=None)
@@ -45,7 +44,7 @@ def known(cluster: Leadership) -> bool:
 
 
 def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
-    clusters = [cluster for cluster in examples(leaderships(), 150) if known(cluster)]
+    clusters = [cluster for cluster in random_clusters() if known(cluster)]
     messages = [
         m for n, cluster in enumerate(clusters) for m in (*alert_partition(cluster, str(n)), *history(cluster, str(n)))
     ]

@@ -60,7 +60,13 @@ def test_the_cause_of_a_query_that_failed_is_found(spark: SparkSession, tmp_path
         (tmp_path / "file").write_text("x")
         rows.write.format("delta").mode("append").save(str(tmp_path / "file" / "table"))
 
-    stream = spark.readStream.format("rate").load().writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    # This source has rows at once.
+    stream = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .load()
+        .writeStream.option("checkpointLocation", str(tmp_path / "c"))
+    )
     query = stream.foreachBatch(batch).start()
     with pytest.raises(Exception, match="Python Proxy"):
         query.awaitTermination(60)

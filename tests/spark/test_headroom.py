@@ -2,18 +2,85 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
-from alerts.inputs.throttle_status import throttle_status_of
+from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
 from streaming.transforms.decode import alert_messages
 from streaming.transforms.gold import GoldQueries, headroom_rows
 from streaming.transforms.tick_status import complete_ticks
+from tests.spark.cases import Cases, Given, Results, by_case, records_of
 from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move, records, tick
 
 MB = 1_000_000
+Messages = list[dict[str, Any]]
+Sides = dict[tuple[int, str], Row]
+
+
+def complete(spark: SparkSession, cases: Mapping[str, Given]) -> DataFrame:
+    """The messages of the complete ticks of all cases."""
+    return complete_ticks(alert_messages(records_of(spark, cases)))
+
+
+def by_side(rows: list[Row]) -> Sides:
+    sides = {(row["broker"], row["role"]): row for row in rows}
+    assert len(sides) == len(rows), "each broker and role has one row"
+    return sides
+
+
+def sides_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, Sides]:
+    """The rows of every broker and role, from the transform that the alert path uses."""
+    rows = headroom_rows(complete(spark, cases)).collect()
+    return {name: by_side(of_case) for name, of_case in by_case(rows, cases).items()}
+
+
+class GoldRows(NamedTuple):
+    """Rows of two gold tables."""
+
+    sides: Sides
+    progress: list[Row]
+
+
+def gold_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, GoldRows]:
+    """The rows of the gold job: of every broker and role, and the progress of every new replica, by partition."""
+    gold = GoldQueries().rows(complete(spark, cases))
+    sides, progress = (by_case(rows.collect(), cases) for rows in (gold.headroom, gold.progress))
+    return {
+        name: GoldRows(by_side(sides[name]), sorted(progress[name], key=lambda row: row["partition"])) for name in cases
+    }
+
+
+CASES = Cases(sides_of)
+GOLD_CASES = Cases(gold_of)
+
+
+@pytest.fixture(scope="module")
+def sides(spark: SparkSession) -> Results[Sides]:
+    return CASES.results(spark)
+
+
+@pytest.fixture(scope="module")
+def gold(spark: SparkSession) -> Results[GoldRows]:
+    return GOLD_CASES.results(spark)
+
+
+def scene(brokers: list[dict[str, Any]], moves: list[dict[str, Any]]) -> Messages:
+    """The messages of a tick with every column."""
+    assert_covers(moves, "moves")
+    assert_covers(brokers, "brokers")
+    return tick(brokers, moves)
+
+
+def three(leader: int | None, follower: int | None) -> list[dict[str, Any]]:
+    """Brokers 1 to 3 with their throttle rates."""
+    return [broker(b, leader, follower) for b in (1, 2, 3)]
+
+
+def status_of(row: Row) -> ThrottleStatus:
+    return throttle_status_of(row.asDict(recursive=True))
 
 
 def two_partitions(leader_of_0: int = 1) -> list[dict[str, Any]]:
@@ -46,71 +113,67 @@ def two_partitions(leader_of_0: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-def headroom(
-    spark: SparkSession, brokers: list[dict[str, Any]], moves: list[dict[str, Any]]
-) -> dict[tuple[int, str], Any]:
-    assert_covers(moves, "moves")
-    assert_covers(brokers, "brokers")
-    rows = headroom_rows(complete_ticks(alert_messages(records(spark, tick(brokers, moves))))).collect()
-    return {(row["broker"], row["role"]): row for row in rows}
-
-
 # Each leader sends 2 MB/s to its in-sync follower and needs 2 more for the new one: in-sync use 2, required 4.
-@pytest.mark.parametrize(
-    ("throttle_mb", "verdict"),
-    [
-        (1.5, "starved"),
-        (1.99, "starved"),
-        (2.0, "losing"),
-        (3.0, "losing"),
-        (4.0, "losing"),
-        (5.0, "catching_up"),
-        (9.0, "catching_up"),
-    ],
-)
+VERDICTS = {
+    1.5: "starved",
+    1.99: "starved",
+    2.0: "losing",
+    3.0: "losing",
+    4.0: "losing",
+    5.0: "catching_up",
+    9.0: "catching_up",
+}
+for _mb in VERDICTS:
+    CASES.add(f"throttle of {_mb} MB/s", scene(three(round(_mb * MB), round(_mb * MB)), two_partitions()))
+
+
+@pytest.mark.parametrize(("throttle_mb", "verdict"), VERDICTS.items())
 def test_verdict_of_a_leader_follows_from_in_sync_use_and_requirement(
-    spark: SparkSession, throttle_mb: float, verdict: str
+    sides: Results[Sides], throttle_mb: float, verdict: str
 ) -> None:
     rate = round(throttle_mb * MB)
-    sides = headroom(spark, [broker(b, rate, rate) for b in (1, 2, 3)], two_partitions())
-    leader = sides[(1, "leader")]
+    leader = sides[f"throttle of {throttle_mb} MB/s"][1, "leader"]
     assert leader["in_sync_bytes_per_s"] == pytest.approx(2 * MB)
     assert leader["required_bytes_per_s"] == pytest.approx(4 * MB)
     assert leader["headroom_bytes_per_s"] == pytest.approx(rate - 4 * MB)
     assert leader["verdict"] == verdict
 
 
+CASES.add("a destination of 3 MB/s", scene(three(9 * MB, 3 * MB), two_partitions()))
+
+
 # Broker 3 receives 2 + 2 MB/s, whichever broker leads; none of it is in sync.
-def test_a_destination_needs_the_sum_of_what_it_receives(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(b, 9 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
-    destination = sides[(3, "follower")]
+def test_a_destination_needs_the_sum_of_what_it_receives(sides: Results[Sides]) -> None:
+    destination = sides["a destination of 3 MB/s"][3, "follower"]
     assert destination["in_sync_bytes_per_s"] == 0
     assert destination["required_bytes_per_s"] == pytest.approx(4 * MB)
     assert destination["verdict"] == "losing"
 
 
 # Broker 3 has 1,000 of 9,000 offsets, and a record has 1,000 bytes.
-def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
+def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom(sides: Results[Sides]) -> None:
+    at_3_mb = sides["throttle of 3.0 MB/s"]
     found = [
         (r.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
-        for r in throttle_status_of(sides[(3, "follower")].asDict(recursive=True)).load.catching_up
+        for r in status_of(at_3_mb[3, "follower"]).load.catching_up
     ]
     assert found == [(0, 1, 8 * MB, pytest.approx(2 * MB), (2, 3)), (1, 2, 8 * MB, pytest.approx(2 * MB), (3, 1))]
     # A leader's followers are told of by their destinations.
-    assert throttle_status_of(sides[(1, "leader")].asDict(recursive=True)).load.catching_up == ()
+    assert status_of(at_3_mb[1, "leader"]).load.catching_up == ()
 
 
-def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(spark: SparkSession) -> None:
-    moves = two_partitions()
-    moves[0]["logs"] = moves[0]["logs"][:2]
-    destination = headroom(spark, [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], moves)[(3, "follower")]
+FIRST, SECOND = two_partitions()
+CASES.add("no log of one new replica", scene(three(3 * MB, 3 * MB), [FIRST | {"logs": FIRST["logs"][:2]}, SECOND]))
+
+
+def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(sides: Results[Sides]) -> None:
+    destination = sides["no log of one new replica"][3, "follower"]
     assert destination["moving_replicas"] == 2
-    assert throttle_status_of(destination.asDict(recursive=True)).load.catching_up == ()
+    assert status_of(destination).load.catching_up == ()
 
 
-# Broker 2 leads both: 2 x 2 MB/s to each of two followers: required 8, in-sync use 4.
-def test_a_leader_switch_changes_the_verdict_at_once(spark: SparkSession) -> None:
+def just_switched() -> list[dict[str, Any]]:
+    """Broker 2 leads both partitions, the first one since this tick."""
     moves = two_partitions(leader_of_0=2)
     moves[0] |= {
         "previous_leader": 1,
@@ -119,7 +182,15 @@ def test_a_leader_switch_changes_the_verdict_at_once(spark: SparkSession) -> Non
     }
     # The new leader's own log stood still at the moment of the switch: the rate from before it counts.
     moves[0]["logs"][1] = log(2, 9000, 0)
-    leader = headroom(spark, [broker(b, 5_600_000, 9 * MB) for b in (1, 2, 3)], moves)[(2, "leader")]
+    return moves
+
+
+CASES.add("just switched", scene(three(5_600_000, 9 * MB), just_switched()))
+
+
+# Broker 2 leads both: 2 x 2 MB/s to each of two followers: required 8, in-sync use 4.
+def test_a_leader_switch_changes_the_verdict_at_once(sides: Results[Sides]) -> None:
+    leader = sides["just switched"][2, "leader"]
     assert leader["required_bytes_per_s"] == pytest.approx(8 * MB)
     assert leader["in_sync_bytes_per_s"] == pytest.approx(4 * MB)
     assert leader["verdict"] == "losing"
@@ -127,11 +198,14 @@ def test_a_leader_switch_changes_the_verdict_at_once(spark: SparkSession) -> Non
     assert (switched["previous_leader"], switched["switch_tick_ms"]) == (1, TICK_MS)
 
 
-Scene = tuple[list[dict[str, Any]], list[dict[str, Any]]]
-RATED = [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)]
+RATED = three(9 * MB, 9 * MB)
 
 
-def large_move() -> Scene:
+def dead(number: int) -> list[dict[str, Any]]:
+    return [row | {"alive": row["broker"] != number} for row in RATED]
+
+
+def large_move() -> Messages:
     """60 partitions of 20 kB/s that move to brokers 3 and 4 from leader 1, 10 of them just switched from 2, and 25 of
     1 MB/s that rest in the lists; partition 0 of those that move has no rate that is known.
     """
@@ -145,100 +219,19 @@ def large_move() -> Scene:
         row = {"isr": [1, 2], "adding": [to], "removing": [2], "logs": logs, **listed, **switched, **old}
         moves.append(move("m", n, 1, [to, 1, 2], **row))
     moves += [move(f"r{n}", 0, 1, [1, 2], logs=[log(1, 9000, 1 * MB)], **listed) for n in range(25)]
-    return [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves
+    return scene([broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves)
 
 
-def stalled_copies() -> Scene:
-    """Broker 3 copies nothing: of 40 partitions of leader 1, of 2 of leader 2, and of one without a leader."""
-    stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
-    still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
-    moves = [
-        *(move("a", n, 1, [1, 3], logs=[log(1, 9000), log(3, 1000, **still)], **stuck) for n in range(40)),
-        *(move("b", n, 2, [2, 3], **{**stuck, "isr": [2]}, logs=[log(2, 9000), log(3, 10, **still)]) for n in range(2)),
-        move("c", 0, None, [1, 3], **stuck),
-    ]
-    return RATED, moves
-
-
-def leaderless() -> Scene:
-    moves = two_partitions()
-    return [broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], [
-        *moves,
-        moves[0] | {"partition": 9, "leader": None, "isr": [1]},
-    ]
-
-
-def many_leaderless() -> Scene:
-    """50 partitions, 30 of them moving, that broker 2 holds out of sync and broker 1, alone in sync, does not lead."""
-    row = {"isr": [1], "offline": [1], "compacted": None}
-    moving = [move("a", n, None, [3, 2, 1], adding=[3], removing=[1], **row) for n in range(30)]
-    led = move("c", 0, 3, [2, 3], isr=[3], compacted=None)
-    return dead(1), [*moving, *(move("b", n, None, [1, 2], **row) for n in range(20)), led]
-
-
-def one_of_two_destinations_is_down() -> Scene:
-    """Leader 1 at 5 MB/s: of 6 MB/s and 2 MB/s, which move to 3, that is down, and 4; 3 MB/s more have no entry."""
-    row = {"isr": [1], "leader_listed": [1], "follower_listed": [3, 4]}
-    moves = [
-        move("d", 0, 1, [1, 3], adding=[3], offline=[3], logs=[log(1, 90_000, 6 * MB)], **row),
-        move("d", 1, 1, [1, 4], adding=[4], logs=[log(1, 90_000, 2 * MB), log(4, 1000, 3 * MB)], **row),
-        move("e", 0, 1, [1, 3], offline=[3], logs=[log(1, 90_000, 3 * MB)], **row | {"leader_listed": []}),
-    ]
-    return [broker(b, 5 * MB, 5 * MB, alive=b != 3) for b in (1, 3, 4)], moves
-
-
-def leaders_leave() -> Scene:
-    """Three partitions of 1 MB/s from brokers 1, which leads, and 2 to 3 and 4: two to be led by 3, one by 4."""
-    row = {"isr": [1, 2], "adding": [3, 4], "removing": [1, 2], "leader_listed": [1, 2], "follower_listed": [3, 4]}
-    logs = [log(1, 9000, 1 * MB), log(3, 1000), log(4, 1000)]
-    moves = [move("l", n, 1, [*to, 1, 2], **row, logs=logs) for n, to in enumerate([(3, 4), (3, 4), (4, 3)])]
-    return [broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves
-
-
-def dead(number: int) -> list[dict[str, Any]]:
-    return [row | {"alive": row["broker"] != number} for row in RATED]
-
-
-SETTINGS = {"quota_window_num": 6, "replica_fetch_max_bytes": 2**21, "log_dirs_throttle_bytes_per_s": 7}
-SCENES: dict[str, Scene] = {
-    "large": large_move(),
-    "stalled": stalled_copies(),
-    "leaderless": leaderless(),
-    "many leaderless": many_leaderless(),
-    "leaders leave": leaders_leave(),
-    # Of the two partitions the first removes broker 1, the second keeps it.
-    "a replica that is to stay is down": (
-        dead(1),
-        [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()],
-    ),
-    "one of two destinations is down": one_of_two_destinations_is_down(),
-    "a destination is down": (dead(3), [m | {"offline": [3]} for m in two_partitions()]),
-    "settings": ([broker(1, MB, MB, **SETTINGS, log_dirs_throttle_source="broker")], []),
-    # A follower list with an entry of broker 9 alone is set all the same.
-    "a list at rest": (
-        [broker(1, None, None), broker(2, None, None)],
-        [move("t", 0, 1, [1, 2], leader_listed=[], follower_listed=[9], logs=[log(1, 9000, MB)])],
-    ),
-}
+CASES.add("large", large_move())
 
 
 @pytest.fixture(scope="module")
-def scenes(spark: SparkSession) -> dict[str, dict[tuple[int, str], Any]]:
-    """The sides of every scene, each a cluster of its own in one batch."""
-    messages = [m | {"cluster": name} for name, scene in SCENES.items() for m in tick(*scene)]
-    found: dict[str, dict[tuple[int, str], Any]] = {name: {} for name in SCENES}
-    for row in headroom_rows(complete_ticks(alert_messages(records(spark, messages)))).collect():
-        found[row["cluster"]][row["broker"], row["role"]] = row
-    return found
-
-
-@pytest.fixture
-def large(scenes: dict[str, dict[tuple[int, str], Any]]) -> dict[tuple[int, str], Any]:
-    return scenes["large"]
+def large(sides: Results[Sides]) -> Sides:
+    return sides["large"]
 
 
 # 59 x 20 kB/s x 1 in sync + 25 x 1 MB/s; with the new replica 59 x 20 kB/s more.
-def test_what_is_known_is_summed_though_one_rate_is_not(large: dict[tuple[int, str], Any]) -> None:
+def test_what_is_known_is_summed_though_one_rate_is_not(large: Sides) -> None:
     leader = large[1, "leader"]
     assert (leader["in_sync_bytes_per_s"], leader["required_bytes_per_s"]) == (None, None)
     assert leader["known_in_sync_bytes_per_s"] == pytest.approx(59 * 20_000 + 25 * MB)
@@ -250,7 +243,7 @@ def test_what_is_known_is_summed_though_one_rate_is_not(large: dict[tuple[int, s
 
 
 def test_counts_are_over_all_partitions_and_names_of_what_moves_before_what_rests(
-    large: dict[tuple[int, str], Any],
+    large: Sides,
 ) -> None:
     leader = large[1, "leader"]
     counts = ("counting_partitions", "moving_partitions", "limited_partitions", "free_partitions")
@@ -266,7 +259,7 @@ def test_counts_are_over_all_partitions_and_names_of_what_moves_before_what_rest
 
 
 # Partition n of the 60 has 9,000 - 1,000 - n records of 1,000 bytes to copy.
-def test_each_side_tells_whom_its_copies_are_with(large: dict[tuple[int, str], Any]) -> None:
+def test_each_side_tells_whom_its_copies_are_with(large: Sides) -> None:
     to_4 = [8000 * 1000 - n * 1000 for n in range(1, 60, 2)]
     (peer,) = large[4, "follower"]["peers"]
     assert (peer["broker"], peer["replicas"], peer["remaining_bytes"]) == (1, 30, sum(to_4))
@@ -279,18 +272,8 @@ def test_each_side_tells_whom_its_copies_are_with(large: dict[tuple[int, str], A
     assert peers[4]["remaining_bytes"] == sum(to_4)
 
 
-# Of 3 MB/s each that leader 1 sends of three partitions nothing stays, shared by two new replicas of each.
-def test_what_ends_with_a_leader_that_leaves_is_told_of_it_and_of_the_next_one(scenes: dict[str, Any]) -> None:
-    for destination, leads in ((3, 2), (4, 1)):
-        (peer,) = scenes["leaders leave"][destination, "follower"]["peers"]
-        assert peer["leaving_bytes_per_s"] == pytest.approx(3 * 3 * MB / 2)
-        assert peer["leading_bytes_per_s"] == pytest.approx(leads * MB)
-    of_leader = {p["broker"]: p["leading_bytes_per_s"] for p in scenes["leaders leave"][1, "leader"]["peers"]}
-    assert of_leader == {3: pytest.approx(2 * MB), 4: pytest.approx(1 * MB)}
-
-
 # Ten of them came within the last window, each for two followers; those of ten minutes ago are no cause any more.
-def test_switches_are_those_of_the_last_window(large: dict[tuple[int, str], Any]) -> None:
+def test_switches_are_those_of_the_last_window(large: Sides) -> None:
     (switch,) = large[1, "leader"]["switches"]
     assert (switch["previous_leader"], switch["partitions"], switch["switch_tick_ms"]) == (2, 10, TICK_MS - 5000)
     assert switch["bytes_per_s"] == pytest.approx(10 * 20_000 * 2)
@@ -298,8 +281,23 @@ def test_switches_are_those_of_the_last_window(large: dict[tuple[int, str], Any]
     assert large[3, "follower"]["switches"] == []
 
 
-def test_stalled_replicas_are_counted_by_cause_and_leader(scenes: dict[str, Any]) -> None:
-    destination = scenes["stalled"][3, "follower"]
+def stalled_copies() -> Messages:
+    """Broker 3 copies nothing: of 40 partitions of leader 1, of 2 of leader 2, and of one without a leader."""
+    stuck = {"adding": [3], "isr": [1], "follower_listed": [3], "leader_listed": [1]}
+    still = {"unchanged_since_ms": TICK_MS - 60_000, "lag_offsets": 8000}
+    moves = [
+        *(move("a", n, 1, [1, 3], logs=[log(1, 9000), log(3, 1000, **still)], **stuck) for n in range(40)),
+        *(move("b", n, 2, [2, 3], **{**stuck, "isr": [2]}, logs=[log(2, 9000), log(3, 10, **still)]) for n in range(2)),
+        move("c", 0, None, [1, 3], **stuck),
+    ]
+    return scene(RATED, moves)
+
+
+CASES.add("stalled", stalled_copies())
+
+
+def test_stalled_replicas_are_counted_by_cause_and_leader(sides: Results[Sides]) -> None:
+    destination = sides["stalled"][3, "follower"]
     found = [(s["cause"], s["leader"], s["replicas"], s["partitions"]) for s in destination["stalls"]]
     assert found == [
         ("unknown", 1, 40, ["a-0", "a-1", "a-2"]),
@@ -309,220 +307,348 @@ def test_stalled_replicas_are_counted_by_cause_and_leader(scenes: dict[str, Any]
     assert (destination["stalled_replicas"], destination["waiting_replicas"]) == (43, 0)
 
 
+def leaderless() -> Messages:
+    moves = two_partitions()
+    return scene(three(3 * MB, 3 * MB), [*moves, moves[0] | {"partition": 9, "leader": None, "isr": [1]}])
+
+
+CASES.add("leaderless", leaderless())
+
+
 # Without a leader nothing is written and nobody fetches: the others of its destination have their verdict.
-def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(scenes: dict[str, Any]) -> None:
-    destination = scenes["leaderless"][3, "follower"]
+def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(sides: Results[Sides]) -> None:
+    destination = sides["leaderless"][3, "follower"]
     assert (destination["verdict"], destination["required_bytes_per_s"]) == ("losing", pytest.approx(4 * MB))
     assert [(s["cause"], s["replicas"]) for s in destination["stalls"]] == [("no_leader", 1)]
-    assert scenes["leaderless"][1, "leader"]["verdict"] == "losing"
+    assert sides["leaderless"][1, "leader"]["verdict"] == "losing"
+
+
+def many_leaderless() -> Messages:
+    """50 partitions, 30 of them moving, that broker 2 holds out of sync and broker 1, alone in sync, does not lead."""
+    row = {"isr": [1], "offline": [1], "compacted": None}
+    moving = [move("a", n, None, [3, 2, 1], adding=[3], removing=[1], **row) for n in range(30)]
+    led = move("c", 0, 3, [2, 3], isr=[3], compacted=None)
+    return scene(dead(1), [*moving, *(move("b", n, None, [1, 2], **row) for n in range(20)), led])
+
+
+SETTINGS = {"quota_window_num": 6, "replica_fetch_max_bytes": 2**21, "log_dirs_throttle_bytes_per_s": 7}
+CASES.add("many leaderless", many_leaderless())
+CASES.add("settings", scene([broker(1, MB, MB, **SETTINGS, log_dirs_throttle_source="broker")], []))
 
 
 # Of broker 2 the 30 + 20 without a leader, and one that broker 3 leads; broker 1, which is down, is in sync.
-def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(scenes: dict[str, Any]) -> None:
-    row = scenes["many leaderless"][2, "follower"]
+def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(sides: Results[Sides]) -> None:
+    row = sides["many leaderless"][2, "follower"]
     names = ("lost_replicas", "lost_moving_replicas", "lost_leaderless_replicas", "lost_leaderless_moving_replicas")
     assert [row[name] for name in names] == [51, 30, 50, 30]
     assert len(row["lost"]) == 20
-    state = throttle_status_of(row.asDict(recursive=True))
+    state = status_of(row)
     assert (state.lost_leaderless_replicas, state.lost_leaderless_moving_replicas) == (50, 30)
     # Where there is no replica, none is lost.
-    assert scenes["settings"][1, "leader"]["lost_leaderless_replicas"] == 0
+    assert sides["settings"][1, "leader"]["lost_leaderless_replicas"] == 0
 
 
-def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(scenes: dict[str, Any]) -> None:
-    lost = scenes["a replica that is to stay is down"][1, "follower"]
+def test_settings_of_a_broker_are_passed_on(sides: Results[Sides]) -> None:
+    row = sides["settings"][1, "leader"]
+    assert {name: row[name] for name in SETTINGS} == SETTINGS
+    assert status_of(row).log_dirs.source == "broker"
+
+
+# Of the two partitions the first removes broker 1, the second keeps it.
+CASES.add(
+    "a replica that is to stay is down",
+    scene(dead(1), [m | {"offline": [1], "isr": [2], "leader": 2} for m in two_partitions()]),
+)
+CASES.add("a destination is down", scene(dead(3), [m | {"offline": [3]} for m in two_partitions()]))
+
+
+def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(sides: Results[Sides]) -> None:
+    lost = sides["a replica that is to stay is down"][1, "follower"]
     assert (lost["lost_replicas"], lost["lost_leaving_replicas"]) == (2, 1)
-    leader = scenes["a destination is down"][1, "leader"]
+    leader = sides["a destination is down"][1, "leader"]
     assert (leader["down_replicas"], leader["verdict"]) == (1, "idle")
 
 
-def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_leader(scenes: dict[str, Any]) -> None:
-    sides = scenes["one of two destinations is down"]
-    leader = throttle_status_of(sides[1, "leader"].asDict(recursive=True))
+def one_of_two_destinations_is_down() -> Messages:
+    """Leader 1 at 5 MB/s: of 6 MB/s and 2 MB/s, which move to 3, that is down, and 4; 3 MB/s more have no entry."""
+    row = {"isr": [1], "leader_listed": [1], "follower_listed": [3, 4]}
+    moves = [
+        move("d", 0, 1, [1, 3], adding=[3], offline=[3], logs=[log(1, 90_000, 6 * MB)], **row),
+        move("d", 1, 1, [1, 4], adding=[4], logs=[log(1, 90_000, 2 * MB), log(4, 1000, 3 * MB)], **row),
+        move("e", 0, 1, [1, 3], offline=[3], logs=[log(1, 90_000, 3 * MB)], **row | {"leader_listed": []}),
+    ]
+    return scene([broker(b, 5 * MB, 5 * MB, alive=b != 3) for b in (1, 3, 4)], moves)
+
+
+CASES.add("one of two destinations is down", one_of_two_destinations_is_down())
+
+
+def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_leader(sides: Results[Sides]) -> None:
+    found = sides["one of two destinations is down"]
+    leader = status_of(found[1, "leader"])
     assert (leader.verdict, leader.load.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
     assert leader.down_required_bytes_per_s == pytest.approx(6 * MB)
-    assert {key: row["down_required_bytes_per_s"] for key, row in sides.items() if key != (1, "leader")} == {
+    assert {key: row["down_required_bytes_per_s"] for key, row in found.items() if key != (1, "leader")} == {
         (1, "follower"): 0,
         **{(b, role): 0 for b in (3, 4) for role in ("leader", "follower")},
     }
     # Broker 2 leads both at 2 MB/s; broker 1, which is down, follows one that it is to keep and one that it leaves.
-    (two,) = (row for key, row in scenes["a replica that is to stay is down"].items() if key == (2, "leader"))
+    (two,) = (row for key, row in sides["a replica that is to stay is down"].items() if key == (2, "leader"))
     assert two["down_required_bytes_per_s"] == pytest.approx(4 * MB)
 
 
-def test_settings_of_a_broker_are_passed_on(scenes: dict[str, Any]) -> None:
-    row = scenes["settings"][1, "leader"]
-    assert {name: row[name] for name in SETTINGS} == SETTINGS
-    assert throttle_status_of(row.asDict(recursive=True)).log_dirs.source == "broker"
+def leaders_leave() -> Messages:
+    """Three partitions of 1 MB/s from brokers 1, which leads, and 2 to 3 and 4: two to be led by 3, one by 4."""
+    row = {"isr": [1, 2], "adding": [3, 4], "removing": [1, 2], "leader_listed": [1, 2], "follower_listed": [3, 4]}
+    logs = [log(1, 9000, 1 * MB), log(3, 1000), log(4, 1000)]
+    moves = [move("l", n, 1, [*to, 1, 2], **row, logs=logs) for n, to in enumerate([(3, 4), (3, 4), (4, 3)])]
+    return scene([broker(b, 5 * MB, 5 * MB) for b in (1, 2, 3, 4)], moves)
 
 
-def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(scenes: dict[str, Any]) -> None:
-    topics = {key: row["resting_topics"] for key, row in scenes["a list at rest"].items() if row["resting_topics"]}
+CASES.add("leaders leave", leaders_leave())
+
+
+# Of 3 MB/s each that leader 1 sends of three partitions nothing stays, shared by two new replicas of each.
+def test_what_ends_with_a_leader_that_leaves_is_told_of_it_and_of_the_next_one(sides: Results[Sides]) -> None:
+    for destination, leads in ((3, 2), (4, 1)):
+        (peer,) = sides["leaders leave"][destination, "follower"]["peers"]
+        assert peer["leaving_bytes_per_s"] == pytest.approx(3 * 3 * MB / 2)
+        assert peer["leading_bytes_per_s"] == pytest.approx(leads * MB)
+    of_leader = {p["broker"]: p["leading_bytes_per_s"] for p in sides["leaders leave"][1, "leader"]["peers"]}
+    assert of_leader == {3: pytest.approx(2 * MB), 4: pytest.approx(1 * MB)}
+
+
+# A follower list with an entry of broker 9 alone is set all the same.
+CASES.add(
+    "a list at rest",
+    scene(
+        [broker(1, None, None), broker(2, None, None)],
+        [move("t", 0, 1, [1, 2], leader_listed=[], follower_listed=[9], logs=[log(1, 9000, MB)])],
+    ),
+)
+
+
+def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(sides: Results[Sides]) -> None:
+    topics = {key: row["resting_topics"] for key, row in sides["a list at rest"].items() if row["resting_topics"]}
     assert topics == {(2, "follower"): ["t"]}
 
 
-def test_a_broker_without_moves_is_idle(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(1, None, None)], [])
-    assert sides[(1, "leader")]["verdict"] == "idle"
-    assert sides[(1, "leader")]["required_bytes_per_s"] == 0
+CASES.add("no moves", scene([broker(1, None, None)], []))
 
 
-def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(spark: SparkSession) -> None:
-    lacks = move("u", 7, 1, [1, 2, 3], isr=[1], offline=[2], compacted=None)
-    moves = [*two_partitions(), lacks]
-    moves[0]["isr"] = [1]
-    sides = headroom(spark, [broker(b, 9 * MB, 9 * MB, alive=b != 2) for b in (1, 2, 3)], moves)
-    down = throttle_status_of(sides[(2, "follower")].asDict(recursive=True))
+def test_a_broker_without_moves_is_idle(sides: Results[Sides]) -> None:
+    leader = sides["no moves"][1, "leader"]
+    assert leader["verdict"] == "idle"
+    assert leader["required_bytes_per_s"] == 0
+
+
+CASES.add(
+    "a broker is down",
+    scene(
+        dead(2),
+        [FIRST | {"isr": [1]}, SECOND, move("u", 7, 1, [1, 2, 3], isr=[1], offline=[2], compacted=None)],
+    ),
+)
+
+
+def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(sides: Results[Sides]) -> None:
+    found = sides["a broker is down"]
+    down = status_of(found[2, "follower"])
     assert (down.alive, down.lost_replicas, down.lost_moving_replicas) == (False, 2, 1)
     assert [(lost.name, lost.leader, lost.moving) for lost in down.lost] == [("t-0", 1, True), ("u-7", 1, False)]
-    # Broker 3 is to get t-0 and t-1, and lacks u-7 for no reason that is known.
-    behind = throttle_status_of(sides[(3, "follower")].asDict(recursive=True))
+    # Broker 3 is to get t-0 and t-1, and is missing from the ISR of u-7 for no reason that is known.
+    behind = status_of(found[3, "follower"])
     assert (behind.lost_replicas, [lost.name for lost in behind.lost]) == (1, ["u-7"])
     assert behind.load.limited_replicas + behind.load.free_replicas == 2
     # Who leads is not who lost them.
-    assert [sides[(1, "leader")][name] for name in ("lost_replicas", "lost_moving_replicas", "lost")] == [0, 0, []]
-    # t-1 lacks broker 3 alone, as planned; t-0 lacks broker 2 as well.
-    assert [sides[(b, "leader")]["planned_partitions"] for b in (1, 2)] == [0, 1]
+    assert [found[1, "leader"][name] for name in ("lost_replicas", "lost_moving_replicas", "lost")] == [0, 0, []]
+    # t-1 has only broker 3 out of sync, as planned; t-0 has broker 2 out of sync as well.
+    assert [found[b, "leader"]["planned_partitions"] for b in (1, 2)] == [0, 1]
 
 
-def test_a_partition_that_only_lacks_a_replica_is_nobodys_traffic(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(b, MB, MB) for b in (1, 2)], [move("u", 7, 1, [1, 2], isr=[1], compacted=None)])
-    assert {row["verdict"] for row in sides.values()} == {"idle"}
-    assert [row["moving_partitions"] + row["resting_listed_partitions"] for row in sides.values()] == [0] * 4
+CASES.add(
+    "one replica out of sync",
+    scene([broker(b, MB, MB) for b in (1, 2)], [move("u", 7, 1, [1, 2], isr=[1], compacted=None)]),
+)
+
+
+def test_a_partition_that_only_lacks_a_replica_is_nobodys_traffic(sides: Results[Sides]) -> None:
+    found = sides["one replica out of sync"]
+    assert {row["verdict"] for row in found.values()} == {"idle"}
+    assert [row["moving_partitions"] + row["resting_listed_partitions"] for row in found.values()] == [0] * 4
+
+
+CASES.add(
+    "only leader 1 listed", scene([broker(2, 9 * MB, 9 * MB)], [m | {"leader_listed": [1]} for m in two_partitions()])
+)
 
 
 # Broker 2 leads t-1 and is in sync with t-0; with both it would send 4 MB/s more.
-def test_a_broker_in_sync_is_told_what_leading_one_more_would_cost(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], two_partitions())
-    takeover = throttle_status_of(sides[(2, "follower")].asDict(recursive=True)).takeover
+def test_a_broker_in_sync_is_told_what_leading_one_more_would_cost(sides: Results[Sides]) -> None:
+    found = sides["throttle of 9.0 MB/s"]
+    takeover = status_of(found[2, "follower"]).takeover
     assert takeover is not None
     assert (takeover.topic, takeover.partition, takeover.leader) == ("t", 0, 1)
     assert takeover.bytes_per_s == pytest.approx(4 * MB)
     # Broker 3 has nothing in sync; and one that the list does not name would not be throttled.
-    assert sides[(3, "follower")]["takeover"] is None
-    free = [m | {"leader_listed": [1]} for m in two_partitions()]
-    assert headroom(spark, [broker(2, 9 * MB, 9 * MB)], free)[(2, "follower")]["takeover"] is None
+    assert found[3, "follower"]["takeover"] is None
+    assert sides["only leader 1 listed"][2, "follower"]["takeover"] is None
 
 
-@pytest.mark.parametrize(
-    ("change", "stall"),
-    [
-        ({"offline": [3]}, "offline"),
-        ({"leader": None}, "no_leader"),
-        ({}, "not_fetching"),
-    ],
-)
-def test_why_a_replica_copies_nothing_is_told_apart(spark: SparkSession, change: dict[str, Any], stall: str) -> None:
-    stuck = two_partitions()[0] | change
-    stuck["logs"] = [log(1, 9000, 2 * MB), log(3, 1000, 0)]
-    destination = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], [stuck])[(3, "follower")]
+# Change of a partition of which a copy does not grow, to the reason.
+STALLS: list[tuple[dict[str, Any], str]] = [
+    ({"offline": [3]}, "offline"),
+    ({"leader": None}, "no_leader"),
+    ({}, "not_fetching"),
+]
+for _change, _stall in STALLS:
+    for _fetches in (False, True):
+        _logs = [log(1, 9000, 2 * MB), log(3, 1000, 0, lag_offsets=8000 if _fetches else None)]
+        CASES.add(f"{_stall}, fetches: {_fetches}", scene(RATED, [FIRST | _change | {"logs": _logs}]))
+
+
+@pytest.mark.parametrize(("change", "stall"), STALLS)
+def test_why_a_replica_copies_nothing_is_told_apart(sides: Results[Sides], change: dict[str, Any], stall: str) -> None:
+    destination = sides[f"{stall}, fetches: False"][3, "follower"]
     assert destination["stall"] == stall
-    stuck["logs"][1]["lag_offsets"] = 8000
-    fetches = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], [stuck])[(3, "follower")]
+    fetches = sides[f"{stall}, fetches: True"][3, "follower"]
     assert fetches["stall"] == ("unknown" if stall == "not_fetching" else stall)
 
 
-def test_lists_at_rest_and_where_a_rate_is_set_are_told(spark: SparkSession) -> None:
-    rest = move("t", 0, 1, [1, 2], leader_listed=[1, 2], follower_listed=[2], logs=[log(1, 9000, MB)])
-    rated = broker(1, MB, None, leader_throttle_source="default")
-    sides = headroom(spark, [rated, broker(2, None, None)], [rest])
-    assert [sides[(1, "leader")][name] for name in ("resting_listed_partitions", "throttle_source")] == [1, "default"]
-    assert sides[(2, "follower")]["resting_listed_partitions"] == 1
-    assert {row["moving_partitions"] for row in sides.values()} == {0}
+CASES.add(
+    "rates and lists at rest",
+    scene(
+        [broker(1, MB, None, leader_throttle_source="default"), broker(2, None, None)],
+        [move("t", 0, 1, [1, 2], leader_listed=[1, 2], follower_listed=[2], logs=[log(1, 9000, MB)])],
+    ),
+)
 
 
-def test_a_rate_without_a_list_limits_nothing(spark: SparkSession) -> None:
-    moves = [m | {"leader_listed": [], "follower_listed": []} for m in two_partitions()]
-    sides = headroom(spark, [broker(b, MB, MB) for b in (1, 2, 3)], moves)
-    assert sides[(1, "leader")]["verdict"] == "unthrottled"
-    assert sides[(3, "follower")]["verdict"] == "unthrottled"
+def test_lists_at_rest_and_where_a_rate_is_set_are_told(sides: Results[Sides]) -> None:
+    found = sides["rates and lists at rest"]
+    assert [found[1, "leader"][name] for name in ("resting_listed_partitions", "throttle_source")] == [1, "default"]
+    assert found[2, "follower"]["resting_listed_partitions"] == 1
+    assert {row["moving_partitions"] for row in found.values()} == {0}
 
 
-def test_a_list_without_a_rate_limits_nothing(spark: SparkSession) -> None:
-    sides = headroom(spark, [broker(b, None, None) for b in (1, 2, 3)], two_partitions())
-    assert sides[(1, "leader")]["verdict"] == "unthrottled"
+CASES.add(
+    "rates without lists",
+    scene(three(MB, MB), [m | {"leader_listed": [], "follower_listed": []} for m in two_partitions()]),
+)
 
 
-def test_a_partition_that_finished_but_is_listed_still_counts(spark: SparkSession) -> None:
-    # RF 3, broker 1 leads t-0 at 0.5 MB/s with 2 in-sync followers, and t-1 at 1 MB/s of which broker 4 is coming in.
+def test_a_rate_without_a_list_limits_nothing(sides: Results[Sides]) -> None:
+    found = sides["rates without lists"]
+    assert found[1, "leader"]["verdict"] == "unthrottled"
+    assert found[3, "follower"]["verdict"] == "unthrottled"
+
+
+CASES.add("lists without rates", scene(three(None, None), two_partitions()))
+
+
+def test_a_list_without_a_rate_limits_nothing(sides: Results[Sides]) -> None:
+    assert sides["lists without rates"][1, "leader"]["verdict"] == "unthrottled"
+
+
+def finished_and_listed() -> Messages:
+    """RF 3, broker 1 leads t-0 at 0.5 MB/s with 2 in-sync followers, and t-1 at 1 MB/s, which broker 4 is to join."""
     listed = {"leader_listed": [1, 2, 3], "follower_listed": [4]}
+    row = {"isr": [1, 2, 3], "adding": [4], "removing": [3], "logs": [log(1, 1000, MB), log(4, 10, 0.1 * MB)]}
     moves = [
         move("t", 0, 1, [1, 2, 4], logs=[log(1, 500, 0.5 * MB)], **listed),
-        move(
-            "t",
-            1,
-            1,
-            [4, 1, 2, 3],
-            isr=[1, 2, 3],
-            adding=[4],
-            removing=[3],
-            logs=[log(1, 1000, MB), log(4, 10, 0.1 * MB)],
-            **listed,
-        ),
+        move("t", 1, 1, [4, 1, 2, 3], **row, **listed),
     ]
-    leader = headroom(spark, [broker(b, 4 * MB, 4 * MB) for b in (1, 2, 3, 4)], moves)[(1, "leader")]
+    return scene([broker(b, 4 * MB, 4 * MB) for b in (1, 2, 3, 4)], moves)
+
+
+CASES.add("finished and listed", finished_and_listed())
+
+
+def test_a_partition_that_finished_but_is_listed_still_counts(sides: Results[Sides]) -> None:
+    leader = sides["finished and listed"][1, "leader"]
     # 0.5 x 2 in sync + 1 x 2 in sync = 3; and 1 x 1 coming in: 4.
     assert leader["in_sync_bytes_per_s"] == pytest.approx(3 * MB)
     assert leader["required_bytes_per_s"] == pytest.approx(4 * MB)
     assert leader["verdict"] == "losing"
 
 
-def test_an_unknown_write_rate_is_no_data_and_never_a_number(spark: SparkSession) -> None:
-    moves = [m | {"logs": []} for m in two_partitions()]
-    leader = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], moves)[(1, "leader")]
+CASES.add("no logs", scene(RATED, [m | {"logs": []} for m in two_partitions()]))
+
+
+def test_an_unknown_write_rate_is_no_data_and_never_a_number(sides: Results[Sides]) -> None:
+    leader = sides["no logs"][1, "leader"]
     assert leader["verdict"] == "no_data"
     assert leader["required_bytes_per_s"] is None
     assert "write rate unknown of 1 partition" in leader["reason"]
 
 
-def test_a_write_rate_that_wants_a_second_reading_is_said_to_be_not_known_yet(spark: SparkSession) -> None:
-    brokers = [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)]
-    fresh = [m | {"logs": [sample | {"prev_read_ms": None} for sample in m["logs"]]} for m in two_partitions()]
-    sides = headroom(spark, brokers, fresh)
-    assert sides[(1, "leader")]["reason"] == "write rate not known yet of 1 partition(s): it takes two readings"
-    assert sides[(3, "follower")]["reason"] == "write rate not known yet of 2 partition(s): it takes two readings"
+FRESH = [m | {"logs": [sample | {"prev_read_ms": None} for sample in m["logs"]]} for m in two_partitions()]
+CASES.add("one reading", scene(RATED, FRESH))
+CASES.add("one reading, and one without logs", scene(RATED, [FRESH[0], FRESH[1] | {"logs": []}]))
+
+
+def test_a_write_rate_that_wants_a_second_reading_is_said_to_be_not_known_yet(sides: Results[Sides]) -> None:
+    found = sides["one reading"]
+    assert found[1, "leader"]["reason"] == "write rate not known yet of 1 partition(s): it takes two readings"
+    assert found[3, "follower"]["reason"] == "write rate not known yet of 2 partition(s): it takes two readings"
     # Where one of them is unknown for another cause, a second reading is not all that is wanting.
-    mixed = headroom(spark, brokers, [fresh[0], fresh[1] | {"logs": []}])
-    assert mixed[(3, "follower")]["reason"] == "write rate unknown of 2 partition(s)"
+    mixed = sides["one reading, and one without logs"]
+    assert mixed[3, "follower"]["reason"] == "write rate unknown of 2 partition(s)"
 
 
-def test_unknown_throttles_are_no_data(spark: SparkSession) -> None:
-    hung = broker(3, None, None, answered=False, throttles_known=False, error="no answer in 0.8 s")
-    sides = headroom(spark, [broker(1, 9 * MB, 9 * MB), broker(2, 9 * MB, 9 * MB), hung], two_partitions())
-    assert sides[(3, "follower")]["verdict"] == "no_data"
-    assert "no answer in 0.8 s" in sides[(3, "follower")]["reason"]
+HUNG = broker(3, None, None, answered=False, throttles_known=False, error="no answer in 0.8 s")
+CASES.add("a broker hangs", scene([*RATED[:2], HUNG], two_partitions()))
 
 
-def test_a_destination_that_is_down_is_no_data_and_its_leader_owes_it_nothing(spark: SparkSession) -> None:
-    moves = [m | {"offline": [3]} for m in two_partitions()]
-    down = broker(3, None, None, alive=False, answered=False, throttles_known=False, error="down")
-    sides = headroom(spark, [broker(1, 3 * MB, 3 * MB), broker(2, 3 * MB, 3 * MB), down], moves)
-    assert sides[(3, "follower")]["verdict"] == "no_data"
-    assert sides[(3, "follower")]["reason"] == "the broker is down"
-    assert sides[(3, "follower")]["stalled_replicas"] == 2
-    assert sides[(1, "leader")]["required_bytes_per_s"] == pytest.approx(2 * MB)
-    assert sides[(1, "leader")]["verdict"] == "idle"
+def test_unknown_throttles_are_no_data(sides: Results[Sides]) -> None:
+    destination = sides["a broker hangs"][3, "follower"]
+    assert destination["verdict"] == "no_data"
+    assert "no answer in 0.8 s" in destination["reason"]
 
 
-def test_half_a_tick_gives_no_verdict(spark: SparkSession) -> None:
-    messages = tick([broker(1, None, None)], [])
-    assert headroom_rows(complete_ticks(alert_messages(records(spark, messages[1:], 1)))).collect() == []
-    assert headroom_rows(complete_ticks(alert_messages(records(spark, messages[:2])))).collect() == []
+DOWN = broker(3, None, None, alive=False, answered=False, throttles_known=False, error="down")
+CASES.add(
+    "a destination is down and does not answer",
+    scene([*three(3 * MB, 3 * MB)[:2], DOWN], [m | {"offline": [3]} for m in two_partitions()]),
+)
 
 
-def test_order_and_duplicates_within_a_tick_change_nothing(spark: SparkSession) -> None:
-    messages = tick([broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
-    shuffled = [messages[i] for i in (2, 1, 0, 1, 2)]
-    straight = headroom_rows(complete_ticks(alert_messages(records(spark, messages)))).collect()
-    other = headroom_rows(complete_ticks(alert_messages(records(spark, shuffled)))).collect()
-    assert sorted(map(str, other)) == sorted(map(str, straight))
+def test_a_destination_that_is_down_is_no_data_and_its_leader_owes_it_nothing(sides: Results[Sides]) -> None:
+    found = sides["a destination is down and does not answer"]
+    assert found[3, "follower"]["verdict"] == "no_data"
+    assert found[3, "follower"]["reason"] == "the broker is down"
+    assert found[3, "follower"]["stalled_replicas"] == 2
+    assert found[1, "leader"]["required_bytes_per_s"] == pytest.approx(2 * MB)
+    assert found[1, "leader"]["verdict"] == "idle"
+
+
+CASES.add("only the end of a tick", tick([broker(1, None, None)], [])[1:], 1)
+CASES.add("a tick without its end", tick([broker(1, None, None)], [])[:2])
+
+
+def test_half_a_tick_gives_no_verdict(sides: Results[Sides]) -> None:
+    assert sides["only the end of a tick"] == {}
+    assert sides["a tick without its end"] == {}
+
+
+CASES.add("shuffled", [scene(three(3 * MB, 3 * MB), two_partitions())[n] for n in (2, 1, 0, 1, 2)])
+
+
+def test_order_and_duplicates_within_a_tick_change_nothing(sides: Results[Sides]) -> None:
+    straight, other = (
+        sorted(str(row.asDict(recursive=True) | {"cluster": None}) for row in sides[name].values())
+        for name in ("throttle of 3.0 MB/s", "shuffled")
+    )
+    assert other == straight
     assert len(straight) == 6
 
 
+GOLD_CASES.add("losing", tick(three(3 * MB, 3 * MB), two_partitions()))
+
+
 # 8,000 records of 1,000 bytes behind; destination copies 1 MB/s of 2 MB/s written: it falls back by 1 MB/s.
-def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSession) -> None:
-    messages = tick([broker(b, 3 * MB, 3 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = GoldQueries().rows(complete_ticks(alert_messages(records(spark, messages)))).progress.collect()
+def test_progress_tells_remaining_bytes_and_that_it_never_ends(gold: Results[GoldRows]) -> None:
+    rows = gold["losing"].progress
     assert [(r["topic"], r["partition"], r["adding_replica"]) for r in rows] == [("t", 0, 3), ("t", 1, 3)]
     assert rows[0]["lag_offsets"] == 8000
     assert rows[0]["remaining_bytes"] == 8 * MB
@@ -530,20 +656,22 @@ def test_progress_tells_remaining_bytes_and_that_it_never_ends(spark: SparkSessi
     assert (rows[0]["state"], rows[0]["eta_s"]) == ("never", None)
 
 
+GOLD_CASES.add("catching up", tick(three(6 * MB, 6 * MB), two_partitions()))
+
+
 # The destination gets 33 times 2.1 MB in 11.5 s, one response of each leader, of which 98.5 % are new: 5.93 MB/s, 1.93
 # more than is written, and 16 MB take 8.3 s. Half a window of 11.5 s sooner or later, and by 95 to 100 % of 6 MB/s with
 # one response more. Each leader has only 8 MB to send.
-def test_progress_takes_the_slower_side(spark: SparkSession) -> None:
-    messages = tick([broker(b, 6 * MB, 6 * MB) for b in (1, 2, 3)], two_partitions())
-    rows = GoldQueries().rows(complete_ticks(alert_messages(records(spark, messages)))).progress.collect()
+def test_progress_takes_the_slower_side(gold: Results[GoldRows]) -> None:
+    rows = gold["catching up"].progress
     assert [row["eta_s"] for row in rows] == pytest.approx([8.30, 8.30], abs=0.01)
     # 16 MB by 6 + 2.1/11 - 4 MB/s, less 5.75 s; 16 MB by 0.95 x 6 - 4 MB/s, and 5.75 s.
     assert (rows[0]["eta_low_s"], rows[0]["eta_high_s"]) == pytest.approx((1.55, 15.16), abs=0.01)
     assert {row["state"] for row in rows} == {"catching_up"}
 
 
-# Of 30 replicas at 0.5 MB/s together, of which one copies now, each waits 30 x 1.05 MB / 0.5 MB/s = 63 s for its turn.
-def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: SparkSession) -> None:
+def one_of_thirty_copies() -> Messages:
+    """Broker 3 is to get 30 replicas: one copies 0.5 MB/s, the others have been idle for 40 s."""
     free = {"leader_listed": [], "follower_listed": []}
     moves = []
     for n in range(30):
@@ -551,40 +679,49 @@ def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(spark: Spa
         waits = log(3, 1000, unchanged_since_ms=TICK_MS - 40_000)
         logs = [log(1, 9000), waits if n else copies]
         moves.append(move("t", n, 1, [1, 3], isr=[1], adding=[3], logs=logs, **free))
-    rows = GoldQueries().rows(
-        complete_ticks(alert_messages(records(spark, tick([broker(b, None, None) for b in (1, 3)], moves))))
-    )
-    found = {row["partition"]: row for row in rows.progress.collect()}
+    return tick([broker(b, None, None) for b in (1, 3)], moves)
+
+
+GOLD_CASES.add("one of thirty copies", one_of_thirty_copies())
+
+
+# Of 30 replicas at 0.5 MB/s together, of which one copies now, each waits 30 x 1.05 MB / 0.5 MB/s = 63 s for its turn.
+def test_a_replica_that_waits_for_its_turn_gets_there_with_the_others(gold: Results[GoldRows]) -> None:
+    copies, waits = gold["one of thirty copies"].progress[:2]
     # 30 x 8 MB at 0.5 MB/s.
-    assert (found[1]["state"], found[1]["eta_s"]) == ("catching_up", pytest.approx(480))
-    assert (found[0]["state"], found[0]["eta_s"]) == ("catching_up", pytest.approx(16))
+    assert (waits["state"], waits["eta_s"]) == ("catching_up", pytest.approx(480))
+    assert (copies["state"], copies["eta_s"]) == ("catching_up", pytest.approx(16))
 
 
 ETAS = ("eta_low_s", "eta_s", "eta_high_s")
+TO_4 = {"topic": "u", "replicas": [2, 4, 1], "adding": [4], "follower_listed": [4]} | {
+    "logs": [log(1, 9000, 2 * MB), log(2, 9000, 2 * MB), log(4, 1000, 1 * MB)]
+}
+for _mb in (1.5, 3.0):
+    _brokers = [broker(1, round(_mb * MB), 9 * MB), *RATED[1:]]
+    CASES.add(f"only leader 1 has {_mb} MB/s", scene(_brokers, two_partitions()))
+    GOLD_CASES.add(f"only leader 1 has {_mb} MB/s", tick(_brokers, two_partitions()))
+    CASES.add(
+        f"leader 1 has {_mb} MB/s for another destination alone",
+        scene(_brokers, [FIRST | {"leader_listed": [2]}, SECOND, FIRST | TO_4]),
+    )
 
 
 # Leader 1 sends 2 MB/s in sync and is to send 2 more: 1.5 MB/s leave nothing for the destination, 3 MB/s too little.
 @pytest.mark.parametrize(("rate_mb", "verdict"), [(1.5, "starved"), (3.0, "losing")])
 def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
-    spark: SparkSession, rate_mb: float, verdict: str
+    sides: Results[Sides], gold: Results[GoldRows], rate_mb: float, verdict: str
 ) -> None:
-    brokers = [broker(1, round(rate_mb * MB), 9 * MB), *(broker(b, 9 * MB, 9 * MB) for b in (2, 3))]
-    gold = GoldQueries().rows(complete_ticks(alert_messages(records(spark, tick(brokers, two_partitions())))))
-    sides = {(row["broker"], row["role"]): row for row in gold.headroom.collect()}
-    assert (sides[1, "leader"]["verdict"], sides[3, "follower"]["verdict"]) == (verdict, "catching_up")
-    assert [sides[3, "follower"][name] for name in ETAS] == [None] * 3
-    assert [headroom(spark, brokers, two_partitions())[3, "follower"][name] for name in ETAS] == [None] * 3
+    short = gold[f"only leader 1 has {rate_mb} MB/s"]
+    assert (short.sides[1, "leader"]["verdict"], short.sides[3, "follower"]["verdict"]) == (verdict, "catching_up")
+    assert [short.sides[3, "follower"][name] for name in ETAS] == [None] * 3
+    assert [sides[f"only leader 1 has {rate_mb} MB/s"][3, "follower"][name] for name in ETAS] == [None] * 3
     # Of leader 2, which has enough, one replica gets there; that of leader 1 does not.
-    progress = {row["partition"]: row for row in gold.progress.collect()}
-    assert [progress[n]["state"] for n in (0, 1)] == ["never", "catching_up"]
-    assert None not in [progress[1][name] for name in ETAS]
+    assert [row["state"] for row in short.progress] == ["never", "catching_up"]
+    assert None not in [short.progress[1][name] for name in ETAS]
     # With enough at leader 1 there is a time; and where it is short of what it sends to another destination alone.
-    enough = headroom(spark, [broker(b, 9 * MB, 9 * MB) for b in (1, 2, 3)], two_partitions())
-    assert None not in [enough[3, "follower"][name] for name in ETAS]
-    to_4 = {"topic": "u", "replicas": [2, 4, 1], "adding": [4], "follower_listed": [4]}
-    to_4["logs"] = [log(1, 9000, 2 * MB), log(2, 9000, 2 * MB), log(4, 1000, 1 * MB)]
-    moves = two_partitions()
-    other = headroom(spark, brokers, [moves[0] | {"leader_listed": [2]}, moves[1], moves[0] | to_4])
+    assert None not in [sides["throttle of 9.0 MB/s"][3, "follower"][name] for name in ETAS]
+    other = sides[f"leader 1 has {rate_mb} MB/s for another destination alone"]
     assert other[1, "leader"]["verdict"] == verdict
     assert None not in [other[3, "follower"][name] for name in ETAS]
 

@@ -30,7 +30,7 @@ from streaming.session import throughput_session
 from streaming.store.event_log import EventLog
 from streaming.store.low_latency_table import record_rows
 from streaming.store.store import Store, writer_id
-from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts
+from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 
 MB = 1_000_000
@@ -187,7 +187,7 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
         "silver/quarantine": (2, 2),
         "silver/messages": (16, 16),
     }
-    bad = store.read(QUARANTINE).orderBy("offset").collect()
+    bad = sorted(rows_of(store, QUARANTINE), key=lambda row: row["offset"])
     assert [(row["offset"], row["reason"], row["cluster"], row["tick_ms"]) for row in bad] == [
         (8, "kind weather is unknown", "c1", TICK_MS),
         (17, "kind weather is unknown", "c1", TICK_MS),
@@ -209,7 +209,7 @@ def test_plans_of_silver_are_compiled_for_many_rows_alone(
 
 
 def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path / "store"))
+    store = MemoryStore(spark)
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(tmp_path, "silver")
     first = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
@@ -222,7 +222,7 @@ def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: Spark
 
 
 def test_a_message_with_one_bad_row_is_rejected_whole_and_alone(spark: SparkSession, tmp_path: Path) -> None:
-    store = Store(spark, str(tmp_path / "store"))
+    store = MemoryStore(spark)
     checkpoint(tmp_path, "silver")
     job = HistoryJob(spark, ListTopic(spark, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
@@ -236,7 +236,7 @@ def test_a_message_with_one_bad_row_is_rejected_whole_and_alone(spark: SparkSess
         "silver/messages": (16, 16),
         "silver/quarantine": (2, 2),
     }
-    assert [row["offset"] for row in store.read(QUARANTINE).orderBy("offset").collect()] == [8, 17]
+    assert sorted(row["offset"] for row in rows_of(store, QUARANTINE)) == [8, 17]
 
 
 def test_bronze_holds_every_record_untouched(spark: SparkSession) -> None:

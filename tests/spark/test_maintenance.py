@@ -10,10 +10,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from cli.common.child_process import headroom_command
+from cli.demo.quick_java import QUICK_JAVA
 from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
@@ -22,6 +24,7 @@ from streaming.store.event_log import EventLog
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.maintenance import Maintenance
 from streaming.store.store import Store
+from tests.spark.support import rows_of, write_rows
 from tests.unit.streaming.delta.test_compaction_race import balance
 
 TODAY = date(2027, 1, 15)
@@ -31,9 +34,9 @@ def noon_ms(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, 12, tzinfo=timezone.utc).timestamp() * 1000)
 
 
-def append_message(store: Store, day: date, number: int) -> None:
-    row = {"date": day, "tick_ms": noon_ms(day), "cluster": "c1", "kind": "lags", "seq": number}
-    store.append(store.spark.createDataFrame([row], MESSAGES.ddl()).coalesce(1), MESSAGES)
+def a_message(day: date, number: int) -> dict[str, Any]:
+    """A row of ``silver/messages``."""
+    return {"date": day, "tick_ms": noon_ms(day), "cluster": "c1", "kind": "lags", "seq": number}
 
 
 def whole(done: Iterable[MaintenanceResult | MaintenanceFailure]) -> dict[str, MaintenanceResult]:
@@ -51,10 +54,10 @@ def test_small_files_become_one_a_day_and_old_days_go(spark: SparkSession, tmp_p
     # Days 0 to 3 before today; each in two commits.
     days = [TODAY - timedelta(days=n) for n in range(4)]
     for number, day in enumerate(days * 2):
-        append_message(store, day, number)
+        write_rows(store, MESSAGES, [a_message(day, number)])
     done = whole(Maintenance(spark, store, StoreSettings(silver_keep_days=3)).run(TODAY))
     assert set(done) == {MESSAGES.path, ALERT_EVENTS.path}, "a table that is not there is passed over"
-    kept = store.read(MESSAGES).collect()
+    kept = rows_of(store, MESSAGES)
     # Today and the two days before it, two rows each.
     assert sorted(row["date"] for row in kept) == sorted(days[:3] * 2)
     # Eight files before; then one of each day that is kept, those that nobody looked after in time too.
@@ -71,7 +74,7 @@ def test_what_is_appended_without_spark_is_looked_after_without_it(spark: SparkS
         table.append([balance(TODAY - timedelta(days=number % 4), number)])
     done = whole(Maintenance(spark, store, StoreSettings(gold_keep_days=3), [LEADER_IMBALANCE]).run(TODAY))
     # Today and the two days before it, two rows and now one file each; the ticks of the fourth, 3 and 7, are gone.
-    assert sorted(row["tick_ms"] for row in store.read(LEADER_IMBALANCE).collect()) == [0, 1, 2, 4, 5, 6]
+    assert sorted(row["tick_ms"] for row in rows_of(store, LEADER_IMBALANCE)) == [0, 1, 2, 4, 5, 6]
     maintained = done[LEADER_IMBALANCE.path]
     assert (maintained.files_before, maintained.files_after) == (8, 3)
     assert maintained.dropped_before == TODAY - timedelta(days=2)
@@ -86,7 +89,7 @@ def test_nothing_is_dropped_where_all_days_are_kept(spark: SparkSession, tmp_pat
     long_ago = spark.createDataFrame([{"offset": 1, "date": date(2020, 1, 1)}], BRONZE_TICKS.ddl())
     store.append(long_ago, BRONZE_TICKS)
     whole(Maintenance(spark, store, StoreSettings(bronze_keep_days=0)).run(TODAY))
-    assert store.read(BRONZE_TICKS).count() == 1
+    assert len(rows_of(store, BRONZE_TICKS)) == 1
 
 
 def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSession, tmp_path: Path) -> None:
@@ -99,7 +102,8 @@ def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSess
         try:
             for number in range(appends):
                 # An old day among them, which the others drop just then.
-                append_message(store, TODAY - timedelta(days=number % 3), number)
+                row = a_message(TODAY - timedelta(days=number % 3), number)
+                store.append(spark.createDataFrame([row], MESSAGES.ddl()).coalesce(1), MESSAGES)
         finally:
             written.set()
 
@@ -115,7 +119,7 @@ def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSess
         writer.result()
         assert all(other.result() > 0 for other in others)
     whole(Maintenance(spark, store, StoreSettings(silver_keep_days=2), [MESSAGES]).run(TODAY))
-    kept = store.read(MESSAGES).collect()
+    kept = rows_of(store, MESSAGES)
     # Every third number, 2, 5, 8 and 11, was of the day that is not kept.
     assert sorted(row["seq"] for row in kept) == [number for number in range(appends) if number % 3 != 2]
 
@@ -142,7 +146,7 @@ def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp
                 whole(Maintenance(spark, store, StoreSettings(), [ALERT_EVENTS]).run(TODAY))
         finally:
             maintained.set()
-        assert store.read(ALERT_EVENTS).count() == teller.result() > 2
+        assert len(rows_of(store, ALERT_EVENTS)) == teller.result() > 2
 
 
 def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: SparkSession, tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: Spark
     for number in range(2):
         bad = spark.createDataFrame([{"offset": number, "date": TODAY}], QUARANTINE.ddl())
         store.append(bad, QUARANTINE)
-        append_message(store, TODAY, number)
+        write_rows(store, MESSAGES, [a_message(TODAY, number)])
     lost = next((tmp_path / QUARANTINE.path).rglob("*.parquet"))
     lost.unlink()
     done = {one.table: one for one in Maintenance(spark, store, StoreSettings()).run(TODAY)}
@@ -177,10 +181,15 @@ def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, t
     store.ensure(MESSAGES)
     today = datetime.now(timezone.utc).date()
     for number in range(2):
-        append_message(store, today, number)
+        write_rows(store, MESSAGES, [a_message(today, number)])
     result = subprocess.run(
         headroom_command("maintain", "--format", "json"),
-        env=os.environ | {"HEADROOM_STORE__PATH": str(tmp_path), "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092"},
+        env=os.environ
+        | {
+            "HEADROOM_STORE__PATH": str(tmp_path),
+            "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092",
+            "HEADROOM_SPARK__DRIVER_JAVA_OPTIONS": QUICK_JAVA,
+        },
         capture_output=True,
         text=True,
         timeout=240,

@@ -24,7 +24,7 @@ from streaming.jobs.partition_load import PartitionLoadJob
 from streaming.store.store import Store
 from streaming.transforms.moves.write_rate import with_write_rate
 from streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, partition_load
-from tests.spark.support import counts, frame
+from tests.spark.support import counts, frame, rows_of, write_rows
 from tests.spark.ticks import TICK_MS, log, move
 
 # TICK_MS is 500,000 hours after the epoch.
@@ -140,7 +140,7 @@ def whole_hour(messages: int = 26) -> LoadHour:
     return LoadHour("c1", HOUR, tuple(edge_ms(edge) for edge in range(EDGES)), messages, closed=True)
 
 
-def rows_of(spark: SparkSession, rows: list[Row], table: Table) -> DataFrame:
+def table_frame(spark: SparkSession, rows: list[Row], table: Table) -> DataFrame:
     return spark.createDataFrame([{name: row.get(name) for name in table.names()} for row in rows], table.ddl())
 
 
@@ -153,7 +153,7 @@ def inputs(
         (rates, PARTITION_WRITE_RATE),
         (list(sizes), REPLICA_SIZES),
     )
-    return LoadInputs(*(rows_of(spark, rows, table) for rows, table in tables))
+    return LoadInputs(*(table_frame(spark, rows, table) for rows, table in tables))
 
 
 @pytest.fixture(scope="module")
@@ -309,12 +309,11 @@ def write_ticks(store: Store, cluster: str, ticks_ms: Sequence[int], partitions:
         logs += [end(tick_ms, "t", (1, offset)) | {"partition": number} for number in range(partitions)]
         meters += counters(tick_ms, "t", 1, partitions * offset)
     for rows, table in ((logs, LOG_END_OFFSETS), (meters, BYTES_PER_SEC), (ledger, MESSAGES)):
-        of_cluster = [row | {"cluster": cluster} for row in rows]
-        store.append(rows_of(store.spark, of_cluster, table).coalesce(1), table)
+        write_rows(store, table, [row | {"cluster": cluster} for row in rows])
 
 
 def stored(store: Store) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in store.read(PARTITION_LOAD).select(*PARTITION_LOAD.names()).collect())
+    return sorted(tuple(row[name] for name in PARTITION_LOAD.names()) for row in rows_of(store, PARTITION_LOAD))
 
 
 def edges(*numbers: int, hour_ms: int = HOUR) -> list[int]:
@@ -329,6 +328,12 @@ def store(spark: SparkSession, tmp_path: Path) -> Store:
     made = Store(spark, str(tmp_path))
     made.ensure(MESSAGES, LOG_END_OFFSETS, BYTES_PER_SEC)
     return made
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the job interpret its plans: to compile them takes longer than their few rows. One test does compile them."""
+    monkeypatch.setattr("streaming.jobs.partition_load.batch_session", SparkSession.newSession)
 
 
 def job(store: Store) -> PartitionLoadJob:
@@ -367,6 +372,7 @@ def test_a_complete_hour_is_written_once_and_again_when_more_of_it_has_come(stor
     assert job(store).run(later_ms) == []
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_a_replay_gives_the_same_rows(spark: SparkSession, store: Store, tmp_path: Path) -> None:
     next_hour = HOUR + HOUR_MS
     write_ticks(store, "c1", edges(*range(13)))
@@ -382,6 +388,7 @@ def test_a_replay_gives_the_same_rows(spark: SparkSession, store: Store, tmp_pat
     assert len(stored(store)) == 4
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_two_processes_write_an_hour_once(store: Store) -> None:
     write_ticks(store, "c1", edges(*range(13)))
     jobs = [job(store), job(store)]
@@ -391,6 +398,7 @@ def test_two_processes_write_an_hour_once(store: Store) -> None:
     assert counts(store, PARTITION_LOAD) == {PARTITION_LOAD.path: (2, 2)}
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_hours_long_ago_are_left_out(store: Store) -> None:
     write_ticks(store, "c1", edges(*range(13)))
     assert job(store).run(AFTER_MS + 49 * HOUR_MS) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,8 +18,12 @@ from tests.spark.support import examples
 from tests.spark.ticks import broker, log, move, records, tick
 from tests.support.random_clusters import BROKERS, RECORD_BYTES, Cluster, clusters
 
-CLUSTERS = examples(clusters(), 250)
 END = 100_000
+
+
+@cache
+def random_clusters() -> list[Cluster]:
+    return examples(clusters(), 250)
 
 
 def move_row(p: PartitionTraffic) -> dict[str, Any]:
@@ -50,7 +55,7 @@ def found(spark: SparkSession) -> dict[str, dict[tuple[int, str], Row]]:
     """The statuses of every cluster, each a cluster of its own in one batch."""
     messages = [
         m | {"cluster": str(number)}
-        for number, cluster in enumerate(CLUSTERS)
+        for number, cluster in enumerate(random_clusters())
         for m in tick([broker_row(cluster, b) for b in BROKERS], [move_row(p) for p in cluster.partitions])
     ]
     whole = complete_ticks(alert_messages(records(spark, messages)))
@@ -93,7 +98,7 @@ def in_spark(row: Row) -> tuple[Any, ...]:
 
 def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
     verdicts, too_low = set(), 0
-    for number, cluster in enumerate(CLUSTERS):
+    for number, cluster in enumerate(random_clusters()):
         for demand in throttle_loads(cluster.partitions, cluster.throttles()):
             row = found[str(number)][(demand.broker, demand.role.value)]
             assert in_spark(row) == in_planning(demand), f"broker {demand.broker} as {demand.role.value} of {cluster}"
@@ -110,7 +115,7 @@ def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[
 def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(
     found: dict[str, dict[tuple[int, str], Row]],
 ) -> None:
-    for number, cluster in enumerate(CLUSTERS):
+    for number, cluster in enumerate(random_clusters()):
         statuses = found[str(number)]
         assert set(statuses) == {(b, role.value) for b in BROKERS for role in Role}
         part = {(d.broker, d.role.value) for d in throttle_loads(cluster.partitions, cluster.throttles())}

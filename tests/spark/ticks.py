@@ -14,6 +14,7 @@ from schemas.tick_messages import COLUMNAR, ENVELOPE, VERSION, row_columns
 TICK_MS = 1_800_000_000_000
 WINDOW_MS = 10_000
 ENVELOPE_NAMES = {column.split(" ")[0] for column in ENVELOPE.split(", ")}
+Record = tuple[bytes, bytes, str, int, int, datetime]
 RECORDS_DDL = "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 
 
@@ -134,11 +135,15 @@ def records(
     spark: SparkSession, messages: list[dict[str, Any]], first_offset: int = 0, partition: int = 0
 ) -> DataFrame:
     """Kafka records of messages, in order from an offset on."""
-    rows = [
+    return spark.createDataFrame(record_rows(messages, first_offset, partition), RECORDS_DDL)
+
+
+def record_rows(messages: Sequence[dict[str, Any]], first_offset: int = 0, partition: int = 0) -> list[Record]:
+    """The rows of ``records``."""
+    return [
         (envelope(m), json.dumps(m).encode(), "headroom.ticks", partition, first_offset + i, sent_at(m))
         for i, m in enumerate(messages)
     ]
-    return spark.createDataFrame(rows, RECORDS_DDL)
 
 
 def sent_at(of: dict[str, Any]) -> datetime:
@@ -148,7 +153,7 @@ def sent_at(of: dict[str, Any]) -> datetime:
     return datetime.fromtimestamp((tick_ms if known else TICK_MS) / 1000, timezone.utc)
 
 
-def assert_covers(rows: list[dict[str, Any]], kind: str) -> None:
+def assert_covers(rows: Sequence[dict[str, Any]], kind: str) -> None:
     """Fail if a hand-made row does not have just the columns of its kind."""
     names = set(row_columns(kind))
     for row in rows:

@@ -1,10 +1,11 @@
-"""The balance job: which rows of a chunk belong to its ticks."""
+"""The balance job: ticks in chunks, and which rows of a chunk belong to its ticks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from streaming.jobs.leader_imbalance import of_read_ticks
+from streaming.jobs.leader_imbalance import TickEnd, chunked, of_read_ticks, offset_ranges
 
 
 def row(tick_ms: int, broker: int, has_balance: bool, led_partitions: int | None) -> Any:
@@ -24,3 +25,18 @@ def test_brokers_of_ticks_whose_partitions_are_not_in_the_chunk_are_left_out() -
     other = [row(3, 1, False, 0), row(3, 2, False, 0)]
     assert of_read_ticks([*read, *unread, *other]) == [*read, *unread]
     assert of_read_ticks([]) == []
+
+
+ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) for n in range(4)]
+
+
+def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least() -> None:
+    # Six records each.
+    for most, sizes in ((24, [4]), (17, [2, 2]), (12, [2, 2]), (11, [1] * 4), (1, [1] * 4)):
+        assert [len(part) for part in chunked(ENDS, most)] == sizes
+    assert list(chunked([], 10)) == []
+
+
+def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:
+    assert offset_ranges(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
+    assert offset_ranges([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}
