@@ -108,7 +108,7 @@ class ClusterStateReader:
         return cluster_state_of(self._name, self._clock_ms(), snapshot, self._read(snapshot, names), known)
 
     def measure(self, names: Collection[TopicPartition] | None) -> tuple[ClusterState, Traffic]:
-        """Return the state of the cluster with write rates of two readings ``collect.measure_s`` apart, and their traffic.
+        """Return the state of the cluster, and the traffic, by two readings ``collect.measure_s`` apart.
 
         Args:
             names: partitions whose log sizes and rates are read; None: those that are being reassigned.

@@ -6,7 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.errors import HeadroomError
+from schemas.quantities import QuantityError, parse_id, shown
+
 EVERY_REPLICA = "*"
+
+
+class ReplicaListError(HeadroomError, ValueError):
+    """A throttled replica list that cannot be read as a whole; nothing of it is known.
+
+    Args:
+        entry: the entry that is none.
+    """
+
+    def __init__(self, entry: str) -> None:
+        super().__init__(
+            "a throttled replica list",
+            f"has the entry {shown(entry)}, which is not partition:broker",
+            "See it with headroom throttle show, and correct it with kafka-configs.sh.",
+        )
 
 
 @dataclass(frozen=True)
@@ -60,7 +78,9 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
     """Return the parsed list of a topic's configuration; None if it is empty.
 
     Raises:
-        ValueError: the text is neither ``*`` nor ``partition:broker,...``.
+        ReplicaListError: the text as a whole is neither ``*`` nor ``partition:broker,...``.
+
+    Source: Kafka 4.3.1, ``ThrottledReplicaListValidator``, which allows empty entries.
     """
     stripped = (text or "").strip()
     if not stripped:
@@ -71,11 +91,11 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
 
 
 def _entry(text: str) -> tuple[int, int]:
-    partition, _, broker = text.strip().partition(":")
+    partition, _, broker = text.partition(":")
     try:
-        return int(partition), int(broker)
-    except ValueError:
-        raise ValueError(f"a throttled replica is written partition:broker, not {text!r}") from None
+        return parse_id(partition), parse_id(broker)
+    except QuantityError:
+        raise ReplicaListError(text) from None
 
 
 def format_replica_list(entries: Iterable[tuple[int, int]]) -> str:

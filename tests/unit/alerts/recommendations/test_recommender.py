@@ -153,7 +153,10 @@ def test_the_plan_in_the_command_is_the_move_that_runs() -> None:
 
 
 def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_quoted() -> None:
-    assert headroom_apply(7, [2], None) == "headroom throttle apply --rate 7 --brokers 2 --raise-only --execute"
+    assert (
+        headroom_apply(7, [2], None)
+        == "headroom throttle apply --rate 7B --low-rate --brokers 2 --raise-only --execute"
+    )
     assert shlex.split(headroom_apply(7, [2], "my file.toml"))[4] == "my file.toml"
 
 
