@@ -72,7 +72,8 @@ def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
     by_name = {config.name: config for config in configs if config.name in ALL_RATE_KEYS}
     if any(config.synonyms and config.synonyms[0].value != config.value for config in by_name.values()):
         return BrokerThrottles(known=False)
-    if any(config.value and _whole(config.value) is None for config in by_name.values()):
+    dynamic = [config for config in by_name.values() if config.config_source in _DYNAMIC and config.value]
+    if any(_whole(config.value) is None for config in dynamic):
         return BrokerThrottles(known=False)
     leader, leader_source = _rate(by_name.get(LEADER_RATE))
     follower, follower_source = _rate(by_name.get(FOLLOWER_RATE))

@@ -151,7 +151,7 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
         raise HeadroomError(subject, "is no JSON object", _FIX)
     # Kafka reads a file without a version as version 1.
     version = found.get("version", PLAN_VERSION)
-    if version != PLAN_VERSION or not isinstance(version, int) or isinstance(version, bool):
+    if version != PLAN_VERSION or not is_id(version):
         raise HeadroomError(subject, f"has version {version!r}, and only version {PLAN_VERSION} is known", _FIX)
     entries = found.get("partitions")
     if not isinstance(entries, list):
