@@ -103,7 +103,10 @@ def state_of_json(found: Any, subject: str) -> ClusterState:
         auto_leader_rebalance=balances,
         rates_from=str(found.get("rates_from", "unknown")),
     )
-    counts = {"broker": Counter(b.broker for b in brokers), "partition": Counter(p.name for p in partitions)}
+    counts: dict[str, Counter[Any]] = {
+        "broker": Counter(b.broker for b in brokers),
+        "partition": Counter(p.name for p in partitions),
+    }
     for problem in (*_doubles(counts), *_inconsistencies(state)):
         raise HeadroomError(subject, problem, _REMEDY)
     return state
