@@ -393,7 +393,12 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
     ("cause", "action", "said"),
     [
         ("destination_down", "restore_broker", "bring broker 3 back, or cancel the move to it"),
-        ("broker_down", "restore_broker", "bring broker 3 back, or move its replicas elsewhere"),
+        (
+            "broker_down",
+            "restore_broker",
+            "bring broker 3 back, its replicas then catch up by themselves; "
+            "only if it cannot come back, move them to other brokers (headroom plan --drain 3 makes the plan)",
+        ),
         (
             "being_replaced",
             "restore_broker",
