@@ -27,6 +27,8 @@ from schemas.quantities import rate_text
 from schemas.text import printable, printable_json
 
 UNKNOWN = "unknown"
+# Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
+SCHEMA_VERSION = 1
 
 
 def mb_per_s(bytes_per_s: float | None) -> str:
@@ -90,14 +92,21 @@ def partition_json(name: TopicPartition) -> dict[str, Any]:
     return {"topic": name.topic, "partition": name.partition}
 
 
+def versioned(value: Any) -> Any:
+    """Return the JSON value of a result with the version of its keys; in an array each object has it."""
+    if isinstance(value, list):
+        return [versioned(one) for one in value]
+    return {"schema_version": SCHEMA_VERSION, **value}
+
+
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON on standard output."""
-    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
+    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
+    click.echo(printable_json(json.dumps(versioned(value), indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Any) -> None:
-    """Print a value as JSON in one line, in ASCII, on standard output."""
-    click.echo(printable_json(json.dumps(value)))
+    """Print the same as JSON in one line, in ASCII."""
+    click.echo(printable_json(json.dumps(versioned(value))))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.result import ProposalResult
+from cli.common.output import versioned
 from cli.reassign.session import config_option_of
 from cli.reassignment.plan_file import replace_file
 from planning.elections.election_file import request_json
@@ -79,7 +80,7 @@ def write_files(folder: Path, result: ProposalResult) -> list[BatchFiles]:
         _require_own(folder, texts)
         for path, text in texts.items():
             replace_file(path, text)
-        content = json.dumps(proposal_json(result), indent=1, ensure_ascii=False)
+        content = json.dumps(versioned(proposal_json(result)), indent=1, ensure_ascii=False)
         replace_file(folder / PROPOSAL_FILE, printable_json(content) + "\n")
     except OSError as error:
         raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
