@@ -126,7 +126,7 @@ def parse_heap_bytes(text: str) -> int:
     Spark hands the text to the JVM as it is (``-Xmx``), which takes no other unit, no fraction, and as a number alone
     bytes.
     """
-    match = _HEAP.fullmatch(_stripped(text))
+    match = _HEAP.fullmatch(text)
     if match is None:
         raise QuantityError(f"{shown(text)} is not the size of a heap", 'Write it as "1g" or "512m".')
     return int(match[1]) * 1024 ** ("kmgt".index(match[2].lower()) + 1)

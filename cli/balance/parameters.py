@@ -30,7 +30,7 @@ _FORMS = "lose:3, lose-rack:a, add:7@b, drain:2 or grow:orders=2"
 _CHANGE = re.compile(
     r"lose-rack:(?P<lost_rack>.+)|lose:(?P<lost>[0-9]+)|drain:(?P<drained>[0-9]+)"
     r"|add:(?P<added>[0-9]+)(?:@(?P<added_rack>.+))?"
-    rf"|grow:(?P<topic>{TOPIC.pattern})=(?P<times>[0-9]+(?:\.[0-9]+)?)"
+    r"|grow:(?P<topic>[^=]+)=(?P<times>[0-9.]+)"
 )
 
 
@@ -83,9 +83,10 @@ class ExclusionList(Quantity[Exclusions]):
     def read(self, text: str) -> Exclusions:
         """Return the topics and brokers."""
         parts = parse_names(text, _EXCLUDED, "a list of topics and brokers, such as payments,broker:3")
-        brokers = [part.removeprefix(_BROKER_PREFIX) for part in parts if part.startswith(_BROKER_PREFIX)]
-        topics = frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX))
-        return Exclusions(topics, frozenset(map(parse_id, brokers)))
+        brokers = [parse_id(part.removeprefix(_BROKER_PREFIX)) for part in parts if part.startswith(_BROKER_PREFIX)]
+        if len(set(brokers)) < len(brokers):
+            raise QuantityError(f"{shown(text)} names a broker twice", "Name each once.")
+        return Exclusions(frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX)), frozenset(brokers))
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class ChangeOfCluster(Quantity[ClusterChange]):
     def read(self, text: str) -> ClusterChange:
         """Return the change."""
         match = _CHANGE.fullmatch(text)
-        if match is None:
+        if match is None or (match["topic"] and not TOPIC.fullmatch(match["topic"])):
             raise QuantityError(f"{shown(text)} is not a change", f"Write {_FORMS}.")
         return ClusterChange(text, _change(match))
 

@@ -36,7 +36,7 @@ class Quantity(click.ParamType[_T]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:
         """Return the value of an option."""
         try:
-            return self.read(str(value))
+            return self.read(str(value).strip(" \t\r\n"))
         except QuantityError as error:
             self.fail(str(error), param, ctx)
 

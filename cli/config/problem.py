@@ -30,7 +30,7 @@ def quantity_errors(
         read: returns the quantity of a text, or raises QuantityError.
         before: what the text is, if the setting has several.
     """
-    if text.strip():
+    if text:
         try:
             read(text)
         except QuantityError as error:

@@ -223,7 +223,7 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
 
 def _goals(balance: BalanceSettings) -> Iterator[SettingError]:
     """Yield an error for a goal that is neither built in nor installed; classes of modules are loaded when needed."""
-    if not balance.goals.strip():
+    if not balance.goals:
         return
     # Only here, because the goals need numpy.
     from planning.balance.goals.catalogue import configured_goals, known_goals

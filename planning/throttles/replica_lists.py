@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +11,8 @@ from schemas.errors import HeadroomError
 from schemas.quantities import QuantityError, parse_id, shown
 
 EVERY_REPLICA = "*"
+_SPACES = " \t\r\n"
+_ENTRY = re.compile(r"([0-9]+):([0-9]+)")
 
 
 class ReplicaListError(HeadroomError, ValueError):
@@ -82,18 +85,20 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
 
     Source: Kafka 4.3.1, ``ThrottledReplicaListValidator``, which allows empty entries.
     """
-    stripped = (text or "").strip()
+    stripped = (text or "").strip(_SPACES)
     if not stripped:
         return None
     if stripped == EVERY_REPLICA:
         return ReplicaList(every=True, entries=())
-    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip()))
+    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip(_SPACES)))
 
 
 def _entry(text: str) -> tuple[int, int]:
-    partition, _, broker = text.partition(":")
+    match = _ENTRY.fullmatch(text.strip(_SPACES))
+    if match is None:
+        raise ReplicaListError(text)
     try:
-        return parse_id(partition), parse_id(broker)
+        return parse_id(match[1]), parse_id(match[2])
     except QuantityError:
         raise ReplicaListError(text) from None
 

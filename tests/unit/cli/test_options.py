@@ -78,10 +78,10 @@ NUMBERS = [key for key in all_keys() if type_of(key) in (bool, int, float)]
 
 
 @pytest.mark.parametrize("key", NUMBERS, ids=[".".join(key) for key in NUMBERS])
-@pytest.mark.parametrize("text", WRONG)
-def test_no_setting_takes_a_part_of_a_text(key: tuple[str, str], text: str) -> None:
-    with pytest.raises(ValueError, match=r"'.*' is n.*\. \w"):
-        reader_of(key)(text)
+def test_no_setting_takes_a_part_of_a_text(key: tuple[str, str]) -> None:
+    for text in WRONG:
+        with pytest.raises(ValueError, match=r"'.*' is n.*\. \w"):
+            reader_of(key)(text)
 
 
 @pytest.mark.parametrize("key", NUMBERS, ids=[".".join(key) for key in NUMBERS])
