@@ -88,6 +88,7 @@ GOALS: dict[str, Goal] = {
     "fault_doubled": Goal("at most", 0),
     "fault_false_critical": Goal("at most", 0),
     "fault_blind_s_max": Goal("at most", 5),
+    "amounts_accepted_wrong": Goal("at most", 0),
     "election_plan_200k_s": Goal("at most", 3),
     "imbalance_seen_ticks": Goal("at most", 2),
     "imbalance_after_batches_ratio": Goal("at most", 0.1),

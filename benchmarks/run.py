@@ -48,7 +48,8 @@ def run(only: str | None) -> None:
     plan        BENCH_PLAN, BENCH_PLANS: parts (time, generate, lists), and number of timed plans
     reassign    BENCH_REASSIGN, BENCH_REASSIGN_ITEMS: parts (moves, batched, smallest, switches, kills), and number of
                 items to record
-    fuzz        BENCH_FUZZ: number of messages and texts
+    fuzz        BENCH_FUZZ, BENCH_FUZZ_AMOUNTS, BENCH_FUZZ_PARTS: number of messages and texts, and of amounts, and
+                parts (crashes, amounts)
     tests       reads the records of `make test` and `make flaky`
     balance     BENCH_BALANCE_PARTITIONS, BENCH_BALANCE_CLUSTERS: size of the large cluster, number of small ones
     seeded      BENCH_SEEDED: names and tiers of faults, comma-separated

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded
 
 # The longest secrets, such as tokens, have some thousand characters; a device file may never end.
-_MAX_CHARACTERS = 65_536
+_MAX_BYTES = 65_536
 
 
 def secret(value: str | None, file: str | None, subject: str) -> str | None:
@@ -31,14 +32,14 @@ def secret(value: str | None, file: str | None, subject: str) -> str | None:
 
 def _text(file: str, subject: str) -> str:
     try:
-        with Path(file).expanduser().open(encoding="utf-8") as opened:
-            text = opened.read(_MAX_CHARACTERS + 1)
+        with Path(file).expanduser().open("rb") as opened:
+            data = opened.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise HeadroomError(subject, f"{file} is too long for a password", "Name a file that holds nothing else.")
+        return decoded(data)
     # expanduser() raises RuntimeError for an unknown user.
     except RuntimeError:
         raise HeadroomError(subject, f"cannot read {file}: there is no such user", "Name the file in full.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not text"
         raise HeadroomError(subject, f"cannot read {file}: {reason}", "Make it readable for this user.") from None
-    if len(text) > _MAX_CHARACTERS:
-        raise HeadroomError(subject, f"{file} is too long for a password", "Name a file that holds nothing else.")
-    return text

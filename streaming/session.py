@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from schemas.config import SparkSettings
-from schemas.config.spark import heap_bytes
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
+from schemas.quantities import parse_heap_bytes
 from streaming.session_profile import SessionProfile, submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
@@ -302,7 +302,7 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
 def _initial_heap(settings: SparkSettings, profile: SessionProfile) -> str:
     """Return the JVM option of the initial heap: small, and at most the limit."""
     try:
-        return f"-Xms{min(_INITIAL_HEAP_BYTES[profile], heap_bytes(settings.heap()))}"
+        return f"-Xms{min(_INITIAL_HEAP_BYTES[profile], parse_heap_bytes(settings.heap()))}"
     # Spark names the invalid size.
     except ValueError:
         return ""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from alerts.inputs.throttle_status import MovingPartition
 from alerts.text.formatting import file_moment
 from planning.elections.election_file import request_json
+from planning.throttles.rate_options import rate_options
 from schemas.alerts import Role
 from schemas.keys import TopicPartition
 from schemas.text import shell_quoted
@@ -29,7 +30,8 @@ def headroom_apply(
     """
     listed = ",".join(str(b) for b in brokers)
     only = " --raise-only" if raise_only else ""
-    return f"headroom throttle apply{_config(config)} --rate {throttle_bytes_per_s} --brokers {listed}{only} --execute"
+    rate = " ".join(rate_options({"--rate": throttle_bytes_per_s}))
+    return f"headroom throttle apply{_config(config)} {rate} --brokers {listed}{only} --execute"
 
 
 def kafka_configs(

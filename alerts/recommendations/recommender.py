@@ -224,7 +224,11 @@ class Recommender:
             "being_replaced": (
                 f"bring broker {broker} back, or let the running move finish: it takes these replicas away from it"
             ),
-            "broker_down": f"bring broker {broker} back, or move its replicas elsewhere",
+            # A drain is named in words, not as a command: it copies everything, and the broker may be back before.
+            "broker_down": (
+                f"bring broker {broker} back, its replicas then catch up by themselves; only if it cannot come back, "
+                f"move them to other brokers (headroom plan --drain {broker} makes the plan)"
+            ),
             "no_leader": "bring a broker back that holds the partition in sync",
         }
         if cause in restore:

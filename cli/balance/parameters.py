@@ -5,37 +5,61 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import click
-
-from cli.common.quantities import has_unit, parse_bytes_per_s
+from cli.common.parameters import Quantity
 from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, Resource
 from planning.balance.what_if import drained, grown, with_broker, without_brokers, without_rack
+from schemas.quantities import (
+    GOAL,
+    GOALS,
+    TOPIC,
+    QuantityError,
+    has_unit,
+    parse_bytes,
+    parse_id,
+    parse_names,
+    parse_number,
+    shown,
+)
 
 # A smaller number without a unit is an error, because its unit was probably forgotten.
 _LEAST_BYTES_WITHOUT_UNIT = 1_000_000
 _BROKER_PREFIX = "broker:"
+_EXCLUDED = re.compile(rf"{_BROKER_PREFIX}[0-9]+|{TOPIC.pattern}")
 _FORMS = "lose:3, lose-rack:a, add:7@b, drain:2 or grow:orders=2"
+_CHANGE = re.compile(
+    r"lose-rack:(?P<lost_rack>.+)|lose:(?P<lost>[0-9]+)|drain:(?P<drained>[0-9]+)"
+    r"|add:(?P<added>[0-9]+)(?:@(?P<added_rack>.+))?"
+    r"|grow:(?P<topic>[^=]+)=(?P<times>[0-9.]+)"
+)
 
 
-class ByteCount(click.ParamType[int]):
+class ByteCount(Quantity[int]):
     """An amount of bytes: ``500GB`` or ``12000000000``."""
 
     name = "bytes"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def read(self, text: str) -> int:
         """Return the bytes."""
-        text = str(value)
-        try:
-            amount = parse_bytes_per_s(text)
-        except ValueError:
-            self.fail("must be bytes, such as 500GB or 12GiB", param, ctx)
+        amount = parse_bytes(text)
         if not 0 < amount < 1e18:
-            self.fail("must be above 0; for a proposal that copies nothing: --elections-only", param, ctx)
+            raise QuantityError(
+                f"{shown(text)} is not above 0 and below 10^18", "For a proposal that copies nothing: --elections-only."
+            )
         if amount < _LEAST_BYTES_WITHOUT_UNIT and not has_unit(text):
-            self.fail(f"is {amount:g} bytes; was {amount:g}GB meant? Otherwise give the unit: {amount:g}B", param, ctx)
+            meant = f"Was {amount:g}GB meant? Otherwise give the unit: {amount:g}B."
+            raise QuantityError(f"{amount:g} without a unit is {amount:g} bytes", meant)
         return round(amount)
+
+
+class GoalNames(Quantity[list[str]]):
+    """Names of goals separated by commas."""
+
+    name = "goals"
+
+    def read(self, text: str) -> list[str]:
+        """Return the names."""
+        return parse_names(text, GOAL, GOALS)
 
 
 @dataclass(frozen=True)
@@ -51,19 +75,18 @@ class Exclusions:
     brokers: frozenset[int] = frozenset()
 
 
-class ExclusionList(click.ParamType[Exclusions]):
+class ExclusionList(Quantity[Exclusions]):
     """Topics and brokers separated by commas: ``payments,broker:3``."""
 
     name = "exclusions"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Exclusions:
+    def read(self, text: str) -> Exclusions:
         """Return the topics and brokers."""
-        parts = [part.strip() for part in str(value).split(",")]
-        brokers = [part.removeprefix(_BROKER_PREFIX) for part in parts if part.startswith(_BROKER_PREFIX)]
-        if not all(parts) or not all(broker.isdecimal() for broker in brokers):
-            self.fail("must be topics and brokers separated by commas, such as payments,broker:3", param, ctx)
-        topics = frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX))
-        return Exclusions(topics, frozenset(map(int, brokers)))
+        parts = parse_names(text, _EXCLUDED, "a list of topics and brokers, such as payments,broker:3")
+        brokers = [parse_id(part.removeprefix(_BROKER_PREFIX)) for part in parts if part.startswith(_BROKER_PREFIX)]
+        if len(set(brokers)) < len(brokers):
+            raise QuantityError(f"{shown(text)} names a broker twice", "Name each once.")
+        return Exclusions(frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX)), frozenset(brokers))
 
 
 @dataclass(frozen=True)
@@ -79,37 +102,35 @@ class ClusterChange:
     apply: Callable[[ClusterModel], ClusterModel]
 
 
-class ChangeOfCluster(click.ParamType[ClusterChange]):
+class ChangeOfCluster(Quantity[ClusterChange]):
     """A change of the cluster: ``lose:3``, ``lose-rack:a``, ``add:7@b``, ``drain:2`` or ``grow:orders=2``."""
 
     name = "change"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ClusterChange:
+    def read(self, text: str) -> ClusterChange:
         """Return the change."""
-        text = str(value)
-        kind, _, subject = text.partition(":")
-        apply = _change(kind, subject)
-        if apply is None:
-            self.fail(f"must be {_FORMS}", param, ctx)
-        return ClusterChange(text, apply)
+        match = _CHANGE.fullmatch(text)
+        if match is None or (match["topic"] and not TOPIC.fullmatch(match["topic"])):
+            raise QuantityError(f"{shown(text)} is not a change", f"Write {_FORMS}.")
+        return ClusterChange(text, _change(match))
 
 
-def _change(kind: str, subject: str) -> Callable[[ClusterModel], ClusterModel] | None:
-    """Return the function that makes a change; None if the text is no change."""
-    if kind == "lose-rack" and subject:
-        return lambda model: without_rack(model, subject)
-    if kind in ("lose", "drain") and subject.isdecimal():
-        broker = int(subject)
-        return (lambda model: without_brokers(model, [broker])) if kind == "lose" else lambda m: drained(m, broker)
-    added = re.fullmatch(r"(\d+)(?:@(.+))?", subject)
-    if kind == "add" and added is not None:
-        number, rack = int(added[1]), added[2]
-        return lambda model: with_broker(model, BalanceBroker(number, rack, _smallest_capacity(model)))
-    grows = re.fullmatch(r"([^=]+)=(\d+(?:\.\d+)?)", subject)
-    if kind == "grow" and grows is not None:
-        topic, times = grows[1], float(grows[2])
-        return lambda model: grown(model, topic, times)
-    return None
+def _change(match: re.Match[str]) -> Callable[[ClusterModel], ClusterModel]:
+    """Return the function that makes a change."""
+    if match["lost_rack"]:
+        rack = match["lost_rack"]
+        return lambda model: without_rack(model, rack)
+    if match["lost"]:
+        lost = parse_id(match["lost"])
+        return lambda model: without_brokers(model, [lost])
+    if match["drained"]:
+        broker = parse_id(match["drained"])
+        return lambda model: drained(model, broker)
+    if match["added"]:
+        number, added_rack = parse_id(match["added"]), match["added_rack"]
+        return lambda model: with_broker(model, BalanceBroker(number, added_rack, _smallest_capacity(model)))
+    topic, times = match["topic"], parse_number(match["times"])
+    return lambda model: grown(model, topic, times)
 
 
 def _smallest_capacity(model: ClusterModel) -> BrokerCapacity:

@@ -19,7 +19,8 @@ from schemas.errors import HeadroomError
 
 _KEY = "loads"
 _REMEDY = "Write it again with headroom balance --save-state."
-_HOURS = TypeAdapter(tuple[int, ...])
+_COUNT = TypeAdapter(int)
+_HOURS = TypeAdapter(list[int])
 _RATES = TypeAdapter(list[float | None])
 _ROWS = TypeAdapter(list[list[float | None]])
 
@@ -72,11 +73,11 @@ def _loads_of_json(found: Any, state: ClusterState, subject: str) -> ObservedLoa
         raise HeadroomError(subject, f"{_KEY} is no object", _REMEDY)
     try:
         loads = ObservedLoads(
-            TypeAdapter(int).validate_python(found.get("wanted_hours")),
-            _HOURS.validate_python(found.get("hours_ms")),
-            _array(_ROWS.validate_python(found.get("write_bytes_per_s"))),
-            _array(_RATES.validate_python(found.get("read_bytes_per_s"))),
-            _array(_RATES.validate_python(found.get("requests_per_s"))),
+            _COUNT.validate_python(found.get("wanted_hours"), strict=True),
+            tuple(_HOURS.validate_python(found.get("hours_ms"), strict=True)),
+            _array(_ROWS.validate_python(found.get("write_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(found.get("read_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(found.get("requests_per_s"), strict=True)),
             str(found.get("source", "unknown")),
             _hours_of_json(found.get("read_bytes_per_s_by_hour")),
             _hours_of_json(found.get("requests_per_s_by_hour")),
@@ -97,7 +98,7 @@ def _hours_json(rates: FloatArray | None) -> list[list[float | None]] | None:
 
 
 def _hours_of_json(found: Any) -> FloatArray | None:
-    return None if found is None else _array(_ROWS.validate_python(found))
+    return None if found is None else _array(_ROWS.validate_python(found, strict=True))
 
 
 def _values(rates: FloatArray) -> list[float | None]:

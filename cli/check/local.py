@@ -15,8 +15,8 @@ from cli.check.machine import available_bytes, cores
 from cli.check.result import Check, failed, ok, unknown
 from cluster.java import jar_folder, java_command
 from schemas.config import Settings
-from schemas.config.spark import heap_bytes
 from schemas.errors import HeadroomError
+from schemas.quantities import parse_heap_bytes
 from schemas.tables import TABLES
 from streaming.delta.damage import Damage, damages
 from streaming.delta.locations import local_path, require_writable
@@ -43,7 +43,20 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
         ("Cores", lambda: [cpu(cores())]),
         ("Store", lambda: [store(settings)]),
         ("Tables", lambda: tables(settings.store.path)),
+        *([("Goals", lambda: [goals(settings)])] if settings.balance.goals else []),
     ]
+
+
+def goals(settings: Settings) -> Check:
+    """Return whether every goal of ``balance.goals`` can be loaded."""
+    # Only here, because the goals need numpy.
+    from planning.balance.goals.catalogue import configured_goals, find_goals
+
+    try:
+        find_goals(configured_goals(settings.balance))
+    except HeadroomError as error:
+        return failed("Goals", f"{error.subject}: {error.rule}", error.remedy)
+    return ok("Goals", settings.balance.goals)
 
 
 def python(version: tuple[int, ...]) -> Check:
@@ -90,10 +103,7 @@ def memory(free_bytes: int, settings: Settings) -> Check:
         settings: all settings; ``[spark]`` sets the heap size of each of the two JVMs with Spark.
     """
     heap = settings.spark.heap()
-    try:
-        needed_bytes = OUTSIDE_HEAPS_BYTES + SPARK_JVMS * heap_bytes(heap)
-    except ValueError:
-        return failed("Memory", f"spark.driver_memory {heap} is no size", 'Write it as "1g" or "512m".')
+    needed_bytes = OUTSIDE_HEAPS_BYTES + SPARK_JVMS * parse_heap_bytes(heap)
     need = f"a watch takes about {needed_bytes / 1e9:.1f} GB with spark.driver_memory {heap}"
     found = f"{free_bytes / 1e9:.1f} GB available; {need}"
     if free_bytes >= needed_bytes:

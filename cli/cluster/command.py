@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from cli.common.output import print_json_line
+from cli.common.parameters import WholeNumber
 from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
 from schemas.errors import HeadroomError
 
@@ -35,10 +36,10 @@ def cluster() -> None:
 
 @cluster.command()
 @_FOLDER
-@click.option("--brokers", type=click.IntRange(1, 5), help="Number of brokers.  [default: that of the folder, or 3]")
+@click.option("--brokers", type=WholeNumber(1, 5), help="Number of brokers.  [default: that of the folder, or 3]")
 @click.option(
     "--base-port",
-    type=click.IntRange(1024, 65_000),
+    type=WholeNumber(1024, 65_000),
     help="Ports of broker i: clients +i, KRaft +10+i, JMX +20+i.  [default: those of the last start, or free ones]",
 )
 @click.option(

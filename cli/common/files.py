@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded, parse_json
 
 _OTHER = "Name another file."
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, remedy: str = _OTHER) -> str:
     """Return the text in a file.
+
+    Args:
+        file: the file.
+        remedy: remedy if it cannot be read.
 
     Raises:
         HeadroomError: the file cannot be read, or is no text.
     """
     try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise HeadroomError(str(file), f"cannot be read ({reason})", _OTHER) from None
+        return decoded(file.read_bytes())
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", remedy) from None
+    except ValueError as error:
+        raise HeadroomError(str(file), f"cannot be read ({error})", "Save it as UTF-8, or name another file.") from None
 
 
 def read_json(file: Path, remedy: str, unreadable: str = _OTHER) -> Any:
@@ -35,10 +40,8 @@ def read_json(file: Path, remedy: str, unreadable: str = _OTHER) -> Any:
     Raises:
         HeadroomError: the file cannot be read, or is no JSON.
     """
+    text = read_text(file, unreadable)
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", unreadable) from None
-    # RecursionError: the text is nested too deeply for Python's parser.
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise HeadroomError(str(file), f"is no JSON ({error})", remedy) from None

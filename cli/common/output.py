@@ -1,7 +1,7 @@
 """Output of results: tables, JSON, charts, and amounts with their units.
 
-Rates here are all in MB/s, so that the rows of a table compare. Alerts scale the unit instead, for one number in a
-sentence (alerts/text/formatting.py).
+Rates here are in MB/s, so that the rows of a table compare; only below 1 MB/s in a smaller unit, so that no rate reads
+as none. Alerts round more, for one number in a sentence (alerts/text/formatting.py).
 
 All text is made printable first, because names come from clusters, tables and files that others write. A control
 character in a name must not reach the terminal.
@@ -23,18 +23,17 @@ from rich.text import Text
 
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
+from schemas.quantities import rate_text
 from schemas.text import printable, printable_json
 
 UNKNOWN = "unknown"
+# Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
+SCHEMA_VERSION = 1
 
 
 def mb_per_s(bytes_per_s: float | None) -> str:
-    """Return a rate as text in MB/s, 1 MB being 10^6 bytes; ``unknown`` for None."""
-    if bytes_per_s is None:
-        return UNKNOWN
-    megabytes = bytes_per_s / 1e6
-    digits = 3 if abs(megabytes) < 1 else 2 if abs(megabytes) < 100 else 0
-    return f"{megabytes:,.{digits}f} MB/s"
+    """Return a rate as text in MB/s, a small one in kB/s or B/s; ``unknown`` for None."""
+    return UNKNOWN if bytes_per_s is None else rate_text(bytes_per_s)
 
 
 def duration(seconds: float | None) -> str:
@@ -93,14 +92,21 @@ def partition_json(name: TopicPartition) -> dict[str, Any]:
     return {"topic": name.topic, "partition": name.partition}
 
 
+def versioned(value: Any) -> Any:
+    """Return the JSON value of a result with the version of its keys; in an array each object has it."""
+    if isinstance(value, list):
+        return [versioned(one) for one in value]
+    return {"schema_version": SCHEMA_VERSION, **value}
+
+
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON on standard output."""
-    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
+    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
+    click.echo(printable_json(json.dumps(versioned(value), indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Any) -> None:
-    """Print a value as JSON in one line, in ASCII, on standard output."""
-    click.echo(printable_json(json.dumps(value)))
+    """Print the same as JSON in one line, in ASCII."""
+    click.echo(printable_json(json.dumps(versioned(value))))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:

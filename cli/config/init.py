@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.common.output import echo
+from cli.common.parameters import Servers
 from cli.config.load import DEFAULT_FILE
 from cli.config.template import commented_toml
 from schemas.errors import HeadroomError
@@ -17,6 +18,7 @@ from schemas.errors import HeadroomError
 @click.option("--name", default="kafka", show_default=True, help="Name of the cluster in tables and alerts.")
 @click.option(
     "--bootstrap-servers",
+    type=Servers(),
     metavar="HOST:PORT,...",
     default="localhost:9092",
     show_default=True,

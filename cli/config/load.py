@@ -9,32 +9,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.common.quantities import parse_bytes_per_s, parse_duration_s, parse_percentage
-from cli.config.maintenance_windows import maintenance_windows
 from cli.config.problem import SettingError
-from cli.config.sources import Key, RawValue, all_sections, from_environment, from_file
+from cli.config.sources import Key, all_sections, from_environment, from_file
 from cli.config.validation import require_cluster, require_rules
+from cli.config.values import parsed_value
 from cluster.connection.key_files import require_readable
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 DEFAULT_FILE = "headroom.toml"
-
-# Keys whose value may be text with a unit, such as "100MB" or "2h".
-AMOUNTS: dict[Key, Callable[[str], float]] = {
-    ("cluster", "replication_capacity"): parse_bytes_per_s,
-    ("alerts", "finish_within"): parse_duration_s,
-    ("alerts", "leader_imbalance_percentage"): parse_percentage,
-    ("elections", "batch_write_bytes_per_s"): parse_bytes_per_s,
-    ("elections", "capacity_bytes_per_s"): parse_bytes_per_s,
-    ("elections", "quiet_below"): parse_bytes_per_s,
-    ("reassign", "quiet_below"): parse_bytes_per_s,
-    ("balance", "history"): parse_duration_s,
-    ("balance", "detect_below"): parse_bytes_per_s,
-    ("balance", "move_overhead"): parse_bytes_per_s,
-    ("balance", "network_in_capacity"): parse_bytes_per_s,
-    ("balance", "network_out_capacity"): parse_bytes_per_s,
-}
 
 _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)
 
@@ -73,35 +56,9 @@ def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[
     raw = from_file(file) if path or file.exists() else {}
     raw.update(from_environment(environ))
     origins = {key: value.origin for key, value in raw.items()}
-    settings = _validated({key: _parsed(key, value) for key, value in raw.items()}, origins)
+    settings = _validated({key: parsed_value(key, value) for key, value in raw.items()}, origins)
     _with_origin(lambda: require_rules(settings), origins)
     return settings, origins
-
-
-def _parsed(key: Key, raw: RawValue) -> Any:
-    """Return a value with amounts and windows parsed, and with Spark's dotted names, which TOML splits, rejoined."""
-    try:
-        if key in AMOUNTS and isinstance(raw.value, str):
-            return AMOUNTS[key](raw.value)
-        if key == ("spark", "conf") and isinstance(raw.value, dict):
-            return _flat(raw.value)
-    except ValueError as error:
-        raise HeadroomError(raw.origin, str(error), "Correct the value.") from None
-    except RecursionError:
-        raise HeadroomError(raw.origin, "is nested too deeply", "Settings of Spark are names and texts.") from None
-    if key == ("alerts", "maintenance"):
-        return maintenance_windows(raw.value, raw.origin)
-    return raw.value
-
-
-def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for name, value in table.items():
-        if isinstance(value, dict):
-            flat.update(_flat(value, f"{prefix}{name}."))
-        else:
-            flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
 
 
 def _validated(values: Mapping[Key, Any], origins: Mapping[Key, str]) -> Settings:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from cli.common.quantities import TIME_OF_DAY, parse_duration_s
 from cli.config.nearest import suggestion
 from schemas.alerts import AlertKind
 from schemas.config import DAYS, MaintenanceWindow
 from schemas.errors import HeadroomError
+from schemas.quantities import QuantityError, parse_duration_s, parse_time_of_day, shown
 
 _WEEK_S = 7 * 86_400
 
@@ -41,41 +41,44 @@ def _window(table: Mapping[str, Any], origin: str) -> MaintenanceWindow:
     for name, value in table.items():
         try:
             values[name] = _READERS[name](value)
-        except ValueError as error:
-            raise HeadroomError(f"{name} of {origin}", str(error), "Correct the value.") from None
+        except QuantityError as error:
+            raise HeadroomError(f"{name} of {origin}", error.rule, error.remedy) from None
     return MaintenanceWindow(**values)
 
 
 def _days(value: Any) -> tuple[str, ...]:
     days = _texts(value)
     if not days or not set(days) <= set(DAYS):
-        raise ValueError(f"must be a list of days: {', '.join(DAYS)}")
+        raise QuantityError(f"must be a list of days: {', '.join(DAYS)}")
     return days
 
 
 def _at(value: Any) -> str:
-    if not isinstance(value, str) or not TIME_OF_DAY.fullmatch(value):
-        raise ValueError('must be a time of day in UTC, such as "22:00"')
+    if not isinstance(value, str):
+        raise QuantityError('must be a time of day in UTC, such as "22:00"')
+    parse_time_of_day(value)
     return value
 
 
 def _lasts_s(value: Any) -> float:
-    seconds = parse_duration_s(str(value))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise QuantityError(f"{shown(str(value))} is not a time such as 4h")
+    seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
     if not 0 < seconds <= _WEEK_S:
-        raise ValueError("must be more than nothing and at most a week")
+        raise QuantityError("must be more than nothing and at most a week")
     return seconds
 
 
 def _kinds(value: Any) -> tuple[str, ...]:
     kinds, known = _texts(value), [kind.value for kind in AlertKind]
     if not set(kinds) <= set(known):
-        raise ValueError(f"must be a list of kinds of alerts: {', '.join(known)}")
+        raise QuantityError(f"must be a list of kinds of alerts: {', '.join(known)}")
     return kinds
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-        raise ValueError('must be a list of texts, such as ["a", "b"]')
+        raise QuantityError('must be a list of texts, such as ["a", "b"]')
     return tuple(value)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
-from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
+from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
 from schemas.alerts import Severity
 from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
+from schemas.quantities import is_url, parse_urls
 
 # Slack's API that looks up sent messages takes the id of a channel, not its name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
@@ -23,11 +23,11 @@ def notify_errors(notify: NotifySettings) -> Iterator[SettingError]:
     if notify.least_severity not in _SEVERITIES:
         yield SettingError(("notify", "least_severity"), f"must be one of {', '.join(_SEVERITIES)}")
     for name in ("dashboard_url", "runbook_url"):
-        if getattr(notify, name) and not _is_url(getattr(notify, name)):
+        if getattr(notify, name) and not is_url(getattr(notify, name)):
             yield SettingError(("notify", name), _URL)
     yield from _slack(notify.slack)
     yield from _alertmanager(notify.alertmanager)
-    if notify.webhook.url and not _is_url(notify.webhook.url):
+    if notify.webhook.url and not is_url(notify.webhook.url):
         yield SettingError(("notify.webhook", "url"), _URL)
     yield from duplicate_secrets("notify.webhook", notify.webhook, "secret")
     if (notify.webhook.secret or notify.webhook.secret_file) and not notify.webhook.url:
@@ -46,16 +46,15 @@ def _slack(slack: SlackSettings) -> Iterator[SettingError]:
         yield SettingError((section, "channel"), "has no effect without a token", "Give the token, or leave this out.")
     if slack.channel and not _CHANNEL.fullmatch(slack.channel):
         yield SettingError((section, "channel"), "must be the id of a channel, such as C0123456789, not its name")
-    if slack.webhook_url and not _is_url(slack.webhook_url):
+    if slack.webhook_url and not is_url(slack.webhook_url):
         yield SettingError((section, "webhook_url"), _URL)
-    if not _is_url(slack.api_url):
+    if not is_url(slack.api_url):
         yield SettingError((section, "api_url"), _URL)
 
 
 def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
     section = "notify.alertmanager"
-    if not all(map(_is_url, alertmanager.instances())):
-        yield SettingError((section, "urls"), f"{_URL}, several separated by commas")
+    yield from quantity_errors((section, "urls"), alertmanager.urls, parse_urls)
     yield from duplicate_secrets(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:
@@ -68,12 +67,3 @@ def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
 
 def _missing_partner(section: str, name: str, other: str) -> SettingError:
     return SettingError((section, name), f"is not set but {other} is", "Set both or neither.")
-
-
-def _is_url(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        # Reading the port checks it.
-        return url.scheme in ("http", "https") and bool(url.hostname) and "@" not in url.netloc and url.port != 0
-    except ValueError:
-        return False

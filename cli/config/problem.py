@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from schemas.quantities import QuantityError
 
 ONE_OF_TWO = "Keep one of the two."
 
@@ -15,6 +17,24 @@ class SettingError(Exception):
         self.rule = rule
         self.remedy = remedy
         super().__init__(f"{'.'.join(key)}: {rule}")
+
+
+def quantity_errors(
+    key: tuple[str, str], text: str, read: Callable[[str], object], before: str = ""
+) -> Iterator[SettingError]:
+    """Yield an error for a text that is no quantity; an empty one counts as not set.
+
+    Args:
+        key: the setting.
+        text: its text.
+        read: returns the quantity of a text, or raises QuantityError.
+        before: what the text is, if the setting has several.
+    """
+    if text:
+        try:
+            read(text)
+        except QuantityError as error:
+            yield SettingError(key, f"{before}{error.rule}", error.remedy)
 
 
 def duplicate_secrets(section: str, settings: object, *names: str) -> Iterator[SettingError]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -13,6 +12,7 @@ from cli.config.nearest import suggestion
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded, parse_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -98,13 +98,15 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = decoded(file.read_bytes())
     except FileNotFoundError:
         raise HeadroomError(str(file), "is not there", "Write one with: headroom init") from None
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another with --config.") from None
-    except UnicodeDecodeError:
-        raise HeadroomError(str(file), "is not UTF-8 text", "Save it as UTF-8.") from None
+    except ValueError as error:
+        raise HeadroomError(str(file), f"cannot be read ({error})", "Save it as UTF-8.") from None
+    try:
+        return tomllib.loads(text)
     except RecursionError:
         raise HeadroomError(str(file), "is nested too deeply", "Settings are two tables deep at most.") from None
     # Errors of TOML, and Python's own for a number with too many digits.
@@ -138,6 +140,6 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
 
 def _json(text: str, origin: str, what: str, example: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except ValueError:
         raise HeadroomError(origin, f"must be a JSON {what}", f"Write it as {example}.") from None

@@ -108,11 +108,34 @@ Every key can be given in the environment too, and the environment wins: `HEADRO
 Passwords come from the environment, or from a file named by a `*_file` key, which is read at each use. They are never
 printed. Relative paths start at the working directory. Only `cluster.bootstrap_servers` has to be set.
 
-Amounts: a number is in bytes per second or in seconds; a text may carry a unit: `"100MB"` (1 MB is 10^6 bytes, 1 MiB is
-2^20), `"30m"`, `"1h30m"`.
+Amounts: a number is in bytes per second or in seconds; a text may carry a unit: `"100MB"`, `"30m"`, `"1h30m"`.
+
+## Amounts, times and lists
+
+Settings, variables and options of commands read a text in the same way, always as a whole. A text of another form is
+refused with what was probably meant: `12,5MB` is not 12 bytes, but an error that says `12.5MB`.
+
+| kind | form |
+|---|---|
+| whole number | 1 to 19 digits (0 to 9): `200` |
+| number, percentage | a whole number, or one with a point and 1 to 19 more digits: `12.5`. No sign, exponent or percent sign, and no commas, spaces or underscores between digits |
+| amount of bytes | a number alone, in bytes; or a number with a unit, and spaces between them if you like: `B`, `kB`, `MB`, `GB`, `TB`, `PB` (powers of 1,000), `KiB`, `MiB`, `GiB`, `TiB`, `PiB` (powers of 1,024). The unit may be all in small letters or all in capitals. `50M` and `50Mb` are refused, because b may be bits |
+| rate | an amount of bytes, in bytes per second; `/s` may follow: `12500000`, `12.5MB`, `12 MiB/s` |
+| duration | a number alone, in seconds; or numbers with the units `d`, `h`, `m`, `s`, in this order, each at most once, in small letters or capitals, with spaces if you like: `90s`, `1h30m`, `2d`. Only the last number may have a point: `1.5h` |
+| switch | `true` or `false`; as text also `yes`, `no`, `on`, `off`, `1`, `0`; in small letters or capitals |
+| date and time | `2026-11-22T22:00Z`. A space may be in place of `T`; seconds may follow (`:30` or `:30.5`, at most 3 digits), and then `Z` or a distance from UTC such as `+02:00` or `+0200`. Without it the time is UTC; a date alone is its first minute. `t` and `z` may be small |
+| time of day | `22:00`, from `00:00` to `23:59` |
+| window of the day | two different times of day, and a time zone if it is not UTC: `22:00-06:00 Europe/Berlin` |
+| broker ids | separated by commas, with spaces if you like, each once: `1,2`. An id is 0 to 2147483647 |
+| topics, goals | names separated by commas in the same way. A topic has 1 to 249 letters, digits, `.`, `_` and `-` |
+| address | `host:port`, or `[::1]:9092`; several are separated by commas. The port is 1 to 65535. No scheme, such as `http://` |
+| heap size | at most 9 digits and `k`, `m`, `g` or `t`, or a capital, without any spaces: `1g` |
+
+Otherwise spaces before and after a text do not count. In the file, a number or switch may also be one of TOML: `5`, `0.5`, `true`.
+`4.0` is no whole number, and `true` and `1` are not the same there.
 
 This page is written by `python -m cli.config.template > docs/configuration.md` from `schemas/config/settings.py`.
-"""
+"""  # noqa: E501
 
 
 def _meanings(kind: type) -> dict[str, str]:

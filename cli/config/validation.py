@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from operator import attrgetter
 
-from cli.common.quantities import parse_window
 from cli.config.notify_validation import notify_errors
-from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets
-from schemas.config import AlertSettings, CollectSettings, KafkaSettings, Settings, Source, StoreSettings
+from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
+from schemas.config import (
+    AlertSettings,
+    BalanceSettings,
+    CollectSettings,
+    KafkaSettings,
+    SecurityProtocol,
+    Settings,
+    Source,
+    SparkSettings,
+    StoreSettings,
+)
+from schemas.quantities import (
+    GOAL,
+    GOALS,
+    TOPIC,
+    parse_address,
+    parse_addresses,
+    parse_heap_bytes,
+    parse_id,
+    parse_names,
+    parse_window,
+)
 
 
 @dataclass(frozen=True)
@@ -133,7 +153,8 @@ RANGES: dict[tuple[str, str], Range] = {
 }
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:,\[\]]+):(\d{1,5})")
+_SSL = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+_SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
 def require_cluster(settings: Settings) -> None:
@@ -175,23 +196,51 @@ def _errors(settings: Settings) -> Iterator[SettingError]:
 
 
 def _texts(settings: Settings) -> Iterator[SettingError]:
-    for key in (("cluster", "name"), ("ticks", "topic"), ("store", "path"), ("spark", "driver_memory")):
+    for key in (("cluster", "name"), ("store", "path")):
         if not getattr(getattr(settings, key[0]), key[1]).strip():
             yield SettingError(key, "must not be empty")
     if not settings.cluster.name.isprintable():
         # The name is part of every row, log line and label; a line break in it would forge a line.
         yield SettingError(("cluster", "name"), "must have no control character or line break in it")
-    if settings.metrics.address() and not _is_server(settings.metrics.address(), min_port=0):
-        yield SettingError(("metrics", "listen"), "must be host:port or off", 'Write it as "127.0.0.1:9644".')
+    if not TOPIC.fullmatch(settings.ticks.topic):
+        remedy = "Use letters, digits, dots, _ and -, at most 249."
+        yield SettingError(("ticks", "topic"), "must be the name of a topic", remedy)
+    for error in quantity_errors(
+        ("metrics", "listen"), settings.metrics.address(), partial(parse_address, least_port=0)
+    ):
+        yield SettingError(error.key, f"{error.rule}, nor off", 'Write it as "127.0.0.1:9644".')
     yield from _store(settings.store)
-    yield from _window("elections", settings.elections.window)
-    yield from _window("reassign", settings.reassign.window)
-    yield from _window("balance", settings.balance.window)
+    for section in ("elections", "reassign", "balance"):
+        yield from quantity_errors((section, "window"), getattr(settings, section).window, parse_window)
+    yield from quantity_errors(("alerts", "bootstrap_servers"), settings.alerts.bootstrap_servers, parse_addresses)
     for broker, address in settings.collect.endpoints.items():
-        if not broker.isdecimal():
-            yield SettingError(("collect", "endpoints"), "must have broker ids as names", 'Write 1 = "host:port".')
-        if not _is_server(address):
-            yield SettingError(("collect", "endpoints"), f"must be host:port for broker {broker}")
+        for error in quantity_errors(("collect", "endpoints"), broker, parse_id):
+            yield SettingError(error.key, f"has a name that is no broker id: {error.rule}", 'Write 1 = "host:port".')
+        yield from quantity_errors(("collect", "endpoints"), address, parse_address, f"broker {broker}: ")
+    yield from _goals(settings.balance)
+    yield from _heap(settings.spark)
+
+
+def _goals(balance: BalanceSettings) -> Iterator[SettingError]:
+    """Yield an error for a goal that is neither built in nor installed; classes of modules are loaded when needed."""
+    if not balance.goals:
+        return
+    # Only here, because the goals need numpy.
+    from planning.balance.goals.catalogue import configured_goals, known_goals
+
+    key = ("balance", "goals")
+    yield from quantity_errors(key, balance.goals, lambda text: parse_names(text, GOAL, GOALS))
+    known = known_goals()
+    for name in configured_goals(balance):
+        if ":" not in name and name not in known:
+            yield SettingError(
+                key, f"has the goal {name}, which is unknown", f"Use module:Class, or {', '.join(known)}."
+            )
+
+
+def _heap(spark: SparkSettings) -> Iterator[SettingError]:
+    key = ("spark", "conf" if spark.heap() != spark.driver_memory else "driver_memory")
+    yield from quantity_errors(key, spark.heap(), parse_heap_bytes, "spark.driver.memory: " if key[1] == "conf" else "")
 
 
 def _store(store: StoreSettings) -> Iterator[SettingError]:
@@ -212,14 +261,6 @@ def _ratios(alerts: AlertSettings) -> Iterator[SettingError]:
     if alerts.margin_ratio < alerts.exit_ratio:
         rule = f"is less than alerts.exit_ratio ({alerts.exit_ratio:g}): following the advice would not end the alert"
         yield SettingError(("alerts", "margin_ratio"), rule, "Raise it, or lower alerts.exit_ratio.")
-
-
-def _window(section: str, text: str) -> Iterator[SettingError]:
-    try:
-        if text:
-            parse_window(text)
-    except ValueError as error:
-        yield SettingError((section, "window"), str(error), "Correct it, or leave it out.")
 
 
 def _sources(collect: CollectSettings) -> Iterator[SettingError]:
@@ -249,18 +290,13 @@ def _unused_metrics(collect: CollectSettings) -> Iterator[SettingError]:
             yield SettingError(("collect", item.name), rule, "Set collect.source, or leave this out.")
 
 
-def _is_server(address: str, min_port: int = 1) -> bool:
-    match = _SERVER.fullmatch(address.strip())
-    return match is not None and min_port <= int(match[2]) < 65536
-
-
 def _connection(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
-    if kafka.bootstrap_servers and not all(map(_is_server, kafka.bootstrap_servers.split(","))):
-        yield SettingError((section, "bootstrap_servers"), "must be host:port, several separated by commas")
+    yield from quantity_errors((section, "bootstrap_servers"), kafka.bootstrap_servers, parse_addresses)
     yield from duplicate_secrets(section, kafka, "sasl_password")
     yield from _certificate(section, "ssl", kafka.ssl_certfile, kafka.ssl_keyfile)
-    if kafka.security_protocol.startswith("SASL"):
+    if kafka.security_protocol in _SASL:
         yield from _sasl(section, kafka)
+    yield from _unused_by_protocol(section, kafka)
 
 
 def _sasl(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
@@ -274,6 +310,21 @@ def _sasl(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
         variable = f"HEADROOM_{section.upper()}__SASL_PASSWORD"
         remedy = f"Give it by {variable}, or name a file in {section}.sasl_password_file."
         yield SettingError((section, "sasl_password"), f"is not set but {protocol} needs it", remedy)
+
+
+def _unused_by_protocol(section: str, kafka: KafkaSettings) -> Iterator[SettingError]:
+    """Yield an error for settings of SASL or TLS that the protocol does not use."""
+    # Without a cluster of their own, no setting of the ticks has an effect.
+    if not kafka.bootstrap_servers:
+        return
+    default = KafkaSettings()
+    for prefix, users in (("sasl_", _SASL), ("ssl_", _SSL)):
+        for item in fields(KafkaSettings):
+            unused = item.name.startswith(prefix) and kafka.security_protocol not in users
+            if unused and getattr(kafka, item.name) != getattr(default, item.name):
+                rule = f"has no effect while {section}.security_protocol is {kafka.security_protocol.value}"
+                remedy = f"Set the protocol to {' or '.join(user.value for user in users)}, or leave this out."
+                yield SettingError((section, item.name), rule, remedy)
 
 
 def _unused_security(settings: Settings) -> Iterator[SettingError]:

@@ -11,7 +11,7 @@ from cli.common.changing import require_answer, require_execute
 from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
 from cli.common.output import console, print_json
-from cli.common.parameters import BrokerIds, Names
+from cli.common.parameters import BrokerIds, TopicNames
 from cli.common.progress import ProgressView
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
@@ -31,7 +31,7 @@ from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")
 @config_option
 @format_option
-@click.option("--topics", type=Names(), metavar="NAME,...", help="Only partitions of these topics.")
+@click.option("--topics", type=TopicNames(), metavar="NAME,...", help="Only partitions of these topics.")
 @click.option(
     "--brokers",
     type=BrokerIds(),

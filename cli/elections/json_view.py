@@ -49,6 +49,7 @@ def _plan_json(planned: PlannedElections) -> dict[str, Any]:
                 "imbalance_ratio": balance.imbalance_ratio,
                 "threshold_ratio": planned.thresholds[balance.broker],
                 "out_of_balance": planned.over(balance),
+                "not_electable": planned.not_electable(balance),
                 "imbalance_ratio_after": after[balance.broker].imbalance_ratio,
             }
             for balance in planned.plan.before

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 
 from cli.common.output import mb_per_s
-from cli.common.quantities import parse_window
 from cli.elections.result import ElectionScope, PlannedElections
 from cluster.elections.executor import ExecutionPolicy
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.model import LeaderRebalanceConfig
 from planning.elections.limits import limits_of
 from planning.elections.planner import plan_elections
-from planning.elections.quiet_hours import QuietPolicy
+from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -80,7 +79,7 @@ class ElectionPlanning:
 
 def quiet_policy(elections: ElectionSettings) -> QuietPolicy:
     """Return the conditions under which elections may run."""
-    return QuietPolicy(parse_window(elections.window) if elections.window else None, elections.quiet_below)
+    return QuietPolicy(DailyWindow.of(elections.window) if elections.window else None, elections.quiet_below)
 
 
 def blocked_reason_of(

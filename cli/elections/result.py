@@ -64,6 +64,18 @@ class PlannedElections:
         """Return whether a broker is out of balance."""
         return out_of_balance(balance, self.thresholds[balance.broker])
 
+    def not_electable(self, balance: Balance) -> str | None:
+        """Return why a broker whose imbalance exceeds its limit is not out of balance; None for any other broker."""
+        if self.over(balance) or balance.imbalance_ratio <= self.thresholds[balance.broker]:
+            return None
+        if balance.broker not in self.leadership.alive:
+            return f"not electable, broker {balance.broker} is down"
+        if balance.waiting_for_move == balance.non_preferred_partitions:
+            return "not electable, its partitions wait for the move"
+        if balance.electable_now + balance.waiting_for_move:
+            return f"only {balance.electable_now} of {balance.non_preferred_partitions} partitions electable"
+        return "not electable, its replicas are out of sync"
+
     def partitions(self) -> int:
         """Return the number of partitions in all batches."""
         return sum(len(batch.partitions) for batch in self.plan.batches)

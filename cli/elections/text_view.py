@@ -92,8 +92,17 @@ def _summary(planned: PlannedElections) -> str:
     name, total = planned.settings.cluster.name, len(planned.leadership.partitions)
     return (
         f"Cluster {name}: {away} of {total} partitions are led by another broker than their "
-        f"preferred one; {over} of {len(planned.plan.before)} brokers are out of balance."
+        f"preferred one; {over} of {len(planned.plan.before)} brokers are out of balance{_others(planned)}."
     )
+
+
+def _others(planned: PlannedElections) -> str:
+    """Return which brokers exceed their limit although no election helps them; empty without any."""
+    reasons = [reason for balance in planned.plan.before if (reason := planned.not_electable(balance)) is not None]
+    if not reasons:
+        return ""
+    more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"; {len(reasons)} above the limit: {reasons[0]}{more}"
 
 
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
@@ -128,7 +137,10 @@ def _broker_rows(planned: PlannedElections) -> list[tuple[str | Text, ...]]:
 
 def _imbalance(planned: PlannedElections, balance: Balance) -> Text:
     text = percent(balance.imbalance_ratio)
-    return Text(f"{text}, too high", style="bold red") if planned.over(balance) else Text(text)
+    if planned.over(balance):
+        return Text(f"{text}, too high", style="bold red")
+    reason = planned.not_electable(balance)
+    return Text(text if reason is None else f"{text}, {reason}")
 
 
 def _batch_rows(planned: PlannedElections) -> list[tuple[str, ...]]:

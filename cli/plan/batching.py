@@ -7,53 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import click
 
 from cli.common.options import option_group
-from cli.common.parameters import Rate
-from cli.common.quantities import parse_window
+from cli.common.parameters import Quantity, Rate, WholeNumber, WindowOfDay
 from cli.reassignment.plan_file import replace_file, require_plan_or_none
 from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.batches.batching import BatchPolicy
 from planning.reassignments.plan import ReassignmentPlan, plan_text
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded
+from schemas.quantities import QuantityError
 
 AUTO = "auto"
 ROLLBACK_FILE = "rollback.json"
 _BATCH_FILE = re.compile(r"batch-\d+\.json")
 
 
-class BatchNumber(click.ParamType["int | str"]):
+class BatchNumber(Quantity["int | str"]):
     """A number of batches, or ``auto``."""
 
     name = "batches"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+    def read(self, text: str) -> int | str:
         """Return the number, or ``auto``."""
-        if value == AUTO:
+        if text == AUTO:
             return AUTO
         try:
-            number = int(value)
-        except ValueError:
-            number = 0
-        if number < 1:
-            self.fail("must be a number of at least 1, or auto", param, ctx)
-        return number
-
-
-class WindowOfDay(click.ParamType[DailyWindow]):
-    """A daily window: ``22:00-06:00 Europe/Berlin``."""
-
-    name = "window"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> DailyWindow:
-        """Return the window."""
-        try:
-            return parse_window(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+            return WholeNumber(least=1).read(text)
+        except QuantityError as error:
+            raise QuantityError(error.rule, "Write a number of at least 1, or auto.") from None
 
 
 @dataclass(frozen=True)
@@ -157,7 +141,7 @@ def write_batch_files(folder: Path, batches: Sequence[ReassignmentPlan], rollbac
         folder.mkdir(parents=True, exist_ok=True)
         for file in (*files, back):
             require_plan_or_none(file)
-        if back.exists() and back.read_text(encoding="utf-8") != text:
+        if back.exists() and decoded(back.read_bytes()) != text:
             raise HeadroomError(str(back), "restores the replicas of another plan", "Name another folder.")
         others = sorted({path for path in folder.iterdir() if _BATCH_FILE.fullmatch(path.name)}.difference(files))
         if others:

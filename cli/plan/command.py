@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from cli.common.files import read_text
 from cli.common.logs import silence_clients
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import console, echo, print_json
@@ -25,7 +24,7 @@ from cli.plan.rates import busy_hour_rates, known_rates, with_busy_hour
 from cli.plan.result import PlanResult
 from cli.plan.state_file import read_state, write_state
 from cli.plan.text_view import print_result
-from cli.reassignment.plan_file import write_plan_text
+from cli.reassignment.plan_file import read_plan, write_plan_text
 from cluster.log_dirs.describe import describe_log_dirs
 from cluster.reassignment.state_reader import ClusterStateReader
 from planning.log_dirs.broker_logs import with_log_dirs
@@ -37,7 +36,7 @@ from planning.reassignments.changes import plan_changes
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import estimate, running_plan
 from planning.reassignments.generation.planner import make_plan
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, parse_plan, plan_text
+from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from planning.reassignments.validation import plan_notes, require_possible
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
@@ -123,7 +122,7 @@ def plan(
     if in_flight and batching.given:
         raise click.UsageError("What runs already cannot be cut into batches.")
     settings = load_settings(config) if state_file is None else read_settings(config)
-    wanted = None if file is None else _plan_in(file)
+    wanted = None if file is None else read_plan(file)
     if state_file is not None:
         state = read_state(state_file)
     else:
@@ -205,10 +204,6 @@ def _directories(result: PlanResult, log_dirs_throttle: int | None) -> tuple[Dir
     """Return the estimates of the moves between log directories, by broker."""
     rates = {broker: found.log_dirs_bytes_per_s for broker, found in result.state.brokers.items()}
     return directory_estimates(directory_moves(result.plan, result.state), rates, log_dirs_throttle)
-
-
-def _plan_in(file: Path) -> ReassignmentPlan:
-    return parse_plan(read_text(file), str(file))
 
 
 def _live_state(settings: Settings, wanted: ReassignmentPlan | None, every_partition: bool) -> ClusterState:

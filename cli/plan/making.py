@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
+from cli.common.files import read_json
 from cli.common.options import option_group
-from cli.common.parameters import BrokerIds, Names
+from cli.common.parameters import BrokerIds, Quantity, TopicNames, WholeNumber
 from planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from planning.reassignments.generation.request import PlanRequest
 from schemas.errors import HeadroomError
+from schemas.quantities import QuantityError, parse_id, parse_names, shown
 
+_REPLACEMENT = re.compile(r"[0-9]+ *: *[0-9]+")
 _FORMAT = 'The format is {"topics":[{"topic":"foo"}],"version":1}.'
 
 
@@ -72,25 +74,23 @@ class MakingOptions:
         )
 
 
-class Replacements(click.ParamType[dict[int, int]]):
+class Replacements(Quantity[dict[int, int]]):
     """Replacements of brokers: ``OLD:NEW`` separated by commas."""
 
     name = "replacements"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[int, int]:
+    def read(self, text: str) -> dict[int, int]:
         """Return the new broker by the old one."""
-        try:
-            pairs = [pair.split(":") for pair in str(value).split(",")]
-            found = {int(old): int(new) for old, new in pairs}
-        except ValueError:
-            self.fail("must be OLD:NEW, separated by commas, such as 1:4,2:5", param, ctx)
-        if len(found) < len(pairs):
-            self.fail("must name each old broker once", param, ctx)
+        pairs = parse_names(text, _REPLACEMENT, "OLD:NEW, separated by commas, such as 1:4,2:5")
+        ids = [pair.split(":") for pair in pairs]
+        found = {parse_id(old): parse_id(new) for old, new in ids}
+        if len(found) < len(ids):
+            raise QuantityError(f"{shown(text)} names an old broker twice", "Name each old broker once.")
         return found
 
 
 _OPTIONS = (
-    click.option("--topics", type=Names(), metavar="A,B", help="Topics to plan for; default: all."),
+    click.option("--topics", type=TopicNames(), metavar="A,B", help="Topics to plan for; default: all."),
     click.option(
         "--topics-file",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -101,7 +101,10 @@ _OPTIONS = (
         "--to-brokers", type=BrokerIds(), metavar="ID,...", help="Spread all replicas of the topics over these brokers."
     ),
     click.option(
-        "--replication-factor", type=click.IntRange(min=1), metavar="N", help="Give every partition N replicas."
+        "--replication-factor",
+        type=WholeNumber(least=1, most=32_767),
+        metavar="N",
+        help="Give every partition N replicas.",
     ),
     click.option(
         "--drain",
@@ -139,12 +142,7 @@ def read_topics(file: Path) -> list[str]:
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parseTopicsData``.
     """
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be read ({error.strerror})", "Name another file.") from None
-    except (ValueError, RecursionError):
-        raise HeadroomError(str(file), "is no JSON", _FORMAT) from None
+    found = read_json(file, _FORMAT)
     entries = found.get("topics") if isinstance(found, dict) and found.get("version", 1) == 1 else None
     names = [entry.get("topic") if isinstance(entry, dict) else None for entry in entries or ()]
     if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:

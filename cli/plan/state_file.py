@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -13,13 +14,17 @@ from cli.common.files import read_json
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
+from schemas.quantities import is_id
 
+_T = TypeVar("_T")
 STATE_VERSION = 1
 _REMEDY = "Write it again with headroom plan --save-state."
 _BROKERS = TypeAdapter(list[BrokerState])
 _PARTITIONS = TypeAdapter(list[PartitionPlacement])
 _BALANCES: TypeAdapter[bool | None] = TypeAdapter(bool | None)
 _LISTS = TypeAdapter(dict[str, TopicLists])
+_TOPIC_IDS = TypeAdapter(dict[str, str])
+_READ_MS = TypeAdapter(int)
 
 
 def write_state(file: Path, state: ClusterState) -> None:
@@ -68,22 +73,22 @@ def state_of_json(found: Any, subject: str) -> ClusterState:
     Raises:
         HeadroomError: it is no state.
     """
-    if not isinstance(found, dict) or found.get("version") != STATE_VERSION:
+    if not isinstance(found, dict) or found.get("version") != STATE_VERSION or not is_id(found["version"]):
         raise HeadroomError(subject, f"is no saved state of version {STATE_VERSION}", _REMEDY)
     try:
         # One table at a time, because its name is part of the error.
         table = "brokers"
-        brokers = _BROKERS.validate_python(found.get(table))
+        brokers = _strict(_BROKERS, found.get(table))
         table = "partitions"
-        partitions = _PARTITIONS.validate_python(found.get(table))
+        partitions = _strict(_PARTITIONS, found.get(table))
         table = "lists"
-        lists = _LISTS.validate_python(found.get(table, {}))
+        lists = _strict(_LISTS, found.get(table, {}))
         table = "topic_ids"
-        topic_ids = TypeAdapter(dict[str, str]).validate_python(found.get(table, {}))
+        topic_ids = _strict(_TOPIC_IDS, found.get(table, {}))
         table = "auto_leader_rebalance"
-        balances = _BALANCES.validate_python(found.get(table))
+        balances = _strict(_BALANCES, found.get(table))
         table = "read_ms"
-        read_ms = TypeAdapter(int).validate_python(found.get(table, 0))
+        read_ms = _strict(_READ_MS, found.get(table, 0))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join([table, *(str(part) for part in first["loc"])])
@@ -98,17 +103,41 @@ def state_of_json(found: Any, subject: str) -> ClusterState:
         auto_leader_rebalance=balances,
         rates_from=str(found.get("rates_from", "unknown")),
     )
-    for problem in _inconsistencies(state):
+    counts: dict[str, Counter[Any]] = {
+        "broker": Counter(b.broker for b in brokers),
+        "partition": Counter(p.name for p in partitions),
+    }
+    for problem in (*_doubles(counts), *_inconsistencies(state)):
         raise HeadroomError(subject, problem, _REMEDY)
     return state
 
 
+def _strict(adapter: TypeAdapter[_T], value: Any) -> _T:
+    """Return a value of JSON; a text or true is no number, and 1.0 is no id. Raises ValidationError."""
+    # Only JSON itself has a strict mode that makes dataclasses of objects.
+    return adapter.validate_json(json.dumps(value), strict=True)
+
+
+def _doubles(counts: Mapping[str, Counter[Any]]) -> Iterator[str]:
+    for what, count in counts.items():
+        twice = sorted(name for name, times in count.items() if times > 1)
+        if twice:
+            yield f"names {what} {twice[0]} more than once"
+
+
 def _inconsistencies(state: ClusterState) -> Iterator[str]:
+    negative = min(state.brokers, default=0)
+    if negative < 0:
+        yield f"broker {negative} has a negative id"
     for name, p in state.partitions.items():
         strangers = {*p.replicas, *p.isr} - state.brokers.keys()
         if strangers:
             yield f"{name} has a replica on broker {min(strangers)}, which is not among its brokers"
         if not p.replicas:
             yield f"{name} has no replica"
+        if len(set(p.replicas)) < len(p.replicas):
+            yield f"{name} names a replica more than once"
+        if p.partition < 0 or min(p.size_bytes or 0, p.write_bytes_per_s or 0) < 0:
+            yield f"{name} has a negative number"
         if p.leader is not None and p.leader not in p.replicas:
             yield f"{name} is led by broker {p.leader}, which has no replica of it"

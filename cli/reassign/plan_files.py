@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.common.files import read_text
-from planning.reassignments.plan import ReassignmentPlan, parse_plan
+from cli.reassignment.plan_file import read_plan
+from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import partitions_text
 from schemas.errors import HeadroomError
 
@@ -28,7 +28,7 @@ def read_batches(files: Sequence[Path], folder: Path | None) -> list[Reassignmen
     if not found:
         subject = str(folder) if folder is not None else "the plan"
         raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")
-    batches = [parse_plan(read_text(file), str(file)) for file in found]
+    batches = [read_plan(file) for file in found]
     counts = Counter(assignment.name for batch in batches for assignment in batch)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

@@ -18,6 +18,7 @@ from cli.reassign.run import (
 )
 from cli.reassign.run_plan import RunRates
 from cli.reassign.session import RunSession
+from cli.throttle.rates import low_rate_option
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError
@@ -35,6 +36,7 @@ from schemas.keys import ReplicaKey, TopicPartition
 @yes_option
 @adopt_option
 @cancel_option
+@low_rate_option
 @click.option("--force", is_flag=True, help="Run with a throttle that is too low.")
 def rollback(
     run_id: str,
@@ -47,6 +49,7 @@ def rollback(
     yes: bool,
     adopt: bool,
     cancel_on_stop: bool,
+    low_rate: bool,
     force: bool,
 ) -> None:
     """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
@@ -61,7 +64,7 @@ def rollback(
     record = RunSession(read_settings(config), "reassign rollback").of_id(run_id)
     words = f"reassign rollback {record.run_id}"
     rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
+    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, low_rate, words)
     carry_out([plan_back(record)], options, output_format, "reassign rollback")
 
 

@@ -17,22 +17,23 @@ from cli.common.options import config_option, format_option
 from cli.common.output import console, echo, mb_per_s, print_json
 from cli.common.parameters import Rate
 from cli.common.progress import ProgressView
-from cli.common.quantities import parse_window
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.run_plan import PlannedRun, RunRates, planned_run
 from cli.reassign.session import RunSession, config_option_of, require_this_host
 from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
+from cli.throttle.rates import low_rate_option, require_low_rate
 from cluster.reassignment.execution.control import RunOutput, RunPolicy
 from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
 from cluster.reassignment.execution.live_control import LiveClusterControl
-from planning.elections.quiet_hours import QuietPolicy
+from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run
 from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
+from planning.throttles.rate_options import rate_options
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -51,6 +52,7 @@ class RunOptions:
         adopt: whether to run beside reassignments of others.
         force: whether to run with a throttle that is too low, or to take over a run of another machine.
         cancel_on_stop: whether a stop takes back the batch at hand.
+        low_rate: whether rates below 1 MB/s are accepted.
         words: words of the command after ``headroom``, for the command that goes on.
     """
 
@@ -62,19 +64,25 @@ class RunOptions:
     adopt: bool
     force: bool
     cancel_on_stop: bool
+    low_rate: bool
     words: str
+
+    def rate_of_option(self) -> dict[str, int | None]:
+        """Return the rates of the command by option, bytes per second."""
+        return {
+            "--throttle": self.rates.throttle_bytes_per_s,
+            "--log-dirs-throttle": self.rates.log_dirs_bytes_per_s,
+            "--auto-throttle-up-to": self.auto_up_to,
+        }
 
     def again(self) -> str:
         """Return the command that goes on."""
-        throttle, log_dirs = self.rates.throttle_bytes_per_s, self.rates.log_dirs_bytes_per_s
-        options = [f"--throttle {throttle}"] * (throttle is not None)
-        options += [f"--log-dirs-throttle {log_dirs}"] * (log_dirs is not None)
-        return f"headroom {' '.join([self.words, *options, *self.flags()])}{config_option_of(self.config)} --execute"
+        return self.with_options(rate_options(self.rate_of_option()))
 
-    def flags(self) -> list[str]:
-        """Return the options of the command that are not rates of throttles in force from the start."""
-        found = [f"--auto-throttle-up-to {self.auto_up_to}"] * (self.auto_up_to is not None)
-        return found + ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
+    def with_options(self, rates: Sequence[str]) -> str:
+        """Return the command with these words for its rates."""
+        flags = ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
+        return f"headroom {' '.join([self.words, *rates, *flags])}{config_option_of(self.config)} --execute"
 
 
 throttle_option = click.option(
@@ -125,6 +133,7 @@ cancel_option = click.option(
 @yes_option
 @adopt_option
 @cancel_option
+@low_rate_option
 @force_option
 def run(
     plans: tuple[Path, ...],
@@ -139,6 +148,7 @@ def run(
     yes: bool,
     adopt: bool,
     cancel_on_stop: bool,
+    low_rate: bool,
     force: bool,
 ) -> None:
     """Carry out the reassignment plans in PLANS, whose format is that of kafka-reassign-partitions.sh.
@@ -168,7 +178,7 @@ def run(
     files += [f"--batches-dir {shlex.quote(str(batches_dir))}"] if batches_dir is not None else []
     words = " ".join(["reassign run", *files])
     rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, words)
+    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, low_rate, words)
     carry_out(read_batches(plans, batches_dir), options, output_format, "reassign run", fingerprint)
 
 
@@ -191,6 +201,7 @@ def carry_out(
     Raises:
         HeadroomError: the plan does not fit the cluster, another run is unfinished, or the run ended with an error.
     """
+    require_low_rate(options.low_rate, options.rate_of_option())
     require_answer(options.execute, options.yes)
     settings = load_settings(options.config)
     session = RunSession(settings, command)
@@ -277,7 +288,7 @@ def _execute(
 
 def _policy(settings: Settings, options: RunOptions) -> RunPolicy:
     reassign = settings.reassign
-    quiet = QuietPolicy(parse_window(reassign.window) if reassign.window else None, reassign.quiet_below)
+    quiet = QuietPolicy(DailyWindow.of(reassign.window) if reassign.window else None, reassign.quiet_below)
 
     def blocked_reason(snapshot: RunSnapshot) -> str | None:
         written = snapshot.cluster_write_bytes_per_s

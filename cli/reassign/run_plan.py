@@ -17,7 +17,7 @@ from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_
 from planning.reassignments.run.record import RecordedRun, RunState
 from planning.reassignments.run.snapshot import RunSnapshot
 from planning.reassignments.validation import require_feasible, room_notes
-from planning.throttles.recommendation import ACCURATE_BYTES_PER_S
+from planning.throttles.rate_options import is_low
 from schemas.keys import LogDirsRate
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
@@ -89,7 +89,7 @@ class PlannedRun:
         notes = []
         if self.throttle_bytes_per_s is None and any(_copies(changes) for changes in self.changes):
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
-        elif self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < ACCURATE_BYTES_PER_S:
+        elif self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
         if any(found.rate_bytes_per_s is None for batch in self.directories for found in batch):
             notes.append(

@@ -76,7 +76,7 @@ class RunSession:
         Raises:
             HeadroomError: no run, or more than one, has this id.
         """
-        found = [record for record in self.records if record.run_id.startswith(run_id)]
+        found = [record for record in self.records if run_id and record.run_id.startswith(run_id)]
         if len(found) != 1:
             rule = "is the beginning of several ids" if found else f"is not in the journal of cluster {self.cluster}"
             raise HeadroomError(f"run {run_id}", rule, "The runs are listed by: headroom reassign runs")

@@ -12,6 +12,7 @@ import click
 from cli.common.changing import print_notes
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
+from cli.common.parameters import TopicName
 from cli.config.load import load_settings
 from cli.reassignment.plan_file import write_plan
 from cluster.reassignment.running import Reassignment, read_reassignments
@@ -26,7 +27,12 @@ MAX_ROWS = 40
 @config_option
 @format_option
 @click.option(
-    "--topic", "topics", metavar="NAME", multiple=True, help="Only reassignments of this topic; may be repeated."
+    "--topic",
+    "topics",
+    type=TopicName(),
+    metavar="NAME",
+    multiple=True,
+    help="Only reassignments of this topic; may be repeated.",
 )
 @click.option(
     "--file",

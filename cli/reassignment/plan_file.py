@@ -9,8 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from cli.common.changing import print_notes
+from cli.common.files import read_text
 from cluster.reassignment.running import Reassignment
+from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded, parse_json
+from schemas.quantities import is_id
 
 _VERSION = 1
 
@@ -27,9 +32,8 @@ def plan_json(reassignments: Iterable[Reassignment]) -> str:
 def is_plan(text: str) -> bool:
     """Return whether a text is a plan file: an object with partitions, their replicas, and optionally a version."""
     try:
-        plan = json.loads(text)
-    # RecursionError: the text is nested too deeply for Python's parser.
-    except (ValueError, RecursionError):
+        plan = parse_json(text)
+    except ValueError:
         return False
     # Kafka reads a file without a version as version 1.
     if not isinstance(plan, dict) or {"version": _VERSION, **plan}.keys() != {"version", "partitions"}:
@@ -42,9 +46,23 @@ def _is_entry(entry: Any) -> bool:
     return (
         isinstance(entry, dict)
         and isinstance(entry.get("topic"), str)
-        and isinstance(entry.get("partition"), int)
+        and is_id(entry.get("partition"))
         and isinstance(entry.get("replicas"), list)
+        and all(map(is_id, entry["replicas"]))
     )
+
+
+def read_plan(file: Path) -> ReassignmentPlan:
+    """Return the plan in a file, or the proposal in the output of ``kafka-reassign-partitions.sh --generate``.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no plan.
+    """
+    text = read_text(file)
+    proposal = proposed_part(text, str(file))
+    if proposal is not None:
+        print_notes([f"{file} is the output of --generate: its proposal counts, not its current replicas."])
+    return parse_plan(text if proposal is None else proposal, str(file))
 
 
 def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
@@ -73,9 +91,9 @@ def require_plan_or_none(path: Path) -> None:
         OSError: it cannot be read.
     """
     try:
-        if path.exists() and not (path.is_file() and is_plan(path.read_text(encoding="utf-8"))):
+        if path.exists() and not (path.is_file() and is_plan(decoded(path.read_bytes()))):
             raise _not_a_plan(path)
-    except UnicodeDecodeError:
+    except ValueError:
         raise _not_a_plan(path) from None
 
 

@@ -16,6 +16,7 @@ from cli.reassign.journalled import journalled
 from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
 from cli.throttle.lists_plan import lists_plan
+from cli.throttle.rates import low_rate_option, require_low_rate
 from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.show.watch_needs import watch_needs
 from cli.throttle.view import ThrottleView, read_view
@@ -61,6 +62,7 @@ from schemas.errors import HeadroomError
     is_flag=True,
     help="Only raise lower rates; leave higher rates, and brokers without a rate, as they are.",
 )
+@low_rate_option
 @execute_option
 def apply(
     config: str | None,
@@ -71,6 +73,7 @@ def apply(
     brokers: list[int] | None,
     roles: tuple[str, ...],
     raise_only: bool,
+    low_rate: bool,
     execute: bool,
 ) -> None:
     """Set the leader and follower throttle rates of brokers, and read them back until they are in force.
@@ -95,6 +98,7 @@ def apply(
     """  # noqa: D301
     if rate is None and (lists or log_dirs is None):
         raise click.UsageError("Give --rate; for moves between log directories, --log-dirs.")
+    require_low_rate(low_rate, {"--rate": rate, "--log-dirs": log_dirs})
     settings = load_settings(config)
     view = read_view(settings)
     plan = apply_plan(view, rate, brokers, roles, raise_only, log_dirs, lists_plan(view) if lists else None)

@@ -9,10 +9,10 @@ from cli.common.changing import error_json, passed_over_json
 from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
 from cli.throttle.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
 from cli.throttle.lists_plan import ListsPlan, lists_json
-from cli.throttle.rates import ACCURATE_BYTES_PER_S, MIN_BYTES_PER_S
 from cli.throttle.show.throttle_need import ThrottleNeeds
 from cli.throttle.view import ThrottleView, rate_text
 from cluster.throttles.rates import ROLES
+from planning.throttles.rate_options import is_low, rate_options
 from schemas.config import Settings
 
 
@@ -64,7 +64,7 @@ def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     capacity = settings.cluster.replication_capacity
     rates = [rate for rate in (plan.rate_bytes_per_s, plan.log_dirs_bytes_per_s) if rate is not None]
-    if min(rates) < ACCURATE_BYTES_PER_S:
+    if any(map(is_low, rates)):
         notes.append("1 MB/s is the least that Kafka keeps accurately.")
     notes += _lists_notes(plan.lists) if plan.lists is not None else []
     if plan.rate_bytes_per_s is None:
@@ -122,17 +122,11 @@ def _passed_over_note(broker: int, reason: str) -> str:
 def command_words(plan: ApplyPlan, roles: Collection[str]) -> list[str]:
     """Return the words of the command that executes the plan, including brokers that are down."""
     brokers = sorted({*plan.brokers(), *plan.passed_over})
-    words = ["throttle", "apply"]
-    for option, rate in (("--rate", plan.rate_bytes_per_s), ("--log-dirs", plan.log_dirs_bytes_per_s)):
-        words += [] if rate is None else [option, _rate_word(rate)]
-    words += ["--brokers", ",".join(map(str, brokers))]
+    rates = {"--rate": plan.rate_bytes_per_s, "--log-dirs": plan.log_dirs_bytes_per_s}
+    words = ["throttle", "apply", *rate_options(rates), "--brokers", ",".join(map(str, brokers))]
     if set(roles) != set(ROLES):
         words += [word for role in ROLES if role in roles for word in ("--role", role)]
     return words + ["--raise-only"] * plan.raise_only + ["--lists"] * (plan.lists is not None)
-
-
-def _rate_word(bytes_per_s: int) -> str:
-    return f"{bytes_per_s}B" if bytes_per_s < MIN_BYTES_PER_S else str(bytes_per_s)
 
 
 def print_result(result: ApplyResult) -> None:

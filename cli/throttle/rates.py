@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from cli.common.output import mb_per_s
+from collections.abc import Mapping
 
-# Below this rate Kafka's quota windows are too coarse to enforce it accurately.
-ACCURATE_BYTES_PER_S = 1_000_000
-# A smaller number without a unit is an error, because its unit was probably forgotten.
-MIN_BYTES_PER_S = 10_000
+import click
+
+from cli.common.output import mb_per_s
+from planning.throttles.rate_options import LEAST_WITHOUT_UNIT_BYTES_PER_S, LOW_RATE, is_low
+from schemas.quantities import QuantityError
+
 MAX_BYTES_PER_S = 1_000_000_000_000
+
+low_rate_option = click.option(
+    LOW_RATE, is_flag=True, help="Accept a rate below 1 MB/s, which Kafka does not keep accurately."
+)
 
 
 def check_rate(bytes_per_s: float, unit_given: bool = False) -> int:
@@ -19,13 +25,29 @@ def check_rate(bytes_per_s: float, unit_given: bool = False) -> int:
         unit_given: whether the rate was written with a unit. Without one, a very small rate is an error.
 
     Raises:
-        ValueError: the rate is not positive, or so small or large that its unit must be missing or wrong.
+        QuantityError: the rate is not positive, or so small or large that its unit must be missing or wrong.
     """
     if not bytes_per_s > 0 or (unit_given and bytes_per_s < 0.5):
-        raise ValueError("must be greater than 0; to remove throttles: headroom throttle clear")
-    if bytes_per_s < MIN_BYTES_PER_S and not unit_given:
-        meant = f"was {bytes_per_s:g}MB meant? Otherwise give the unit: {bytes_per_s:g}B"
-        raise ValueError(f"is {bytes_per_s:g} bytes per second; {meant}")
+        raise QuantityError("A rate must be greater than 0", "To remove throttles: headroom throttle clear.")
+    if bytes_per_s < LEAST_WITHOUT_UNIT_BYTES_PER_S and not unit_given:
+        number = f"{bytes_per_s:g}"
+        meant = f"Was {number}MB meant? Otherwise give the unit: {number}B."
+        raise QuantityError(f"{number} without a unit is {number} bytes per second", meant)
     if bytes_per_s > MAX_BYTES_PER_S:
-        raise ValueError(f"is more than any broker carries ({mb_per_s(MAX_BYTES_PER_S)})")
+        raise QuantityError(
+            f"{mb_per_s(bytes_per_s)} is more than any broker carries ({mb_per_s(MAX_BYTES_PER_S)})", "Check its unit."
+        )
     return round(bytes_per_s)
+
+
+def require_low_rate(low_rate: bool, rates: Mapping[str, int | None]) -> None:
+    """Raise a usage error for a rate below 1 MB/s without the flag that accepts it.
+
+    Args:
+        low_rate: whether the flag was given.
+        rates: bytes per second by option, or by whatever names the rate; None: not given.
+    """
+    for option, rate in rates.items():
+        if rate is not None and is_low(rate) and not low_rate:
+            rule = f"{option} is {mb_per_s(rate)}, and Kafka does not keep a rate below 1 MB/s accurately."
+            raise click.UsageError(f"{rule} If it is meant, add {LOW_RATE}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from kafka.errors import KafkaError
 
 from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, for_option
-from cli.common.output import echo, print_json_line
+from cli.common.output import echo
+from cli.common.parameters import WholeNumber
 from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.config.load import load_settings
 from cli.watch.heartbeat import send_heartbeats
@@ -37,7 +39,9 @@ _ONCE_S = 10.0
 @click.option("--print", "print_ticks", is_flag=True, help="Print the messages as JSON lines instead of writing them.")
 @click.option("--verbose", is_flag=True, help="Log every tick on stderr.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
-@click.option("--heartbeat-fd", type=int, hidden=True, help="File descriptor for heartbeats to the process above.")
+@click.option(
+    "--heartbeat-fd", type=WholeNumber(), hidden=True, help="File descriptor for heartbeats to the process above."
+)
 def collect(
     config: str | None,
     seconds: float | None,
@@ -116,7 +120,7 @@ class PrintSink:
 
     def send_end(self, cluster: str, tick_ms: int, seq: int, end: dict[str, Any]) -> None:
         """Print the tick's end message."""
-        print_json_line({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end})
+        echo(json.dumps({"cluster": cluster, "tick_ms": tick_ms, "kind": "tick_end", "seq": seq, **end}))
 
     def close(self) -> None:
         """Do nothing: standard output stays open."""

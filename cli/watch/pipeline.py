@@ -60,7 +60,8 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     """Return the settings of all files; those of the default file if none is given.
 
     Raises:
-        HeadroomError: a file is invalid, two files name the same cluster, or their ticks go to different topics.
+        HeadroomError: a file is invalid, two files name the same cluster, their ticks go to different topics,
+            or a maintenance window names another cluster.
     """
     first = configs[0] if configs else None
     settings = load_settings(first)
@@ -81,6 +82,13 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
                 f"{watched.config}: [ticks]",
                 f"must lead to the topic of {first}: {settings.ticks.topic} on {ticks_kafka}",
                 f'Set bootstrap_servers = "{ticks_kafka}" and topic = "{settings.ticks.topic}" in its section [ticks].',
+            )
+    for window in settings.alerts.maintenance:
+        for name in sorted(set(window.clusters) - names):
+            raise HeadroomError(
+                "alerts.maintenance",
+                f"has a window for the cluster {name}, which none of the settings files names",
+                f"Name one of these: {', '.join(sorted(names))}.",
             )
     return ConfiguredClusters(settings, first, others)
 

@@ -13,6 +13,7 @@ from alerts.metrics import MetricsState
 from cli.common.child_process import STOP_S
 from cli.common.logs import log_to_stderr
 from cli.common.options import configs_option, for_option, format_option
+from cli.common.parameters import WholeNumber
 from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.metrics_server import serving_metrics
@@ -35,7 +36,7 @@ _PARTS = {"watch": ("alerts", "gold")}
 @configs_option
 @format_option
 @for_option
-@click.option("--nice", type=click.IntRange(0, 19), default=0, help="Run at lower priority: 0 to 19.")
+@click.option("--nice", type=WholeNumber(most=19), default=0, help="Run at lower priority: 0 to 19.")
 @click.option("--with-parent", is_flag=True, help="Stop when the process that started this one ends.")
 def run(
     jobs: tuple[str, ...],

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
+from schemas.quantities import QuantityError, parse_whole
 
 # Kafka's ConfigResource.Type.
 TOPIC = 2
@@ -62,13 +63,17 @@ _AS_PRODUCED = "producer"
 def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
     """Return the throttle rates in a broker's answer; a missing key is not set.
 
-    An answer during a change, whose value and source contradict each other, is unknown.
+    An answer during a change, whose value and source contradict each other, is unknown. So is one with a rate that is
+    no whole number.
 
     Kafka applies a rate only from the dynamic configuration of the broker or the cluster-wide default
     (``BrokerConfigHandler``). A rate in the broker's properties file is reported too, but is not in force.
     """
     by_name = {config.name: config for config in configs if config.name in ALL_RATE_KEYS}
     if any(config.synonyms and config.synonyms[0].value != config.value for config in by_name.values()):
+        return BrokerThrottles(known=False)
+    dynamic = [config for config in by_name.values() if config.config_source in _DYNAMIC and config.value]
+    if any(_whole(config.value) is None for config in dynamic):
         return BrokerThrottles(known=False)
     leader, leader_source = _rate(by_name.get(LEADER_RATE))
     follower, follower_source = _rate(by_name.get(FOLLOWER_RATE))
@@ -79,9 +84,8 @@ def rates_of(configs: Iterable[Any]) -> BrokerThrottles:
 
 def _rate(config: Any) -> tuple[int | None, str]:
     source = None if config is None else _DYNAMIC.get(config.config_source)
-    if source is None or not config.value or int(config.value) == _UNLIMITED:
-        return None, "none"
-    return int(config.value), source
+    rate = _whole(config.value) if source is not None else None
+    return (None, "none") if source is None or rate is None or rate == _UNLIMITED else (rate, source)
 
 
 def leader_rebalance_of(configs: Iterable[Any]) -> LeaderRebalanceConfig:
@@ -113,7 +117,11 @@ def replication_of(configs: Iterable[Any]) -> ReplicationSettings:
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None else None
+    """Return the number of a value; None if there is none, or if the text as a whole is none."""
+    try:
+        return None if text is None else parse_whole(text)
+    except QuantityError:
+        return None
 
 
 def topic_config_of(configs: Iterable[Any]) -> TopicConfig:

@@ -34,6 +34,8 @@ _REFUSED = {
     403: ("access refused", "Let this machine through where the agent's access is set."),
     404: ("has nothing at this path", "Set collect.http_path to where the agent answers."),
 }
+# jmx_exporter until then answers 500.
+_STARTING = "Wait until the time of startDelaySeconds in the exporter's file is over."
 _HTTP_SSL = "See collect.http_ssl, and that collect.source is what listens there."
 # Errors of a kept connection that the agent closed while it was idle.
 _CLOSED = (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError)
@@ -204,9 +206,22 @@ def _exchange(connection: HTTPConnection, request: Request, deadline: Deadline) 
     # Elapsed time by the monotonic clock, because the wall clock may be set during the request.
     waited_s = time.monotonic() - began_s
     if response.status != 200:
-        status_text = f"answered {response.status} {response.reason[:_MAX_ERROR_CHARACTERS]}"
-        raise _HttpError(*_REFUSED.get(response.status, (status_text, "See the log of the agent, or of the broker.")))
+        raise _HttpError(*_REFUSED.get(response.status) or _failure(response))
     return Response(int((sent_s + waited_s / 2) * 1000), _body(response))
+
+
+def _failure(response: HTTPResponse) -> tuple[str, str]:
+    """Return rule and remedy for an answer with an error: its status, and the first line of its body."""
+    try:
+        body = response.read1(_MAX_ERROR_CHARACTERS)
+    # The status says more than that its body did not arrive.
+    except (OSError, HTTPException):
+        body = b""
+    lines = body.decode("utf-8", "replace").strip().splitlines()
+    # A page of HTML begins with its markup.
+    line = f": {lines[0]}" if lines and not lines[0].startswith("<") else ""
+    remedy = _STARTING if "startDelaySeconds" in line else "See the log of the agent, or of the broker."
+    return f"answered {response.status} {response.reason[:_MAX_ERROR_CHARACTERS]}{line}", remedy
 
 
 def _body(response: HTTPResponse) -> bytes:

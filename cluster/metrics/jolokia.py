@@ -34,6 +34,8 @@ _OPTIONS = (
 # broker. Up to this many logs are read by name.
 _MAX_NAMED = 200
 _NOT_THERE = 404
+_OUT_OF_MEMORY = "OutOfMemoryError"
+_MORE_HEAP = "The broker is out of memory: see its log and its heap, and give it more (KAFKA_HEAP_OPTS)."
 # Maximum length of an agent's error text.
 _MAX_ERROR_CHARACTERS = 4096
 
@@ -74,6 +76,9 @@ class JolokiaSource:
             except (ValueError, RecursionError) as error:
                 raise MetricsError(where, f"the answer is not Jolokia's ({error})", NOT_ITS_OWN) from None
         metrics = accumulator.metrics()
+        # What is missing then is no matter of the policy, and the rest is of a broker that may end any moment.
+        if exhausted := next((text for text in refusals if _OUT_OF_MEMORY in text), None):
+            raise MetricsError(where, self._http.shown(exhausted), _MORE_HEAP)
         if refusals and not metrics.counters and not metrics.logs:
             raise MetricsError(where, self._http.shown(refusals[0]), REMEDIES[Source.JOLOKIA])
         return check_plausible(metrics, plan, where)

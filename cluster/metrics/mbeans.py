@@ -252,7 +252,12 @@ def reading(read_ms: int, value: float) -> Reading | None:
 def source_broker(client_id: str) -> int | None:
     """Return the source broker of ``ReplicaFetcherThread-<fetcher>-<broker>``; None for another client id."""
     tail = client_id.rpartition("-")[2]
-    return int(tail) if client_id.startswith(_FETCHER) and tail.isdigit() else None
+    return int(tail) if client_id.startswith(_FETCHER) and _is_number(tail) else None
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is the number of a broker or partition: int() also accepts signs and other digits."""
+    return text.isascii() and text.isdigit() and len(text) <= _PARTITION_DIGITS
 
 
 class MetricsAccumulator:
@@ -384,8 +389,7 @@ class MetricsAccumulator:
 
 def _partition_of(keys: Mapping[str, str]) -> TopicPartition | None:
     topic, number = keys.get("topic"), keys.get("partition", "")
-    # int() also accepts signs, spaces and digits of other scripts.
-    if topic is None or not (number.isascii() and number.isdigit() and len(number) <= _PARTITION_DIGITS):
+    if topic is None or not _is_number(number):
         return None
     return TopicPartition(topic, int(number))
 

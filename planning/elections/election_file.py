@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from schemas.errors import HeadroomError
+from schemas.json_text import parse_json
 from schemas.keys import TopicPartition
+from schemas.quantities import is_id
 
 
 def request_json(partitions: Iterable[TopicPartition]) -> str:
@@ -28,25 +31,28 @@ def parse_request(text: str, subject: str) -> tuple[TopicPartition, ...]:
         subject: name of the file, for errors.
 
     Raises:
-        HeadroomError: the text is no such file, or names no partition.
+        HeadroomError: the text is no such file, or names no partition, or one twice.
     """
     remedy = 'The format is that of kafka-leader-election: {"partitions":[{"topic":"foo","partition":1}]}.'
     try:
-        found = json.loads(text)
-    # RecursionError: the text is nested too deeply for Python's parser.
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text)
+    except ValueError as error:
         raise HeadroomError(subject, f"is no JSON ({error})", remedy) from None
     entries = found.get("partitions") if isinstance(found, dict) else None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
         raise HeadroomError(subject, "is no list of partitions to elect", remedy)
-    return tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in entries)
+    partitions = tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in entries)
+    twice = sorted(name for name, count in Counter(partitions).items() if count > 1)
+    if twice:
+        raise HeadroomError(subject, f"names {twice[0]} more than once", remedy)
+    return partitions
 
 
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict):
         return False
-    topic, partition = entry.get("topic"), entry.get("partition")
-    return isinstance(topic, str) and isinstance(partition, int) and not isinstance(partition, bool)
+    topic = entry.get("topic")
+    return isinstance(topic, str) and bool(topic) and is_id(entry.get("partition"))
 
 
 # Without partitions. Every entry counts a comma before it, which the first entry does not have.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, time, tzinfo
 
+from schemas.quantities import parse_window
+
 
 @dataclass(frozen=True)
 class DailyWindow:
@@ -19,6 +21,11 @@ class DailyWindow:
     begins: time
     ends: time
     zone: tzinfo
+
+    @classmethod
+    def of(cls, text: str) -> DailyWindow:
+        """Return the window of a text such as ``22:00-02:00 Europe/Berlin``. Raises QuantityError."""
+        return cls(*parse_window(text))
 
     def contains(self, at_s: float) -> bool:
         """Return whether a moment, in epoch seconds, is in the window."""

@@ -11,13 +11,18 @@ from hashlib import sha256
 from typing import Any
 
 from schemas.errors import HeadroomError
+from schemas.json_text import parse_json
 from schemas.keys import TopicPartition
+from schemas.quantities import is_id
 
 PLAN_VERSION = 1
 # Kafka's text for "the broker chooses the log directory".
 ANY_LOG_DIR = "any"
 _FIX = "Correct the file; its format is that of kafka-reassign-partitions.sh."
 _SHOWN_NAMES = 5
+# Headings of the output of kafka-reassign-partitions.sh --generate.
+_CURRENT_HEADING = "Current partition replica assignment"
+_PROPOSED_HEADING = "Proposed partition reassignment configuration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,33 @@ def plan_text(assignments: Iterable[TargetAssignment]) -> str:
     return json.dumps({"version": PLAN_VERSION, "partitions": partitions}, separators=(",", ":")) + "\n"
 
 
+def proposed_part(text: str, subject: str) -> str | None:
+    """Return the proposed plan in the output of ``kafka-reassign-partitions.sh --generate``; None for other texts.
+
+    The tool prints two plans under a heading each: the current replicas first, for a rollback, and then the proposal.
+
+    Args:
+        text: contents of the file.
+        subject: name of the file, for errors.
+
+    Raises:
+        HeadroomError: the text has the current replicas alone, or more than one output.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.generateAssignment``.
+    """
+    currents, proposals = text.count(_CURRENT_HEADING), text.count(_PROPOSED_HEADING)
+    if not currents + proposals or text.lstrip().startswith("{"):
+        return None
+    remedy = f'Keep in the file only the JSON that follows "{_PROPOSED_HEADING}".'
+    if not proposals:
+        rule = "has the current replicas of kafka-reassign-partitions.sh --generate, and not its proposal"
+        raise HeadroomError(subject, rule, remedy)
+    before, _, proposal = text.partition(_PROPOSED_HEADING)
+    if proposals > 1 or currents > before.count(_CURRENT_HEADING):
+        raise HeadroomError(subject, "has more than one output of kafka-reassign-partitions.sh --generate", remedy)
+    return proposal
+
+
 def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     """Return the plan in a text.
 
@@ -112,15 +144,14 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
     try:
-        found = json.loads(text)
-    # RecursionError: the text is nested too deeply for Python's parser.
-    except (ValueError, RecursionError) as error:
+        found = parse_json(text)
+    except ValueError as error:
         raise HeadroomError(subject, f"is no JSON ({error})", _FIX) from None
     if not isinstance(found, dict):
         raise HeadroomError(subject, "is no JSON object", _FIX)
     # Kafka reads a file without a version as version 1.
     version = found.get("version", PLAN_VERSION)
-    if version != PLAN_VERSION:
+    if version != PLAN_VERSION or not is_id(version):
         raise HeadroomError(subject, f"has version {version!r}, and only version {PLAN_VERSION} is known", _FIX)
     entries = found.get("partitions")
     if not isinstance(entries, list):
@@ -141,10 +172,10 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     replicas: Any = entry.get("replicas")
     if not isinstance(topic, str) or not topic:
         raise HeadroomError(subject, f"entry {number} of partitions has no topic", _FIX)
-    if not _is_id(partition):
+    if not is_id(partition):
         raise HeadroomError(subject, f"entry {number} of partitions (topic {topic}) has no partition number", _FIX)
     name = f"{topic}-{partition}"
-    if not isinstance(replicas, list) or not replicas or not all(map(_is_id, replicas)):
+    if not isinstance(replicas, list) or not replicas or not all(map(is_id, replicas)):
         raise HeadroomError(subject, f"{name} needs a list of broker ids as replicas", _FIX)
     if len(set(replicas)) < len(replicas):
         raise HeadroomError(subject, f"{name} names a replica more than once", _FIX)
@@ -156,10 +187,6 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if len(log_dirs) != len(replicas):
         raise HeadroomError(subject, f"{name} has {len(replicas)} replicas and {len(log_dirs)} log_dirs", _FIX)
     return TargetAssignment(topic, partition, tuple(replicas), tuple(log_dirs))
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
 def _some(names: list[str]) -> str:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.errors import HeadroomError
+from schemas.quantities import QuantityError, parse_id, shown
+
 EVERY_REPLICA = "*"
+_SPACES = " \t\r\n"
+_ENTRY = re.compile(r"([0-9]+):([0-9]+)")
+
+
+class ReplicaListError(HeadroomError, ValueError):
+    """A throttled replica list that cannot be read as a whole; nothing of it is known.
+
+    Args:
+        entry: the entry that is none.
+    """
+
+    def __init__(self, entry: str) -> None:
+        super().__init__(
+            "a throttled replica list",
+            f"has the entry {shown(entry)}, which is not partition:broker",
+            "See it with headroom throttle show, and correct it with kafka-configs.sh.",
+        )
 
 
 @dataclass(frozen=True)
@@ -60,22 +81,26 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
     """Return the parsed list of a topic's configuration; None if it is empty.
 
     Raises:
-        ValueError: the text is neither ``*`` nor ``partition:broker,...``.
+        ReplicaListError: the text as a whole is neither ``*`` nor ``partition:broker,...``.
+
+    Source: Kafka 4.3.1, ``ThrottledReplicaListValidator``, which allows empty entries.
     """
-    stripped = (text or "").strip()
+    stripped = (text or "").strip(_SPACES)
     if not stripped:
         return None
     if stripped == EVERY_REPLICA:
         return ReplicaList(every=True, entries=())
-    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip()))
+    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip(_SPACES)))
 
 
 def _entry(text: str) -> tuple[int, int]:
-    partition, _, broker = text.strip().partition(":")
+    match = _ENTRY.fullmatch(text.strip(_SPACES))
+    if match is None:
+        raise ReplicaListError(text)
     try:
-        return int(partition), int(broker)
-    except ValueError:
-        raise ValueError(f"a throttled replica is written partition:broker, not {text!r}") from None
+        return parse_id(match[1]), parse_id(match[2])
+    except QuantityError:
+        raise ReplicaListError(text) from None
 
 
 def format_replica_list(entries: Iterable[tuple[int, int]]) -> str:

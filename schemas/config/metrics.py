@@ -28,7 +28,7 @@ class MetricsSettings:
 
     def address(self) -> str:
         """Return the effective listen address as ``host:port``; empty: disabled."""
-        listen = DEFAULT_LISTEN if self.listen is None else self.listen.strip()
+        listen = DEFAULT_LISTEN if self.listen is None else self.listen.strip(" \t\r\n")
         return "" if listen == "off" else listen
 
     def stale_s(self, interval_s: float) -> float:

@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-
-
-def heap_bytes(text: str) -> int:
-    """Return the bytes of a JVM heap size in Spark's notation: ``1g``, ``512m``; a number alone is MiB.
-
-    Raises:
-        ValueError: the text is not such a size.
-    """
-    number, unit = text.strip().lower().removesuffix("b"), 2
-    if number[-1:] in "kmgtp" and number:
-        number, unit = number[:-1], "kmgtp".index(number[-1]) + 1
-    size = float(number)
-    if not math.isfinite(size):
-        raise ValueError(text)
-    return int(size * 1024**unit)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Panel:
         width: width in columns, of 24.
         height: height in Grafana's rows.
         empty: text shown if there is no value.
-        values: text and colour shown instead of a number.
+        values: text and colour shown instead of a number; in a table, of a time.
         columns: name and unit of each column of a table.
         options: further options of the panel type.
         custom: style of lines and bars.
@@ -74,9 +74,8 @@ class Panel:
         }
         if self.empty:
             defaults["noValue"] = self.empty
-        if self.values:
-            texts = {str(n): {"text": text, "color": color, "index": n} for n, (text, color) in self.values.items()}
-            defaults["mappings"] = [{"type": "value", "options": texts}]
+        if self.values and not self.columns:
+            defaults["mappings"] = self._mappings()
         return {
             "id": number,
             "type": self.kind,
@@ -103,11 +102,21 @@ class Panel:
             "format": "table" if self.columns else "time_series",
         }
 
+    def _mappings(self) -> list[Json]:
+        values = enumerate((self.values or {}).items())
+        texts = {str(n): {"text": text, "color": color, "index": index} for index, (n, (text, color)) in values}
+        return [{"type": "value", "options": texts}]
+
     def _overrides(self) -> list[Json]:
         return [
             {
                 "matcher": {"id": "byName", "options": f"Value #{chr(ord('A') + number)}"},
-                "properties": [{"id": "displayName", "value": name}, {"id": "unit", "value": unit}],
+                "properties": [
+                    {"id": "displayName", "value": name},
+                    {"id": "unit", "value": unit},
+                    # In a table they are times, and a number of another column is a number.
+                    *([{"id": "mappings", "value": self._mappings()}] if self.values and unit == SECONDS else []),
+                ],
             }
             for number, (name, unit) in enumerate(self.columns)
         ]

@@ -30,22 +30,37 @@ GOOD_ABOVE_ZERO = ((RED, None), (GREEN, 1))
 TOO_LOW = "losing|starved"
 
 
+# The number of a time that never comes, and its text.
+NEVER = {-1: ("never", RED)}
+
+
+def eta_or_never(labels: str, selector: str, unknown: str = "") -> str:
+    """Return the expression of the longest ETA, or -1 where a throttle is too low, so that it never comes.
+
+    Args:
+        labels: labels that stay.
+        selector: selector of the brokers.
+        unknown: condition on the ETA.
+    """
+    never = f'max by ({labels}) (headroom_verdict{{{selector},verdict=~"{TOO_LOW}"}})'
+    return f"(max by ({labels}) (headroom_eta_seconds{{{selector}}}){unknown}) or (-1 * {never})"
+
+
 def _longest_eta() -> str:
-    """Return the expression of a cluster's longest ETA; no series if a move never ends or a verdict is unknown."""
-    return (
-        f"max by (cluster) (headroom_eta_seconds{{{CLUSTERS}}}) "
-        f'unless on (cluster) headroom_verdict{{{CLUSTERS},verdict=~"{TOO_LOW}|no_data"}}'
-    )
+    """Return the expression of a cluster's longest ETA; no series if one is unknown and none of the others is never."""
+    unknown = f' unless on (cluster) headroom_verdict{{{CLUSTERS},verdict=~"{TOO_LOW}|no_data"}}'
+    return eta_or_never("cluster", CLUSTERS, unknown)
 
 
 def finish_stat(**more: int) -> Panel:
     """Return the panel of each cluster's expected finish; ``more``: its width, if not the usual one."""
     return stat(
         "Finished in",
-        "Longest time until all moving replicas are in sync, at the throttles in force. None: nothing moves, or the "
-        "move of a broker never ends or is unknown; see its verdict.",
+        "Longest time until all moving replicas are in sync, at the throttles in force. Never: a throttle is too low. "
+        "None: nothing moves, or a verdict is unknown.",
         Query(_longest_eta()),
         SECONDS,
+        values=NEVER,
         empty="none",
         **more,
     )

@@ -29,7 +29,9 @@ from grafana.queries import (
     BROKER_VARIABLE,
     BROKERS,
     GOOD_ABOVE_ZERO,
+    NEVER,
     TOO_LOW,
+    eta_or_never,
     finish_stat,
     headroom_dashboard,
 )
@@ -44,13 +46,13 @@ _VERDICTS = {
     # Last, so that the numbers of the other verdicts do not change.
     "slow": YELLOW,
 }
+_ROLE = "cluster, broker, role"
 _COLUMNS = {
     "throttle": ("headroom_throttle_bytes_per_second", BYTES_PER_S),
     "required": ("headroom_required_bytes_per_second", BYTES_PER_S),
     "in-sync use": ("headroom_in_sync_bytes_per_second", BYTES_PER_S),
     "headroom": ("headroom_throttle_headroom_bytes_per_second", BYTES_PER_S),
     "left to copy": ("headroom_remaining_bytes", BYTES),
-    "finished in": ("headroom_eta_seconds", SECONDS),
 }
 
 
@@ -98,9 +100,13 @@ def _table() -> list[Panel]:
             "Now, by broker and role",
             "As leader a broker sends, as follower it receives. An empty field: none, or unknown.",
             {
-                name: (f"sum by (cluster, broker, role) ({metric}{{{BROKERS}}})", unit)
-                for name, (metric, unit) in _COLUMNS.items()
+                **{
+                    name: (f"sum by ({_ROLE}) ({metric}{{{BROKERS}}})", unit)
+                    for name, (metric, unit) in _COLUMNS.items()
+                },
+                "finished in": (eta_or_never(_ROLE, BROKERS), SECONDS),
             },
+            values=NEVER,
         )
     ]
 

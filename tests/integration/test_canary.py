@@ -39,12 +39,12 @@ security_protocol = "SASL_PLAINTEXT"
 sasl_mechanism = "PLAIN"
 sasl_username = "headroom"
 sasl_password = "{sasl}"
-ssl_key_password = "{key}"
 [collect]
 interval_s = 1.0
 source = "jolokia"
 http_username = "monitor"
 http_password = "{http}"
+http_key_password = "{key}"
 endpoints = {{ 1 = "127.0.0.1:{port}" }}
 [alerts]
 no_data_s = 3.0

@@ -83,7 +83,9 @@ def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(cluster: Embed
     settings = load_settings(str(write_config(cluster)), {})
     apply_lists(settings, {topic: TopicLists("0:1,0:2", "0:3")})
     # 500 records of 10 kB at 50 kB/s: the move would take 100 s.
-    assert _run(cluster, "throttle", "apply", "--rate", "50kB", "--brokers", "1,2,3,4", "--execute")[0] == 0
+    assert (
+        _run(cluster, "throttle", "apply", "--rate", "50kB", "--low-rate", "--brokers", "1,2,3,4", "--execute")[0] == 0
+    )
     _move(cluster, topic, [1, 2, 3])
 
     _, seen = _run(cluster, "throttle", "show")

@@ -179,7 +179,7 @@ def moving(link: AdminConnection, path: str) -> DirectoryProgress | None:
 
 def test_the_directory_that_a_replica_is_in_ends_its_copy_to_another(link: AdminConnection, config_file: Path) -> None:
     now, other = directories(link, 1)
-    of(run(config_file, "throttle", "apply", "--log-dirs", "100kB", "--brokers", "1", "--execute"))
+    of(run(config_file, "throttle", "apply", "--log-dirs", "100kB", "--low-rate", "--brokers", "1", "--execute"))
     replica = ReplicaKey("orders", 0, 1)
     alter_log_dirs(link, {replica: other}, 10).require_all()
     wait_until(lambda: moving(link, other), 10, "the copy", lambda: progress(link, other))
@@ -223,7 +223,7 @@ def test_a_run_killed_while_a_log_is_copied_goes_on_and_is_rolled_back(
     file = tmp_path / "move.json"
     file.write_text(json.dumps({"version": 1, "partitions": rows}))
     # A rate of others, lower than that of the run.
-    of(run(config_file, "throttle", "apply", "--log-dirs", "500kB", "--brokers", "1", "--execute"))
+    of(run(config_file, "throttle", "apply", "--log-dirs", "500kB", "--low-rate", "--brokers", "1", "--execute"))
     before = {1: 500_000}
     assert log_dirs_rates(settings) == before
     absent = {**rows[0], "log_dirs": ["/nowhere", "any"]}
@@ -290,7 +290,20 @@ def test_a_running_move_without_a_throttle_gets_lists_and_rates(
     cluster.pause(VICTIM)
     try:
         reassign(link, ORDERS, [1, 2, VICTIM])
-        done = of(run(config_file, "throttle", "apply", "--lists", "--rate", "100kB", "--brokers", "1,2", "--execute"))
+        done = of(
+            run(
+                config_file,
+                "throttle",
+                "apply",
+                "--lists",
+                "--rate",
+                "100kB",
+                "--low-rate",
+                "--brokers",
+                "1,2",
+                "--execute",
+            )
+        )
     finally:
         cluster.resume(VICTIM)
     assert done["lists"] == [

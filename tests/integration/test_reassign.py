@@ -158,7 +158,7 @@ def test_killed_in_the_middle_the_same_command_goes_on(
     files = plan_files(tmp_path, AFTER)
     command = ["run", *files, "--execute", "--yes", "--throttle"]
     # 2 MB a partition: slow enough to be killed while the first batch moves.
-    process = start(config_file, *command, "100KB")
+    process = start(config_file, *command, "100KB", "--low-rate")
     try:
         wait_until(lambda: moving(cluster), 120, "the first batch moves")
     finally:
@@ -189,7 +189,7 @@ def test_a_cancelled_move_has_its_replicas_in_the_order_of_before_and_clean_remo
 ) -> None:
     # Partition 2 from [3, 2] to [4, 2]: cancelled, Kafka leaves [2, 3].
     (_, file) = plan_files(tmp_path, AFTER)
-    process = start(config_file, "run", file, "--execute", "--yes", "--throttle", "100KB")
+    process = start(config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--low-rate")
     try:
         wait_until(lambda: moving(cluster), 120, "the batch moves")
     finally:
@@ -209,7 +209,9 @@ def test_ctrl_c_takes_the_batch_back(
 ) -> None:
     before = replicas(cluster)
     (file, _) = plan_files(tmp_path, AFTER)
-    process = start(config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--cancel-on-stop")
+    process = start(
+        config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--low-rate", "--cancel-on-stop"
+    )
     try:
         wait_until(lambda: moving(cluster), 120, "the batch moves")
         process.send_signal(signal.SIGINT)

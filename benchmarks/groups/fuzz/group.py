@@ -13,6 +13,15 @@ to count those that fail. `fuzz_ticks_judged` is the number of ticks that reache
 lengths), of receivers (Slack and others), throttled replica lists, configuration files and reassignment files.
 
 hypothesis generates all inputs, the same in every run. BENCH_FUZZ sets their number (default 120,000).
+
+**Amounts.** `amounts_accepted_wrong` is the number of texts that an option of a command, a setting in the environment, or
+the reader of a text of Kafka accepts although they are no quantity of its kind, refuses although they are one, or reads
+as another value. 100,000 texts (BENCH_FUZZ_AMOUNTS) are divided among all of them. They are valid ones, and what people,
+locales and copies make of them: commas and points, digits of other scripts, spaces, signs, exponents, units in every
+case, words after. What they mean is decided by a grammar that is written by hand from docs/configuration.md, character
+by character, and shares nothing with the parser.
+
+BENCH_FUZZ_PARTS selects parts: crashes, amounts.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.groups.fuzz.amounts.measure import measure_amounts
 from benchmarks.groups.fuzz.made import FuzzedRecord, records
 from benchmarks.groups.fuzz.texts import TextReader, text_readers
 from benchmarks.groups.fuzz.ticks import Reader
@@ -33,7 +43,7 @@ from benchmarks.results import Figure
 from schemas.config import SparkSettings
 from streaming.session import build_session
 
-_DEFAULT_COUNT = 120_000
+_DEFAULT_COUNT, _DEFAULT_AMOUNTS = 120_000, 100_000
 _TICKS_RATIO = 2 / 3
 _MESSAGES_PER_TICK = 8
 _TICKS_PER_BATCH = 250
@@ -42,14 +52,21 @@ _SHOWN_CHARS = 300
 
 def measure(on_progress: OnProgress) -> list[Figure]:
     """Return the figures. Every crash is reported with its input."""
-    count = int(os.environ.get("BENCH_FUZZ", _DEFAULT_COUNT))
+    parts = os.environ.get("BENCH_FUZZ_PARTS", "crashes,amounts").split(",")
     # Refused ticks and answers are logged one by one, and would hide the progress.
     logging.disable(logging.ERROR)
     try:
-        ticks, evaluated, crashed = _ticks(round(count * _TICKS_RATIO / _MESSAGES_PER_TICK), on_progress)
-        texts, failed = _texts(count - ticks * _MESSAGES_PER_TICK, on_progress)
+        crashes = _crash_figures(on_progress) if "crashes" in parts else []
+        amounts = int(os.environ.get("BENCH_FUZZ_AMOUNTS", _DEFAULT_AMOUNTS))
+        return crashes + (measure_amounts(amounts, on_progress) if "amounts" in parts else [])
     finally:
         logging.disable(logging.NOTSET)
+
+
+def _crash_figures(on_progress: OnProgress) -> list[Figure]:
+    count = int(os.environ.get("BENCH_FUZZ", _DEFAULT_COUNT))
+    ticks, evaluated, crashed = _ticks(round(count * _TICKS_RATIO / _MESSAGES_PER_TICK), on_progress)
+    texts, failed = _texts(count - ticks * _MESSAGES_PER_TICK, on_progress)
     total = ticks * _MESSAGES_PER_TICK + texts
     return [
         Figure("fuzz_messages", total, "messages", total),

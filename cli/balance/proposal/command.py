@@ -19,7 +19,7 @@ from cli.balance.saved_state import write_loads
 from cli.common.changing import print_notes
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import print_json
-from cli.common.parameters import BrokerIds, Duration
+from cli.common.parameters import BrokerIds, Duration, WholeNumber
 
 
 @click.command(short_help="Propose changes that balance the load, with what each gains and costs.")
@@ -33,7 +33,7 @@ from cli.common.parameters import BrokerIds, Duration
     help="Price the batches at the least throttle that ends all of them in this time, such as 2h.",
 )
 @click.option(
-    "--prefix", type=click.IntRange(min=1), metavar="N", help="Make batches of the first N actions; default: all."
+    "--prefix", type=WholeNumber(least=1), metavar="N", help="Make batches of the first N actions; default: all."
 )
 @click.option(
     "--until-in-band",

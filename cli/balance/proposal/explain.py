@@ -16,6 +16,7 @@ from cli.balance.proposal.text_view import action_text
 from cli.balance.score_json import cluster_json
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
+from cli.common.parameters import WholeNumber
 from planning.balance.model import Resource
 from planning.balance.reports.explanation import Explanation, GoalEffect
 from planning.balance.reports.explanation import explain as explain_action
@@ -23,7 +24,7 @@ from planning.balance.search.proposal import Proposal
 
 
 @click.command(short_help="Explain one action of a proposal, goal by goal.")
-@click.argument("number", type=click.IntRange(min=1))
+@click.argument("number", type=WholeNumber(least=1))
 @config_option
 @format_option
 @proposal_options

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.result import ProposalResult
+from cli.common.output import versioned
 from cli.reassign.session import config_option_of
 from cli.reassignment.plan_file import replace_file
 from planning.elections.election_file import request_json
 from planning.reassignments.plan import plan_text
+from planning.throttles.rate_options import LOW_RATE, is_low, rate_options
 from schemas.errors import HeadroomError
 from schemas.text import printable_json, shell_quoted
 
@@ -78,7 +80,7 @@ def write_files(folder: Path, result: ProposalResult) -> list[BatchFiles]:
         _require_own(folder, texts)
         for path, text in texts.items():
             replace_file(path, text)
-        content = json.dumps(proposal_json(result), indent=1, ensure_ascii=False)
+        content = json.dumps(versioned(proposal_json(result)), indent=1, ensure_ascii=False)
         replace_file(folder / PROPOSAL_FILE, printable_json(content) + "\n")
     except OSError as error:
         raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None
@@ -96,14 +98,21 @@ def run_command(
         config: settings file as given on the command line.
         fingerprint: fingerprint that the plan must have; None: any.
     """
-    throttle = "" if throttle_bytes_per_s is None else f" --throttle {throttle_bytes_per_s}"
-    expected = "" if fingerprint is None else f" --fingerprint {fingerprint}"
-    return f"headroom reassign run {shell_quoted(str(plan))}{throttle}{expected}{config_option_of(config)} --execute"
+    words = ["reassign run", shell_quoted(str(plan)), *rate_options({"--throttle": throttle_bytes_per_s})]
+    words += [] if fingerprint is None else ["--fingerprint", fingerprint]
+    return f"headroom {' '.join(words)}{config_option_of(config)} --execute"
 
 
-def run_all_command(files: BatchFiles, config: str | None) -> str:
-    """Return the command that carries out all batches of a proposal."""
-    return f"headroom balance run {shell_quoted(str(files.plan.parent))}{config_option_of(config)} --execute"
+def run_all_command(files: BatchFiles, throttles: Iterable[int | None], config: str | None) -> str:
+    """Return the command that carries out all batches of a proposal.
+
+    Args:
+        files: files of one of the batches.
+        throttles: throttle of each batch; None if it copies nothing.
+        config: settings file as given on the command line.
+    """
+    low = f" {LOW_RATE}" if any(rate is not None and is_low(rate) for rate in throttles) else ""
+    return f"headroom balance run {shell_quoted(str(files.plan.parent))}{low}{config_option_of(config)} --execute"
 
 
 def status_command(files: BatchFiles, config: str | None) -> str:

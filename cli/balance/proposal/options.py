@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from cli.balance.parameters import ByteCount, ExclusionList, Exclusions
+from cli.balance.parameters import ByteCount, ExclusionList, Exclusions, GoalNames
 from cli.common.options import option_group
-from cli.common.parameters import Names, Rate
+from cli.common.parameters import Rate, TopicNames, WholeNumber
 from planning.balance.search.limits import ProposalLimits
 from schemas.config import Settings
 
 goals_option = click.option(
     "--goals",
-    type=Names(),
+    type=GoalNames(),
     metavar="NAME,...",
     help="Only these goals, in the order in which they are settled: built-in names, entry points or module:Class. "
     "Limits always hold. Default: balance.goals.",
@@ -29,7 +29,7 @@ state_option = click.option(
 )
 _OPTIONS = (
     goals_option,
-    click.option("--topics", type=Names(), metavar="A,B", help="Change only partitions of these topics."),
+    click.option("--topics", type=TopicNames(), metavar="A,B", help="Change only partitions of these topics."),
     click.option(
         "--exclude",
         type=ExclusionList(),
@@ -37,7 +37,7 @@ _OPTIONS = (
         help="Leave topics and brokers alone: payments,broker:3. An excluded broker gives and takes nothing.",
     ),
     click.option("--max-bytes", type=ByteCount(), metavar="BYTES", help="Copy at most this much, such as 500GB."),
-    click.option("--max-moves", type=click.IntRange(min=1), metavar="N", help="Copy at most this many replicas."),
+    click.option("--max-moves", type=WholeNumber(least=1), metavar="N", help="Copy at most this many replicas."),
     click.option("--elections-only", is_flag=True, help="Propose only what copies nothing."),
     click.option(
         "--throttle",

@@ -17,15 +17,17 @@ from cli.balance.score import chosen_goals
 from cli.common.changing import require_answer, require_execute
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
-from cli.common.quantities import parse_window
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.run import RunOptions, auto_option, cancel_option, carry_out, force_option
 from cli.reassign.run_plan import RunRates
-from cli.reassign.session import RunSession, config_option_of
+from cli.reassign.session import RunSession
+from cli.throttle.rates import low_rate_option, require_low_rate
 from planning.balance.reports.progress import proposal_progress
 from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.run.record import RunState
+from planning.throttles.rate_options import LOW_RATE, rate_options
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
@@ -56,7 +58,8 @@ class _BalanceRun(RunOptions):
 
     def again(self) -> str:
         """Return the command that goes on."""
-        return f"headroom {' '.join([self.words, *self.flags()])}{config_option_of(self.config)} --execute"
+        up_to = rate_options({"--auto-throttle-up-to": self.auto_up_to})
+        return self.with_options(up_to + [LOW_RATE] * (self.low_rate and LOW_RATE not in up_to))
 
 
 @click.command(short_help="Carry out the batches of a proposal, and weigh what is left before each.")
@@ -65,6 +68,7 @@ class _BalanceRun(RunOptions):
 @format_option
 @auto_option
 @cancel_option
+@low_rate_option
 @force_option
 @click.option("--execute", is_flag=True, help="Change the cluster; without it, only show what is next.")
 @click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
@@ -75,6 +79,7 @@ def run(
     output_format: str,
     auto_up_to: int | None,
     cancel_on_stop: bool,
+    low_rate: bool,
     force: bool,
     execute: bool,
     yes: bool,
@@ -98,8 +103,12 @@ def run(
     require_answer(execute, yes)
     settings = load_settings(config)
     proposal = read_own_proposal(folder, settings)
+    throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
+    require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{_COMMAND} {shell_quoted(str(folder))}"
-    options = _BalanceRun(config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, words)
+    options = _BalanceRun(
+        config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, low_rate, words
+    )
     ran: list[int] = []
     weighed: RestOfProposal | None = None
     # In JSON there is one object on standard output, after the last batch.
@@ -206,7 +215,7 @@ def _has_waited(text: str, wait: bool) -> bool:
         HeadroomError: it is outside of the window, and ``wait`` is false.
         Abort: a signal ended the wait.
     """
-    window = parse_window(text) if text else None
+    window = DailyWindow.of(text) if text else None
     if window is None or window.contains(time.time()):
         return False
     if not wait:

@@ -115,11 +115,17 @@ def _written(found: Any, subject: str) -> WrittenProposal:
         str(found["cluster"]),
         tuple(_batch(batch, subject) for batch in batches),
         tuple(str(batch["fingerprint"]) for batch in batches),
-        found["throttle_bytes_per_s"],
+        _throttle(found["throttle_bytes_per_s"], subject),
         tuple(bool(batch["copied_replicas"]) for batch in batches),
         # Proposals of earlier versions do not name them.
         None if found.get("asked_goals") is None else tuple(map(str, found["asked_goals"])),
     )
+
+
+def _throttle(value: Any, subject: str) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise HeadroomError(subject, "has a throttle_bytes_per_s that is no number of bytes", _REMEDY)
 
 
 def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:

@@ -197,7 +197,7 @@ def _print_commands(result: ProposalResult, files: Sequence[BatchFiles], config:
         echo("Nothing was changed. For the files of the batches and the commands that run them: --dir DIR")
         return
     echo("Nothing was changed. To carry it out, and weigh what is left before each batch:")
-    echo(f"  $ {run_all_command(files[0], config)}")
+    echo(f"  $ {run_all_command(files[0], map(result.throttle_of, result.batches), config)}")
     echo("Or one batch after the other:")
     for own, batch in zip(files, result.batches, strict=True):
         echo(f"  $ {run_command(own.plan, result.throttle_of(batch), config, batch.fingerprint)}")

@@ -13,7 +13,7 @@ from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, rate_of
 from cluster.throttles.rates import ROLES
 from planning.reassignments.run.owners import ThrottleOwner
-from planning.throttles.replica_lists import format_replica_list, parse_replica_list
+from planning.throttles.replica_lists import ReplicaListError, format_replica_list, parse_replica_list
 
 
 @dataclass(frozen=True)
@@ -140,11 +140,14 @@ def _lists_of(config: TopicConfig) -> tuple[tuple[str, str, str | None], ...]:
 
 
 def _resting(text: str | None, moving: set[int]) -> str | None:
-    """Return the entries of a list whose partitions do not move; None if there are none.
+    """Return the entries of a list whose partitions do not move; None if there are none, or if it cannot be read.
 
     A list of ``*`` is in use as long as any partition of its topic moves.
     """
-    found = parse_replica_list(text)
+    try:
+        found = parse_replica_list(text)
+    except ReplicaListError:
+        return None
     if found is None or (found.every and moving):
         return None
     if found.every:

@@ -51,7 +51,11 @@ def read_samples(
             labels = labels_of.get(braced)
             if labels is None:
                 labels = labels_of[braced] = _labels(braced)
-            yield meaning, labels, float(line[end:].split()[0])
+            value = line[end:].split()[0]
+            # Python's numbers may have underscores and digits of other scripts.
+            if "_" in value or not value.isascii():
+                raise ValueError
+            yield meaning, labels, float(value)
         except (ValueError, IndexError):
             raise ValueError(f"line {number} is not a sample: {line[:_MAX_SHOWN_CHARACTERS]!r}") from None
 

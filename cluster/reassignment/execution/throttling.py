@@ -23,16 +23,11 @@ from planning.reassignments.run.journal import Entry, JournalStep, StepKind, Ste
 from planning.reassignments.run.loads import loads_now, loads_of_batch, required_bytes_per_s, short_throttles
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from planning.throttles.load import ThrottleLoad
+from planning.throttles.rate_options import rate_options
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
 from schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
-
-_MB = 1e6
-
-
-def rate_text(bytes_per_s: float | None) -> str:
-    """Return a rate as text: ``5.6 MB/s``; ``none`` for None."""
-    return "none" if bytes_per_s is None else f"{bytes_per_s / _MB:.3g} MB/s"
+from schemas.quantities import rate_text
 
 
 class RunThrottle:
@@ -74,11 +69,12 @@ class RunThrottle:
             self._rate = max(rate, min(enough, up_to))
             return self._rate
         who = f"broker {greatest.broker} as {greatest.role.value}"
-        rule = f"{rate_text(greatest.throttle_bytes_per_s)} is too low: {who} must exceed {rate_text(needed)}"
+        rule = f"{_shown(greatest.throttle_bytes_per_s)} is too low: {who} must exceed {_shown(needed)}"
         if self._policy.force:
             self._output.line(f"Throttle {rule}; it is used all the same (--force).")
             return rate
-        remedy = f"Run with --throttle {enough} or more, in smaller batches, or with --force."
+        words = " ".join(rate_options({"--throttle": enough}))
+        remedy = f"Run with {words} or more, in smaller batches, or with --force."
         raise HeadroomError("--throttle", rule, remedy)
 
     def apply(self, changes: BatchChanges, snapshot: RunSnapshot) -> None:
@@ -136,8 +132,8 @@ class RunThrottle:
             load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None
         }
         for name, rate in self._change(raised).items():
-            now = rate_text(snapshot.rates[name].in_force)
-            self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {rate_text(rate.after)}.")
+            now = _shown(snapshot.rates[name].in_force)
+            self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {_shown(rate.after)}.")
         self._report([load for load in short if load.broker_role not in raised])
 
     def _change(self, rates: Mapping[BrokerRate, PlannedRate]) -> dict[BrokerRate, PlannedRate]:
@@ -171,7 +167,7 @@ class RunThrottle:
         enough = math.ceil(self._policy.throttles.with_margin(needed))
         names = ", ".join(rate_subject(load.broker_role) for load in new)
         command = self._output.raise_command(enough, sorted({load.broker for load in short}))
-        self._output.line(f"The throttle of {names} has become too low: it must exceed {rate_text(needed)}. {command}")
+        self._output.line(f"The throttle of {names} has become too low: it must exceed {_shown(needed)}. {command}")
 
     def release(self, snapshot: RunSnapshot) -> None:
         """Remove the own entries of partitions whose reassignment has ended.
@@ -216,7 +212,7 @@ class RunThrottle:
 
     def _report_kept(self, name: BrokerRate, now: RateInForce) -> None:
         self._output.line(
-            f"The rate of {rate_subject(name)} stays at {rate_text(now.own)}: it was changed since the run set it."
+            f"The rate of {rate_subject(name)} stays at {_shown(now.own)}: it was changed since the run set it."
         )
 
 
@@ -225,6 +221,10 @@ def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> li
         JournalStep(StepKind.RATE, state, rate_subject(name), _text(rate.before), _text(rate.after))
         for name, rate in sorted(rates.items())
     ]
+
+
+def _shown(bytes_per_s: float | None) -> str:
+    return "none" if bytes_per_s is None else rate_text(bytes_per_s)
 
 
 def _text(rate: int | None) -> str | None:

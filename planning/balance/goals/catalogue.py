@@ -43,6 +43,11 @@ def built_in_goals(detect_below: float = float(MIB)) -> tuple[BalanceGoal, ...]:
 GOAL_NAMES = tuple(goal.name for goal in built_in_goals())
 
 
+def known_goals() -> tuple[str, ...]:
+    """Return the names of all goals that are built in or installed."""
+    return *GOAL_NAMES, *sorted(point.name for point in entry_points(group=ENTRY_POINTS))
+
+
 def configured_goals(settings: BalanceSettings) -> list[str]:
     """Return the names in ``balance.goals``; empty for all built-in goals."""
     return [name.strip() for name in settings.goals.split(",") if name.strip()]

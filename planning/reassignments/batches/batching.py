@@ -16,6 +16,7 @@ from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.errors import HeadroomError
+from schemas.quantities import rate_text
 
 Duration = Callable[[ReassignmentBatch], float | None]
 
@@ -279,7 +280,7 @@ class _Cutter:
     def _too_few(self, option: BatchOption) -> HeadroomError:
         return HeadroomError(
             f"{option.batches} batches",
-            f"need a throttle of {_mb_per_s(option.needed_bytes_per_s)}, more than --max-throttle allows",
+            f"need a throttle of {rate_text(option.needed_bytes_per_s)}, more than --max-throttle allows",
             "Use more of them, or --batches auto.",
         )
 
@@ -310,7 +311,7 @@ def _check(needs: CopyNeeds, policy: BatchPolicy) -> None:
     largest = int(needs.required_bytes_per_s.argmax())
     alone = float(needs.required_bytes_per_s[largest])
     if alone > policy.limit_bytes_per_s:
-        needed = _mb_per_s(alone * policy.margin_ratio)
+        needed = rate_text(alone * policy.margin_ratio)
         rule = f"needs a throttle of {needed} in a batch of its own, more than --max-throttle allows"
         name = needs.assignments[needs.copy[largest]].name
         raise HeadroomError(str(name), rule, "Allow more, or move it when less is written.")
@@ -353,7 +354,3 @@ def _windows(durations: Sequence[float | None], window_s: float | None) -> int |
             windows, left = windows + 1, window_s
         left -= duration
     return windows
-
-
-def _mb_per_s(bytes_per_s: float) -> str:
-    return f"{bytes_per_s / 1e6:.2f} MB/s"

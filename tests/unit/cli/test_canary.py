@@ -36,7 +36,7 @@ _KAFKA = """
 [cluster]
 bootstrap_servers = "127.0.0.1:1"
 request_timeout_ms = 200
-security_protocol = "SASL_PLAINTEXT"
+security_protocol = "SASL_SSL"
 sasl_mechanism = "PLAIN"
 sasl_username = "headroom"
 sasl_password = "{sasl}"

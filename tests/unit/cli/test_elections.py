@@ -73,6 +73,31 @@ def test_without_execute_the_plan_is_printed_and_nothing_is_changed(cluster: Fak
     assert cluster.asked == []
 
 
+def test_a_broker_that_is_down_is_said_to_be_not_electable_and_not_both_balanced_and_not(cluster: FakeCluster) -> None:
+    cluster.alive = frozenset({2, 3})
+    text = " ".join(_run().stdout.split())
+    assert "0 of 2 brokers are out of balance; 1 above the limit: not electable, broker 1 is down." in text
+    assert "75 %, not electable, broker 1 is down" in text
+    brokers = json.loads(_run("--format", "json").stdout)["brokers"]
+    assert [broker["not_electable"] for broker in brokers] == ["not electable, broker 1 is down", None]
+
+
+@pytest.mark.parametrize(
+    ("balance", "reason"),
+    [
+        # 9 of 10 away: all wait for the move, all are out of sync, one is electable (10 %, which is allowed).
+        (Balance(1, 10, 9, 0, 9), "not electable, its partitions wait for the move"),
+        (Balance(1, 10, 9, 0, 0), "not electable, its replicas are out of sync"),
+        (Balance(1, 10, 9, 1, 8), "only 1 of 9 partitions electable"),
+        (Balance(1, 10, 1, 0, 1), None),
+        (Balance(1, 10, 9, 9, 0), None),
+    ],
+)
+def test_why_a_broker_above_its_limit_is_not_out_of_balance(balance: Balance, reason: str | None) -> None:
+    leadership = LeadershipSnapshot({}, frozenset({1}), frozenset())
+    assert _view(replace(EMPTY, before=(balance,)), leadership).not_electable(balance) == reason
+
+
 def test_json_has_the_whole_plan(cluster: FakeCluster) -> None:
     message = json.loads(_run("--format", "json").stdout)
     assert message["executed"] is False
@@ -90,6 +115,7 @@ def test_json_has_the_whole_plan(cluster: FakeCluster) -> None:
         "imbalance_ratio": 0.75,
         "threshold_ratio": 0.1,
         "out_of_balance": True,
+        "not_electable": None,
         "imbalance_ratio_after": 0.0,
     }
     assert [len(batch["partitions"]) for batch in message["batches"]] == [2, 1]

@@ -164,3 +164,7 @@ def test_what_is_a_plan() -> None:
         assert not is_plan(other)
     assert not is_plan('{"version":1,"partitions":[],"notes":"mine"}')
     assert not is_plan('{"version":1,"partitions":{"a":1}}')
+    entry = '{"version":1,"partitions":[{"topic":"t","partition":%s,"replicas":[%s]}]}'
+    assert is_plan(entry % (0, "1,2"))
+    for partition, replicas in (("0.0", "1"), ("true", "1"), ("-1", "1"), ("0", '"1"'), ("0", "1.0"), ("0", "true")):
+        assert not is_plan(entry % (partition, replicas))

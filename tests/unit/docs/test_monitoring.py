@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import dashboards as shown
@@ -135,6 +136,18 @@ def test_every_choice_is_among_the_values_of_a_label() -> None:
 def test_the_dashboards_are_those_that_the_code_writes() -> None:
     written = {file: file.read_text(encoding="utf-8") for file in DASHBOARDS}
     assert written == shown.files(), "write them anew: python scripts/dashboards.py"
+
+
+def test_a_move_that_never_ends_is_shown_as_never() -> None:
+    panels = [panel for dashboard in dashboards() for panel in dashboard["panels"]]
+    finish = [panel for panel in panels if panel["title"] == "Finished in"]
+    (table,) = (panel for panel in panels if panel["title"] == "Now, by broker and role")
+    (times,) = (c["properties"] for c in table["fieldConfig"]["overrides"] if c["properties"][1]["value"] == "s")
+    mappings = [panel["fieldConfig"]["defaults"]["mappings"] for panel in finish] + [times[2]["value"]]
+    assert [found[0]["options"]["-1"]["text"] for found in mappings] == ["never"] * 3
+    expressions = [panel["targets"][0]["expr"] for panel in finish] + [table["targets"][-1]["expr"]]
+    never = r"or \(-1 \* max by \(.*\) \(headroom_verdict\{.*verdict=~\"losing\|starved\"\}\)\)$"
+    assert [expression for expression in expressions if not re.search(never, expression)] == []
 
 
 @pytest.mark.parametrize("dashboard", dashboards(), ids=lambda dashboard: dashboard["uid"])

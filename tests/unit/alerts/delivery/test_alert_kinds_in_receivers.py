@@ -115,7 +115,8 @@ TEXTS = {
     ],
     AlertKind.UNDER_REPLICATED: [
         "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (u-0 and 1 more).",
-        "Do: bring broker 2 back, or move its replicas elsewhere",
+        "Do: bring broker 2 back, its replicas then catch up by themselves; "
+        "only if it cannot come back, move them to other brokers (headroom plan --drain 2 makes the plan)",
     ],
     AlertKind.LEADER_IMBALANCE: [
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 10 %); "
@@ -147,7 +148,8 @@ TEXTS = {
     ],
     AlertKind.PREFERRED_LEADER_UNAVAILABLE: [
         "Broker 2 is down: it cannot lead 30 of the 100 partitions that prefer it.",
-        "Do: bring broker 2 back, or move its replicas elsewhere",
+        "Do: bring broker 2 back, its replicas then catch up by themselves; "
+        "only if it cannot come back, move them to other brokers (headroom plan --drain 2 makes the plan)",
     ],
 }
 

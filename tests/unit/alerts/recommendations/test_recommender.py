@@ -153,7 +153,10 @@ def test_the_plan_in_the_command_is_the_move_that_runs() -> None:
 
 
 def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_quoted() -> None:
-    assert headroom_apply(7, [2], None) == "headroom throttle apply --rate 7 --brokers 2 --raise-only --execute"
+    assert (
+        headroom_apply(7, [2], None)
+        == "headroom throttle apply --rate 7B --low-rate --brokers 2 --raise-only --execute"
+    )
     assert shlex.split(headroom_apply(7, [2], "my file.toml"))[4] == "my file.toml"
 
 
@@ -390,7 +393,12 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
     ("cause", "action", "said"),
     [
         ("destination_down", "restore_broker", "bring broker 3 back, or cancel the move to it"),
-        ("broker_down", "restore_broker", "bring broker 3 back, or move its replicas elsewhere"),
+        (
+            "broker_down",
+            "restore_broker",
+            "bring broker 3 back, its replicas then catch up by themselves; "
+            "only if it cannot come back, move them to other brokers (headroom plan --drain 3 makes the plan)",
+        ),
         (
             "being_replaced",
             "restore_broker",

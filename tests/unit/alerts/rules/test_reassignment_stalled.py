@@ -138,7 +138,10 @@ def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_em
         "bring broker 2 back, or let the running move finish: it takes these replicas away from it"
     )
     partly = lost(2, ("a", True), ("b", True), moving=2, resting=0, alive=False, lost_leaving_replicas=1)
-    assert found(partly).recommendation.reason == "bring broker 2 back, or move its replicas elsewhere"
+    assert found(partly).recommendation.reason == (
+        "bring broker 2 back, its replicas then catch up by themselves; "
+        "only if it cannot come back, move them to other brokers (headroom plan --drain 2 makes the plan)"
+    )
 
 
 def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:

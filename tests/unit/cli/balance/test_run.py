@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from cli.balance.proposal import status as status_module
 from cli.main import headroom
 from cli.reassign.run import RunOptions
 from planning.elections.planner import PartitionState
+from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.errors import HeadroomError
@@ -84,6 +86,25 @@ def test_nothing_is_changed_without_execute(brokers: Brokers) -> None:
     assert "all that is left takes load outside of bands" in done.stdout
     assert "Nothing was changed. To do it: headroom balance run out --execute" in done.stdout
     assert brokers.carried_out == []
+
+
+def test_a_throttle_below_what_kafka_keeps_needs_a_second_flag(brokers: Brokers) -> None:
+    proposal = found("propose", "--dir", "out")
+    file = Path("out") / "proposal.json"
+    assert any(batch["copied_replicas"] for batch in proposal["batches"])
+    file.write_text(json.dumps({**json.loads(file.read_text()), "throttle_bytes_per_s": 6_000}))
+    refused = executed()
+    assert (refused.exit_code, brokers.carried_out) == (2, [])
+    assert "The throttle of the proposal is 6 kB/s, and Kafka does not keep a rate below 1 MB/s" in refused.stderr
+    assert "headroom balance run out --low-rate --execute" in balance_run("--low-rate").stdout
+
+
+@pytest.mark.parametrize("throttle", ["20MB", 1.5, True, -1, 0])
+def test_a_throttle_of_a_file_that_is_no_number_of_bytes_is_refused(brokers: Brokers, throttle: object) -> None:
+    found("propose", "--dir", "out")
+    file = Path("out") / "proposal.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "throttle_bytes_per_s": throttle}))
+    assert "has a throttle_bytes_per_s that is no number of bytes" in str(executed().exception)
 
 
 def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:
@@ -180,13 +201,13 @@ def test_batches_begin_in_the_window(brokers: Brokers, monkeypatch: pytest.Monke
     monkeypatch.setenv("HEADROOM_BALANCE__WINDOW", "01:00-05:00")
     monkeypatch.setattr(run_module, "_WINDOW_POLL_S", 0.0)
     closed = Window(opens=1_000_000)
-    monkeypatch.setattr(run_module, "parse_window", lambda text: closed)
+    monkeypatch.setattr(DailyWindow, "of", lambda text: closed)
     error = executed().exception
     assert isinstance(error, HeadroomError)
     assert str(error).startswith("balance.window: is 01:00-05:00, and it is not that now")
     assert brokers.carried_out == []
     soon = Window(opens=3)
-    monkeypatch.setattr(run_module, "parse_window", lambda text: soon)
+    monkeypatch.setattr(DailyWindow, "of", lambda text: soon)
     done = executed("--wait")
     assert done.exit_code == 0
     assert "Waiting for balance.window (01:00-05:00)" in done.stderr

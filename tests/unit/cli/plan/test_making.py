@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.common.quantities import parse_window
 from cli.plan.batching import length_s
 from cli.plan.command import plan as plan_command
 from cli.plan.state_file import write_state
+from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.cluster_state import ClusterState
 from tests.support.random_placements import cluster_state, placement
 
@@ -125,10 +125,10 @@ def test_a_request_that_is_fulfilled_changes_nothing(plan: Plan) -> None:
         (("--drain", "0", "--in-flight"), 2, "Give a plan FILE"),
         (("--topics", "foo"), 2, "Say what is wanted"),
         (("--in-flight", "--batches", "2"), 2, "cannot be cut"),
-        (("--replace", "0"), 2, "must be OLD:NEW"),
+        (("--replace", "0"), 2, "'0' is not OLD:NEW"),
         (("--replace", "0:2,0:3"), 2, "each old broker once"),
         (("--drain", "0", "--batches", "0"), 2, "at least 1, or auto"),
-        (("--drain", "0", "--window", "22:00"), 2, "must be a time of day"),
+        (("--drain", "0", "--window", "22:00"), 2, "'22:00' is not a window of the day"),
         (("--drain", "0", "--topics", "bar"), 1, "topic bar: does not exist"),
         (("--drain", "9"), 1, "broker 9: does not exist"),
         (("--drain", "0", "--max-throttle", "2MB"), 1, "in a batch of its own"),
@@ -159,5 +159,5 @@ def test_files_of_other_plans_are_kept(plan: Plan) -> None:
 
 
 def test_a_window_over_midnight_has_its_length() -> None:
-    assert length_s(parse_window("22:00-06:00 Europe/Berlin")) == 8 * 3600
-    assert length_s(parse_window("01:00-05:30")) == 4.5 * 3600
+    assert length_s(DailyWindow.of("22:00-06:00 Europe/Berlin")) == 8 * 3600
+    assert length_s(DailyWindow.of("01:00-05:30")) == 4.5 * 3600

@@ -210,6 +210,43 @@ def test_files_that_are_no_state(tmp_path: Path, text: str, rule: str) -> None:
         read_state(file)
 
 
+@pytest.mark.parametrize(
+    ("table", "wrong", "rule"),
+    [
+        ("partitions", {"replicas": [1.0, 2]}, "partitions.0.replicas.0"),
+        ("partitions", {"replicas": ["1", 2]}, "partitions.0.replicas.0"),
+        ("partitions", {"replicas": [True, 2]}, "partitions.0.replicas.0"),
+        ("partitions", {"replicas": [1, 1]}, "t-0 names a replica more than once"),
+        ("partitions", {"partition": "0"}, "partitions.0.partition"),
+        ("partitions", {"partition": -1}, "t--1 has a negative number"),
+        ("partitions", {"size_bytes": "1GB"}, "partitions.0.size_bytes"),
+        ("partitions", {"write_bytes_per_s": True}, "partitions.0.write_bytes_per_s"),
+        ("partitions", {"write_bytes_per_s": -1.0}, "t-0 has a negative number"),
+        ("brokers", {"broker": 1.0}, "brokers.0.broker"),
+        ("brokers", {"leader_bytes_per_s": "5MB"}, "brokers.0.leader_bytes_per_s"),
+    ],
+)
+def test_amounts_and_ids_of_a_state_are_numbers_of_json(
+    tmp_path: Path, table: str, wrong: dict[str, Any], rule: str
+) -> None:
+    found = state_json(state_of([placed(0, (1, 2))]))
+    found[table][0].update(wrong)
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(found))
+    with pytest.raises(HeadroomError, match=rule):
+        read_state(file)
+
+
+@pytest.mark.parametrize(("table", "rule"), [("partitions", "names partition t-0"), ("brokers", "names broker 1")])
+def test_a_state_names_a_partition_or_broker_once(tmp_path: Path, table: str, rule: str) -> None:
+    found = state_json(state_of([placed(0, (1, 2))]))
+    found[table].append(found[table][0])
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps(found))
+    with pytest.raises(HeadroomError, match=f"{rule} more than once"):
+        read_state(file)
+
+
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(HeadroomError, match="cannot be read"):
         read_state(tmp_path / "none.json")

@@ -357,10 +357,21 @@ def test_wrong_usage(cluster: FakeReassignedCluster, plan: str) -> None:
 
 
 def test_a_low_throttle_and_none_at_all_are_warned_of(cluster: FakeReassignedCluster, plan: str) -> None:
-    assert "Below 1 MB/s" in run("run", plan, "--throttle", "500KB").stderr
+    assert "Below 1 MB/s" in run("run", plan, "--throttle", "500KB", "--low-rate").stderr
     assert "as fast as brokers and network allow" in run("run", plan).stderr
     # The fake measures no write rates.
     assert "Write rates are unknown" in run("run", plan, "--throttle", "5MB").stderr
+
+
+@pytest.mark.parametrize("option", ["--throttle", "--log-dirs-throttle", "--auto-throttle-up-to"])
+def test_a_rate_below_what_kafka_keeps_needs_a_second_flag(
+    cluster: FakeReassignedCluster, plan: str, option: str
+) -> None:
+    refused = run("run", plan, option, "500KB", code=2)
+    assert f"{option} is 500 kB/s, and Kafka does not keep a rate below 1 MB/s accurately." in refused.stderr
+    # The printed command has the unit where it needs one, and the flag.
+    shown = run("run", plan, option, "6kB", "--low-rate").stdout
+    assert f"headroom reassign run {plan} {option} 6000B --low-rate --execute" in shown
 
 
 def test_outside_the_window_nothing_begins(

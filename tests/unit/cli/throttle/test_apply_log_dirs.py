@@ -51,7 +51,7 @@ def test_it_needs_no_list_and_no_move(cluster: FakeCluster) -> None:
     cluster.view = view_of({1: SLOW}, partitions=(STILL,), configs={"still": UNLISTED})
     shown = run("apply", "--log-dirs", "50MB", "--brokers", "1")
     assert (shown.exit_code, "limits nothing" in shown.stderr) == (0, False)
-    assert "1 MB/s is the least" in run("apply", "--log-dirs", "500kB", "--brokers", "1").stderr
+    assert "1 MB/s is the least" in run("apply", "--log-dirs", "500kB", "--low-rate", "--brokers", "1").stderr
 
 
 def test_json_has_its_change_only_where_it_was_requested(cluster: FakeCluster) -> None:

@@ -52,7 +52,7 @@ def test_a_small_rate_with_a_unit_is_taken(text: str, bytes_per_s: int) -> None:
     assert Rate().convert(text, None, None) == bytes_per_s
 
 
-@pytest.mark.parametrize("text", ["6000", "6000/s", "9.6e3"])
+@pytest.mark.parametrize("text", ["6000", "6000/s", "9.6"])
 def test_a_small_rate_without_a_unit_is_asked_about(cluster: FakeCluster, text: str) -> None:
     result = run("apply", "--rate", text)
     assert result.exit_code == 2
@@ -65,12 +65,24 @@ def test_nothing_is_no_rate_in_any_unit(cluster: FakeCluster, text: str) -> None
     assert (result.exit_code, "greater than 0" in result.stderr) == (2, True)
 
 
-def test_a_small_rate_is_taken_with_a_note(cluster: FakeCluster) -> None:
-    result = run("apply", "--rate", "6kB", "--brokers", "1")
+def test_a_small_rate_is_taken_with_a_flag_and_a_note(cluster: FakeCluster) -> None:
+    refused = run("apply", "--rate", "6kB", "--brokers", "1")
+    assert refused.exit_code == 2
+    assert "--rate is 6 kB/s, and Kafka does not keep a rate below 1 MB/s accurately." in refused.stderr
+    assert "If it is meant, add --low-rate." in refused.stderr
+    result = run("apply", "--rate", "6kB", "--brokers", "1", "--low-rate")
     assert result.exit_code == 0
     assert "1 MB/s is the least" in result.stderr
-    # The printed command has a unit; without one it would be refused.
-    assert "--rate 6000B" in result.stdout
+    # The printed command has a unit and the flag; without them it would be refused.
+    assert "--rate 6000B --low-rate --brokers 1 --execute" in result.stdout
+    assert "5.00 MB/s -> 6 kB/s" in result.stdout
+
+
+@pytest.mark.parametrize("text", ["12,5MB", "1.2.3GB", "50MB per broker", "５０MB", "1e7", "nan"])
+def test_a_text_that_is_no_rate_as_a_whole_is_refused(cluster: FakeCluster, text: str) -> None:
+    result = run("apply", "--rate", text, "--low-rate", "--brokers", "1", "--execute")
+    assert (result.exit_code, cluster.changes) == (2, [])
+    assert f"'{text}' is not a rate in bytes per second" in result.stderr
 
 
 def test_an_unknown_rate_is_unknown_and_never_none() -> None:

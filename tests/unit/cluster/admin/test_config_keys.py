@@ -68,6 +68,11 @@ def test_the_rate_between_log_directories_is_read_with_the_others() -> None:
     assert rates_of([rate(LOG_DIRS_RATE, DEFAULT, "5")]).log_dirs_source == "default"
 
 
+@pytest.mark.parametrize("text", ["12.5", "1_000", "１２", "12,500", "5 MB", "-1", "1e6", "9" * 30])
+def test_a_rate_that_is_no_number_as_a_whole_is_unknown(text: str) -> None:
+    assert rates_of([rate(LEADER_RATE, OWN, text), rate(FOLLOWER_RATE, OWN, "7")]) == BrokerThrottles(known=False)
+
+
 def test_an_answer_from_the_midst_of_a_change_is_unknown() -> None:
     # Seen on a broker whose own rate was being cleared: the old value under the entity that is left.
     config = Answer(name=LEADER_RATE, value="5", config_source=DEFAULT, synonyms=[Answer(value="7")])

@@ -223,6 +223,42 @@ def test_jolokias_refusal_of_a_host_is_reported() -> None:
         JolokiaSource(HttpReader(CollectSettings()), "").read(1, server.endpoint, PLAN, PATIENCE_S)
 
 
+def test_an_agent_out_of_heap_is_no_matter_of_its_policy() -> None:
+    body = b'{"status":500,"error":"java.lang.OutOfMemoryError : Java heap space","stacktrace":"..."}'
+    with agent(saying(body)) as server, pytest.raises(MetricsError) as refused:
+        JolokiaSource(HttpReader(CollectSettings()), "").read(1, server.endpoint, PLAN, PATIENCE_S)
+    assert refused.value.rule == "java.lang.OutOfMemoryError : Java heap space"
+    assert "give it more (KAFKA_HEAP_OPTS)" in refused.value.remedy
+
+
+def test_the_first_line_of_an_error_is_shown_with_its_remedy() -> None:
+    # Of jmx_exporter 1.0.1 within startDelaySeconds.
+    body = (
+        b"An Exception occurred while scraping metrics: java.lang.IllegalStateException: "
+        b"JMXCollector waiting for startDelaySeconds\n\tat io.prometheus.jmx.JmxCollector.collect(JmxCollector.java)"
+    )
+    reason = scrape(lambda connection: connection.respond(body, 500))
+    assert "answered 500 Internal Server Error: An Exception occurred while scraping metrics: " in reason
+    assert "waiting for startDelaySeconds. Wait until the time of startDelaySeconds" in reason
+    assert "JmxCollector.java" not in reason
+
+
+@pytest.mark.parametrize("body", [b"", b"\n \n", b"<html><h1>Error</h1></html>", b"<!DOCTYPE html>\nno"])
+def test_a_page_or_nothing_adds_nothing_to_the_status_of_an_error(body: bytes) -> None:
+    reason = scrape(lambda connection: connection.respond(body, 503))
+    assert "answered 503 Service Unavailable. See the log of the agent, or of the broker." in reason
+
+
+def test_an_error_whose_body_does_not_arrive_is_still_the_error() -> None:
+    def cut(connection: Agent) -> None:
+        connection.send_response(500)
+        connection.send_header("Transfer-Encoding", "chunked")
+        connection.end_headers()
+        connection.wfile.write(b"x")
+
+    assert "answered 500 Internal Server Error. See the log" in scrape(cut)
+
+
 def test_user_password_and_token_travel_as_headers(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s3cret\n")

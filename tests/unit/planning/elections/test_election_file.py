@@ -23,8 +23,19 @@ def test_a_file_is_read_as_it_was_written() -> None:
         '{"partitions":[]}',
         '{"partitions":[{"topic":"a"}]}',
         '{"partitions":[{"topic":1,"partition":1}]}',
+        '{"partitions":[{"topic":"","partition":1}]}',
+        '{"partitions":[{"topic":"a","partition":1.0}]}',
+        '{"partitions":[{"topic":"a","partition":"1"}]}',
+        '{"partitions":[{"topic":"a","partition":true}]}',
+        '{"partitions":[{"topic":"a","partition":-1}]}',
+        '{"partitions":[{"topic":"a","partition":1,"partition":2}]}',
     ],
 )
 def test_another_text_is_an_error(text: str) -> None:
     with pytest.raises(HeadroomError, match="file: is no"):
         parse_request(text, "file")
+
+
+def test_a_partition_that_is_named_twice_is_an_error() -> None:
+    with pytest.raises(HeadroomError, match="names a-1 more than once"):
+        parse_request('{"partitions":[{"topic":"a","partition":1},{"topic":"a","partition":1}]}', "file")

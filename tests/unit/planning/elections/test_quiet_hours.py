@@ -6,8 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from cli.common.quantities import parse_window
-from planning.elections.quiet_hours import QuietPolicy
+from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 
 
 def at(text: str) -> float:
@@ -32,7 +31,7 @@ def at(text: str) -> float:
     ],
 )
 def test_a_window_comes_back_every_day_by_the_clock_of_its_zone(window: str, moment: str, inside: bool) -> None:
-    assert parse_window(window).contains(at(moment)) is inside
+    assert DailyWindow.of(window).contains(at(moment)) is inside
 
 
 def test_without_conditions_it_is_always_quiet() -> None:
@@ -47,9 +46,9 @@ def test_a_rate_is_quiet_below_the_limit_only_and_an_unknown_one_never() -> None
 
 
 def test_either_condition_is_enough() -> None:
-    both = QuietPolicy(parse_window("01:00-05:00"), 100)
+    both = QuietPolicy(DailyWindow.of("01:00-05:00"), 100)
     night, noon = at("2026-01-15T03:00"), at("2026-01-15T12:00")
     assert both.allows(night, 500)
     assert both.allows(noon, 50)
     assert not both.allows(noon, 500)
-    assert not QuietPolicy(parse_window("01:00-05:00")).allows(noon, 50)
+    assert not QuietPolicy(DailyWindow.of("01:00-05:00")).allows(noon, 50)

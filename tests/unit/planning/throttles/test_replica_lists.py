@@ -56,7 +56,9 @@ def test_a_list_names_brokers_per_partition_replica_or_not() -> None:
     assert listed.partitions() == {0, 1}
 
 
-@pytest.mark.parametrize("text", ["0", "a:b", "0:1;1:2", "0:"])
+@pytest.mark.parametrize(
+    "text", ["0", "a:b", "0:1;1:2", "0:", "0:1,x", "0:-1", "0:+1", "0:1_0", "０:1", "0:1.0", "0:2147483648", "0:1:2"]
+)
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="partition:broker"):
         parse_replica_list(text)

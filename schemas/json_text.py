@@ -1,0 +1,54 @@
+"""Text and JSON of files that others write: decoding, and parsing without anything left out in silence."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Sequence
+from typing import Any
+
+# Editors and shells of Windows write these.
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; the mark is not part of it.
+
+    Raises:
+        ValueError: it is in no such encoding.
+    """
+    encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        raise ValueError("it is no text in UTF-8") from None
+    # UTF-16 without a byte order mark.
+    if "\0" in text:
+        raise ValueError("it is no text in UTF-8")
+    return text
+
+
+def parse_json(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have, or gives a name
+            twice in one object, of which Python's parser would keep the last.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the name {twice!r} twice")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number in JSON")

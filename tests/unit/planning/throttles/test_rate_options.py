@@ -1,0 +1,33 @@
+"""Commands that Headroom prints set the rate that it means, and run as they stand."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alerts.recommendations.commands import headroom_apply
+from cli.common.parameters import Rate
+from planning.throttles.rate_options import LOW_RATE, rate_options
+
+
+@given(st.integers(1, 10**12))
+def test_a_printed_rate_is_read_as_what_it_is(bytes_per_s: int) -> None:
+    option, word, *flag = rate_options({"--rate": bytes_per_s})
+    assert (option, Rate().read(word)) == ("--rate", bytes_per_s)
+    # Kafka keeps 1 MB/s and more.
+    assert flag == ([LOW_RATE] if bytes_per_s < 1_000_000 else [])
+
+
+def test_the_flag_is_there_once_and_only_for_a_low_rate() -> None:
+    assert rate_options({"--rate": 2_000_000, "--log-dirs": None}) == ["--rate", "2000000"]
+    assert rate_options({"--rate": 5_000, "--log-dirs": 20_000}) == [
+        *("--rate", "5000B"),
+        *("--log-dirs", "20000"),
+        LOW_RATE,
+    ]
+
+
+def test_an_alert_prints_the_flag_with_a_low_rate() -> None:
+    assert headroom_apply(600_000, [2], None) == (
+        "headroom throttle apply --rate 600000 --low-rate --brokers 2 --raise-only --execute"
+    )

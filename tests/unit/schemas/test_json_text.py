@@ -1,0 +1,48 @@
+"""Files that others write: every encoding of their editors, and no value that is left out in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from schemas.json_text import decoded, parse_json
+
+TEXT = '{"topic":"bestellungen-ä"}\r\n'
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_text_is_the_same_in_every_encoding(encoding: str) -> None:
+    assert decoded(TEXT.encode(encoding)) == TEXT
+
+
+def test_both_orders_of_bytes_are_read() -> None:
+    assert decoded(b"\xfe\xff\x00a") == decoded(b"\xff\xfea\x00") == "a"
+
+
+@pytest.mark.parametrize(
+    "data", [TEXT.encode("utf-16-le"), TEXT.encode("utf-16-be"), TEXT.encode("latin-1"), b"\xff\xfea", b"\x80", b"\0"]
+)
+def test_what_is_in_no_such_encoding_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="no text in UTF-8"):
+        decoded(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('{"replicas":[1],"replicas":[2]}', "an object has the name 'replicas' twice"),
+        ('[{"a":{"b":1,"b":1}}]', "an object has the name 'b' twice"),
+        ("[NaN]", "NaN is no number in JSON"),
+        ('{"a":-Infinity}', "-Infinity is no number in JSON"),
+        ("[" * 100_000, "nested too deeply"),
+        ("1 2", "Extra data"),
+        ("9" * 10_000, "."),
+        ("", "Expecting value"),
+    ],
+)
+def test_what_json_does_not_have_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        parse_json(text)
+
+
+def test_json_is_read() -> None:
+    assert parse_json('{"a": [1, 2.5, true, null, "x"]}') == {"a": [1, 2.5, True, None, "x"]}
