@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 # Editors and shells of Windows write these.
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BYTE_ORDER_PREFIXES = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 def decoded(data: bytes) -> str:
@@ -17,7 +17,7 @@ def decoded(data: bytes) -> str:
     Raises:
         ValueError: it is in no such encoding.
     """
-    encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8")
+    encoding = next((encoding for prefix, encoding in _BYTE_ORDER_PREFIXES if data.startswith(prefix)), "utf-8")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:

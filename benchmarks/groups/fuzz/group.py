@@ -14,12 +14,12 @@ lengths), of receivers (Slack and others), throttled replica lists, configuratio
 
 hypothesis generates all inputs, the same in every run. BENCH_FUZZ sets their number (default 120,000).
 
-**Amounts.** `amounts_accepted_wrong` is the number of texts that an option of a command, a setting in the environment, or
-the reader of a text of Kafka accepts although they are no quantity of its kind, refuses although they are one, or reads
-as another value. 100,000 texts (BENCH_FUZZ_AMOUNTS) are divided among all of them. They are valid ones, and what people,
-locales and copies make of them: commas and points, digits of other scripts, spaces, signs, exponents, units in every
-case, words after. What they mean is decided by a grammar that is written by hand from docs/configuration.md, character
-by character, and shares nothing with the parser.
+**Amounts.** `amounts_accepted_wrong` is the number of texts that an option of a command, a setting in the
+environment, or the reader of a text of Kafka accepts although they are no quantity of its kind, refuses although they
+are one, or reads as another value. 100,000 texts (BENCH_FUZZ_AMOUNTS) are divided among all of them. They are valid
+ones, and what people, locales and copies make of them: commas and points, digits of other scripts, spaces, signs,
+exponents, units in every case, words after. What they mean is decided by a grammar that is written by hand from
+docs/configuration.md, character by character, and shares nothing with the parser.
 
 BENCH_FUZZ_PARTS selects parts: crashes, amounts.
 """

@@ -40,6 +40,7 @@ def test_repair_prints_the_same_as_json(table: Path, config: str) -> None:
     result = CliRunner().invoke(maintain, ["--repair", "--config", config, "--format", "json"])
     (shown,) = json.loads(result.output)
     assert shown == {
+        "schema_version": 1,
         "table": "alerts/events",
         "file": f"_delta_log/{2:020d}.json",
         "fault": "is cut off, or no JSON",

@@ -66,9 +66,9 @@ def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.Cap
     output.print_json_line({"name": ACTING})
     printed = capsys.readouterr().out
     assert acts(printed) == []
-    # One line, two lines, a table with its header, an object in three lines, and one in a single line. The table's cell
+    # One line, two lines, a table with its header, an object in four lines, and one in a single line. The table's cell
     # fits into its 160 columns.
-    assert len(printed.splitlines()) == 1 + 2 + 2 + 3 + 1
+    assert len(printed.splitlines()) == 1 + 2 + 2 + 4 + 1
     assert "[RESOLVED] all is well" not in [line.strip() for line in printed.splitlines()]
 
 

@@ -13,6 +13,7 @@ from cli.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_erro
 from cli.check.kafka import may_alter, rights
 from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
 from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
+from cli.main import headroom
 from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
@@ -116,8 +117,10 @@ def test_a_watch_needs_the_heaps_of_two_jvms_and_memory_outside_of_them(
 
 
 def test_a_heap_that_is_no_size_is_a_no_that_names_its_setting() -> None:
-    row = memory(10**12, Settings(spark=SparkSettings(driver_memory="much")))
-    assert (row.answer, "spark.driver_memory" in row.found) == (CheckStatus.FAILED, True)
+    done = CliRunner().invoke(headroom, ["check"], env={"HEADROOM_SPARK__DRIVER_MEMORY": "much"})
+    assert done.exit_code == 1
+    assert "spark.driver_memory in the environment" in str(done.exception)
+    assert "'much' is not the size of a heap" in str(done.exception)
 
 
 def test_fewer_cores_than_a_watch_needs_are_unknown_and_not_a_failure() -> None:

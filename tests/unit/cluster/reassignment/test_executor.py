@@ -222,7 +222,7 @@ def test_a_rate_that_somebody_has_changed_since_stays_and_is_named() -> None:
     stage.cluster.on_look = change
     stage.run()
     assert stage.cluster.rates == {**fresh().rates, BrokerRole(3, LEADER): 77 * MB}
-    assert [line for line in stage.lines if "stays at 77 MB/s: it was changed since" in line] != []
+    assert [line for line in stage.lines if "stays at 77.00 MB/s: it was changed since" in line] != []
     assert stage.left_behind() == []
 
 
@@ -444,7 +444,7 @@ def test_a_throttle_below_need_is_refused_unless_it_is_forced_or_may_be_raised()
     for stage in (refused, forced, raised):
         for name in BEFORE:
             written(stage.cluster, name, 8.0 * MB if name == ("a", 0) else 0.0)
-    with pytest.raises(HeadroomError, match="10 MB/s is too low: broker 1 as leader must exceed 16 MB/s"):
+    with pytest.raises(HeadroomError, match="10.00 MB/s is too low: broker 1 as leader must exceed 16.00 MB/s"):
         refused.run()
     assert (refused.journal.kept, refused.cluster.requests) == ([], [])
     assert forced.run(policy=RunPolicy(RATE, force=True)).stopped is None
@@ -470,9 +470,9 @@ def test_a_throttle_that_becomes_short_is_reported_with_its_command_or_raised(up
     stage.cluster.on_look = busier
     stage.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=up_to))
     if up_to is None:
-        assert [line for line in stage.lines if line.endswith("must exceed 16 MB/s. raise 19200000 [1]")] != []
+        assert [line for line in stage.lines if line.endswith("must exceed 16.00 MB/s. raise 19200000 [1]")] != []
     else:
-        assert "Raised the throttle of broker 1 as leader from 10 MB/s to 19.2 MB/s." in stage.lines
+        assert "Raised the throttle of broker 1 as leader from 10.00 MB/s to 19.20 MB/s." in stage.lines
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
@@ -505,4 +505,4 @@ def test_a_broker_that_refuses_a_higher_rate_does_not_end_the_watch() -> None:
     stage.cluster.on_look = busier
     stage.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
     assert stage.throttles() == (fresh().rates, fresh().lists)
-    assert "Raised the throttle of broker 1 as leader from 10 MB/s to 19.2 MB/s." in stage.lines
+    assert "Raised the throttle of broker 1 as leader from 10.00 MB/s to 19.20 MB/s." in stage.lines
