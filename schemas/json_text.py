@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 # Editors and shells of Windows write these.
-_BYTE_ORDER_PREFIXES = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BYTE_ORDER_PREFIXES = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 def decoded(data: bytes) -> str:

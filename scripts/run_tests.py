@@ -6,8 +6,11 @@ record in build/test-runs: minutes and failed tests of each tier, and how busy t
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,6 +30,9 @@ _PYTEST = {
     "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
 }
 _SLOWEST = 20
+# Compiled modules are kept, whatever the shell says: each process of pytest and each headroom that a test starts would
+# compile all modules again.
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def main() -> int:
@@ -95,7 +101,8 @@ def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[lis
     setup = [sys.executable, str(ROOT / "scripts" / "setup.py")]
     commands = {
         "lint": [[PYTHON, "-m", "ruff", "check", "."], [PYTHON, "-m", "ruff", "format", "--check", "."]],
-        "types": [[PYTHON, "-m", "mypy"]],
+        # All tests are imported beside it: one that cannot be is known before minutes have passed.
+        "types": [[PYTHON, "-m", "mypy"], [PYTHON, "-m", "pytest", "tests", "--collect-only", "-v"]],
     }
     for name, arguments in _PYTEST.items():
         commands[name] = [[PYTHON, "-m", "pytest", *arguments, "--junitxml", str(_results(name)), *options]]
@@ -111,13 +118,31 @@ def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[lis
 def _run_step(name: str, commands: "list[list[str]]") -> "dict[str, object]":
     _results(name).unlink() if _results(name).exists() else None
     load = MachineLoad()
-    code = 0
-    for command in commands:
-        code = code or subprocess.run(command, cwd=str(ROOT)).returncode
+    if len(commands) == 1:
+        code = subprocess.run(commands[0], cwd=str(ROOT), env=_ENVIRONMENT).returncode
+    else:
+        code = _run_side_by_side(commands)
     step = {"name": name, "code": code, "machine": load.figures()}
     if name in _PYTEST:
         step.update(results(_results(name)))
     return step
+
+
+def _run_side_by_side(commands: "list[list[str]]") -> int:
+    """Run commands at the same time, print the last line of each, or all if it failed, and return the first failure."""
+    code = 0
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
+        processes = [
+            subprocess.Popen(command, cwd=str(ROOT), env=_ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
+            for command, output in zip(commands, outputs, strict=True)
+        ]
+        for process, output in zip(processes, outputs, strict=True):
+            code = process.wait() or code
+            output.seek(0)
+            lines = output.read().splitlines()
+            print("\n".join(lines if process.returncode else lines[-1:]), flush=True)
+    return code
 
 
 def results(file: Path) -> "dict[str, object]":

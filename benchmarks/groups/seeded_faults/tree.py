@@ -46,7 +46,8 @@ class CodeTree:
         path = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
         own = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
         jars = {JARS: os.environ.get(JARS, str(CHECKOUT / ".jars"))} if with_jvm else {}
-        return own | jars | {"PYTHONPATH": os.pathsep.join(path)}
+        # A compiled module is taken for that of a file with the same second and size, as a file with a fault often has.
+        return own | jars | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def require_own_code(self) -> None:
         """Check that a Python process in another folder imports the code of the copy.
@@ -73,14 +74,12 @@ class CodeTree:
             HeadroomError: the fault does not fit its file.
         """
         path = fault.file(self.folder)
-        before, status = path.read_text(encoding="utf-8"), path.stat()
+        before = path.read_text(encoding="utf-8")
         path.write_text(fault.seeded_in(before), encoding="utf-8")
         try:
             yield
         finally:
             path.write_text(before, encoding="utf-8")
-            # The compiled module of before is valid again, and that of the fault is not.
-            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 @contextmanager

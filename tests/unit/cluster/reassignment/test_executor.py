@@ -444,7 +444,7 @@ def test_a_throttle_below_need_is_refused_unless_it_is_forced_or_may_be_raised()
     for stage in (refused, forced, raised):
         for name in BEFORE:
             written(stage.cluster, name, 8.0 * MB if name == ("a", 0) else 0.0)
-    with pytest.raises(HeadroomError, match="10.00 MB/s is too low: broker 1 as leader must exceed 16.00 MB/s"):
+    with pytest.raises(HeadroomError, match=r"10\.00 MB/s is too low: broker 1 as leader must exceed 16\.00 MB/s"):
         refused.run()
     assert (refused.journal.kept, refused.cluster.requests) == ([], [])
     assert forced.run(policy=RunPolicy(RATE, force=True)).stopped is None
