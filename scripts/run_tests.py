@@ -24,7 +24,7 @@ TIERS = ("lint", "types", "unit", "spark", "integration")
 _NEED_JAVA = ("spark", "integration")
 # Processes side by side. Tests that wait, for a timeout or for a broker, leave a core to others.
 _PYTEST = {
-    "unit": ["tests/unit", "-n", "4"],
+    "unit": ["tests/unit", "-n", "4", "--dist", "worksteal"],
     # A module's fixtures are made by one process. tests/spark/conftest.py puts the longest modules first.
     "spark": ["tests/spark", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"],
     "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
