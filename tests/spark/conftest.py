@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from cli.demo.quick_java import QUICK_JAVA
 from schemas.config import SparkSettings
-from streaming.session import build_session
+from streaming.session import INTERPRETED, build_session, configure
 from tests.spark.shared_plans import shared_plans
 
 # A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.
@@ -37,3 +37,14 @@ def spark() -> Iterator[SparkSession]:
     with shared_plans():
         yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def settings_of_the_session(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give each test that uses the session the settings that it has at its start.
+
+    The history's job changes them for its batches. In a watch each of its queries has a session of its own.
+    """
+    yield
+    if "spark" in request.fixturenames:
+        configure(request.getfixturevalue("spark"), INTERPRETED)
