@@ -1,7 +1,6 @@
-"""How busy the machine was for a while, and with what; standard library only, Linux. Unknown values are None."""
+"""How busy the machine was for a while; standard library only, Linux. Unknown values are None."""
 
 import os
-import resource
 import time
 from pathlib import Path
 
@@ -16,22 +15,17 @@ class MachineLoad:
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._began = time.monotonic()
-        self._busy_s, self._stalled_s, self._own_s = self._all_busy_s(), self._all_stalled_s(), _own_s()
+        self._busy_s, self._stalled_s = self._all_busy_s(), self._all_stalled_s()
 
     def figures(self) -> "dict[str, float | int | None]":
-        """Return seconds, cores, and means since the creation: cores that worked, of these for other programs, and the
-        share of the time in which some program waited for a core.
-
-        The child processes of this one count as its own once they have ended.
+        """Return seconds, cores, and means since the creation: cores that worked, and the share of the time in which
+        some program waited for a core.
         """
         elapsed_s = max(0.001, time.monotonic() - self._began)
-        busy = _difference(self._all_busy_s(), self._busy_s, elapsed_s)
-        others = None if busy is None else max(0.0, busy - (_own_s() - self._own_s) / elapsed_s)
         return {
             "seconds": round(elapsed_s, 1),
             "cores": os.cpu_count(),
-            "busy_cores": busy,
-            "other_programs_cores": None if others is None else round(others, 2),
+            "busy_cores": _difference(self._all_busy_s(), self._busy_s, elapsed_s),
             "waiting_ratio": _difference(self._all_stalled_s(), self._stalled_s, elapsed_s),
         }
 
@@ -51,11 +45,6 @@ class MachineLoad:
             return int(line.rsplit("total=", 1)[1]) / 1e6
         except (OSError, ValueError, IndexError):
             return None
-
-
-def _own_s() -> float:
-    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in usage)
 
 
 def _difference(now: "float | None", before: "float | None", elapsed_s: float) -> "float | None":

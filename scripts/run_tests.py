@@ -198,9 +198,7 @@ def table(record: "dict[str, object]") -> str:
 def _load_text(machine: "dict[str, float]") -> str:
     if machine["busy_cores"] is None:
         return "How busy the machine was is unknown."
-    text = "{busy_cores:.1f} of {cores} cores were busy, {other_programs_cores:.1f} of them with other programs".format(
-        **machine
-    )
+    text = "{busy_cores:.1f} of {cores} cores were busy".format(**machine)
     if machine["waiting_ratio"] is not None:
         text += "; some program waited for a core in {:.0%} of the time".format(machine["waiting_ratio"])
     return text + "."

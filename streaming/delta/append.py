@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
 from streaming.supervision.failure import cause_of
+
+_BETWEEN_CONFLICTS_S = 0.2
 
 T = TypeVar("T")
 
@@ -41,16 +44,23 @@ def without_panic(location: str) -> Iterator[None]:
         raise HeadroomError(location, rule, remedy) from error
 
 
-def again_on_conflict(attempt: Callable[[], T], attempts: int) -> T:
+def again_on_conflict(attempt: Callable[[], T], attempts: int, for_s: float = 0.0) -> T:
     """Return the result of an attempt, which is made again as long as another process was faster to commit.
 
     Args:
         attempt: opens the table and commits to it. A commit that failed by a conflict has changed nothing.
-        attempts: most attempts; the conflict of the last one is raised.
+        attempts: number of attempts after which the conflict is raised, unless the time is not over.
+        for_s: time for which it is tried in any case, seconds. On a busy machine a process of low priority may be
+            slower than the others many times in turn.
     """
-    for _ in range(attempts - 1):
+    until_s = time.monotonic() + for_s
+    number = 1
+    while number < attempts or time.monotonic() < until_s:
         with suppress(CommitFailedError):
             return attempt()
+        if number >= attempts:
+            time.sleep(_BETWEEN_CONFLICTS_S)
+        number += 1
     return attempt()
 
 

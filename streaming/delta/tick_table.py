@@ -25,6 +25,8 @@ Write = Callable[[DeltaTable, frozenset[Tick], CommitProperties], None]
 
 _WRITER = "headroom-ticks"
 _ATTEMPTS = 10
+# Meanwhile the faster process may write the ticks itself.
+_AGAIN_FOR_S = 60.0
 # Ticks in memory, before only the newest are read again.
 _MOST_KNOWN = 10_000
 
@@ -84,7 +86,7 @@ class TickTable:
         require_writable(self._path)
         with without_panic(self._path):
             # Another process may append ticks, or delete old days, meanwhile.
-            again_on_conflict(partial(self._commit, ticks, write), _ATTEMPTS)
+            again_on_conflict(partial(self._commit, ticks, write), _ATTEMPTS, _AGAIN_FOR_S)
 
     def _commit(self, ticks: Collection[Tick], write: Write) -> None:
         opened = self._refreshed()

@@ -64,8 +64,7 @@ def _by_chance(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
 
 def _load(record: Record) -> str:
     machine = record["machine"]
-    busy, others = machine["busy_cores"], machine["other_programs_cores"]
-    return f"{machine['seconds'] / 60:.1f} min, {busy} cores busy, {others} with other programs"
+    return f"{machine['seconds'] / 60:.1f} min, {machine['busy_cores']} cores busy"
 
 
 def _read(file: Path) -> Record:

@@ -12,7 +12,7 @@ from benchmarks.groups.tests import group
 from schemas.errors import HeadroomError
 
 TIERS = ["lint", "types", "unit", "spark", "integration"]
-MACHINE = {"seconds": 600.0, "cores": 2, "busy_cores": 1.9, "other_programs_cores": 0.1, "waiting_ratio": 0.6}
+MACHINE = {"seconds": 600.0, "cores": 2, "busy_cores": 1.9, "waiting_ratio": 0.6}
 
 
 def run(date: str, **more: Any) -> dict[str, Any]:

@@ -28,7 +28,6 @@ def record(**more: object) -> dict[str, object]:
         "seconds": 90.0,
         "cores": 2,
         "busy_cores": 1.9,
-        "other_programs_cores": 0.4,
         "waiting_ratio": 0.62,
     }
     step = {"name": "unit", "code": 0, "machine": machine, "tests": 4, "failed": [], "slowest": []}
@@ -74,7 +73,7 @@ def test_the_table_names_what_failed_and_what_was_not_run() -> None:
     assert "unit                  1.5       4       1  FAILED" in text
     assert "spark             not run" in text
     assert "  t.py::test_x: assert False" in text
-    assert "1.9 of 2 cores were busy, 0.4 of them with other programs; some program waited for a core in 62%" in text
+    assert "1.9 of 2 cores were busy; some program waited for a core in 62%" in text
 
 
 def test_what_failed_by_chance_is_counted_over_runs() -> None:
@@ -90,16 +89,15 @@ def test_what_failed_by_chance_is_counted_over_runs() -> None:
     assert flaky.summary([record(order=1, beside=0)]).endswith("No test failed.")
 
 
-def test_load_of_a_program_of_ones_own_is_not_of_others() -> None:
+def test_the_load_counts_what_programs_compute() -> None:
     load = MachineLoad()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], check=True)
     figures = load.figures()
-    own_s = (figures["busy_cores"] - figures["other_programs_cores"]) * figures["seconds"]
     # Figures have two decimals.
-    assert own_s >= 0.45
+    assert figures["busy_cores"] * figures["seconds"] >= 0.45
 
 
 def test_without_the_kernels_figures_the_load_is_unknown(tmp_path: Path) -> None:
     figures = MachineLoad(tmp_path).figures()
-    assert (figures["busy_cores"], figures["other_programs_cores"], figures["waiting_ratio"]) == (None, None, None)
+    assert (figures["busy_cores"], figures["waiting_ratio"]) == (None, None)
     assert "unknown" in run_tests.table(record(machine=figures))

@@ -150,8 +150,26 @@ def test_an_append_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None
     assert stored(path) == {tick(1): 2, tick(2): 2}
 
 
-def test_a_table_that_changes_at_every_attempt_gives_up_with_nothing_written(tmp_path: Path) -> None:
+def test_a_slow_process_loses_many_races_and_writes_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path)
+    monkeypatch.setattr(delta_append, "_BETWEEN_CONFLICTS_S", 0.001)
+    left = [CommitFailedError("again")] * 50
+
+    def write(opened: DeltaTable, ticks: frozenset[Tick], once: CommitProperties) -> None:
+        if left:
+            raise left.pop()
+        written.append(ticks)
+
+    written: list[frozenset[Tick]] = []
+    TickTable(path, PARTITION_WRITE_RATE).commit([tick(1)], write)
+    assert written == [{tick(1)}]
+
+
+def test_a_table_that_changes_at_every_attempt_gives_up_with_nothing_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made(tmp_path)
+    monkeypatch.setattr("streaming.delta.tick_table._AGAIN_FOR_S", 0.3)
 
     def write(opened: DeltaTable, ticks: frozenset[Tick], once: CommitProperties) -> None:
         raise CommitFailedError("again")
