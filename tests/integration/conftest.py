@@ -25,18 +25,13 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# Modules that take minutes. They begin first, so that no worker is left with one of them at the end.
-_LONG = (
-    "test_watch",
-    "test_demo",
-    "test_standalone",
-    "test_bands",
-    "test_zookeeper_mode",
-    "test_reassign",
-    "test_readme",
-)
+# Each of these keeps two cores busy for minutes. Side by side they would only wait for each other, so one worker runs
+# them one after the other, from the beginning, and the others run the rest.
+_HEAVY = ("test_watch", "test_demo", "test_standalone")
+# Of the rest, those that take longest begin first.
+_LONG = (*_HEAVY, "test_zookeeper_mode", "test_readme", "test_bands", "test_canary", "test_reassign")
 # Modules whose tests have nothing in common.
-_SPREAD = ("test_demo", "test_embedded_cluster")
+_SPREAD = ("test_embedded_cluster",)
 BROKERS = (1, 2, 3, 4)
 
 
@@ -47,12 +42,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByModule(LoadScopeScheduling):
-    """Keeps the tests of a module in one worker, which then starts their cluster once; some modules are spread."""
+    """Keeps the tests of a module in one worker, which then starts their cluster once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return what is kept together: the test's module, or the test itself."""
+        """Return what is kept together: the test's module, several of them, or the test itself."""
         module = nodeid.partition("::")[0]
-        return nodeid if Path(module).stem in _SPREAD else module
+        name = Path(module).stem
+        return "heavy" if name in _HEAVY else nodeid if name in _SPREAD else module
 
 
 @pytest.hookimpl(optionalhook=True)
