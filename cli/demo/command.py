@@ -19,7 +19,7 @@ from cli.common.output import console, echo, print_table
 from cli.common.progress import ProgressView
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
-from cli.demo.outcome import DemoOutcome, failures, summary_rows
+from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from cli.demo.quick_java import QUICK_JAVA
 from cli.demo.scenario import BROKERS, DemoKafka
 from cli.demo.story import DemoRun
@@ -30,6 +30,8 @@ _KEPT_FOLDER = "demo-data"
 _QUICK = f'driver_java_options = "{QUICK_JAVA}"'
 # Free space for the brokers' data and logs, with a reserve for a run that takes longer than usual.
 _DISK_BYTES = 4_000_000_000
+# Threads that want a core, for each core, in the mean of five minutes. The demo alone has some three.
+_OVERLOADED = 5
 
 
 @click.command(short_help="Watch a throttled move fail and recover, on real brokers on this machine.")
@@ -40,12 +42,14 @@ _DISK_BYTES = 4_000_000_000
     type=click.Path(path_type=Path),
     help=f"Folder for them.  [default: a temporary folder; with --keep ./{_KEPT_FOLDER}]",
 )
-def demo(keep: bool, folder: Path | None) -> None:
+@click.option("--strict", is_flag=True, help="Fail as well if only a time was not kept, as on a busy machine.")
+def demo(keep: bool, folder: Path | None, strict: bool) -> None:
     """Run all of Headroom against real Kafka brokers on this machine.
 
     A throttled reassignment runs. A leader switch makes its throttle too low. Headroom raises an alert and recommends
     a sufficient throttle. The demo applies it, the move finishes, and the alert resolves. A second move stays healthy
-    all the time. The demo ends with its measurements, and with exit code 1 if any check failed.
+    all the time. The demo ends with its measurements, and with exit code 1 if any check failed. If only a time was not
+    kept, it says so, and how busy the machine was, and ends with 0.
     """
     log_to_stderr()
     # SIGTERM stops the brokers and `headroom watch` in order, as Ctrl-C does.
@@ -53,7 +57,7 @@ def demo(keep: bool, folder: Path | None) -> None:
     run_folder = _prepare(folder, keep)
     kept = keep
     try:
-        _print_outcome(_run(run_folder))
+        _print_outcome(_run(run_folder), strict)
     except HeadroomError:
         # The data of a run that failed is kept for inspection.
         kept = True
@@ -124,18 +128,26 @@ def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:
         kafka.close()
 
 
-def _print_outcome(outcome: DemoOutcome) -> None:
+def _print_outcome(outcome: DemoOutcome, strict: bool) -> None:
     """Print the measurements.
 
     Raises:
         HeadroomError: a check failed.
     """
+    load, cores = os.getloadavg()[1], os.cpu_count() or 1
+    busy = f"this machine had a load of {load:.1f} on {cores} cores in the last five minutes"
     echo()
     print_table("What happened", ("", ""), summary_rows(outcome))
     echo()
-    failed = failures(outcome)
+    late = missed_times(outcome)
+    failed = failures(outcome, overloaded=load > _OVERLOADED * cores) + (late if strict else [])
     if failed:
-        raise HeadroomError("demo", "; ".join(failed), "The tables and logs of this run are kept for inspection")
+        kept = "The tables and logs of this run are kept for inspection"
+        raise HeadroomError("demo", "; ".join(failed), f"{kept}; {busy}")
+    if late:
+        echo(f"All of it came true, but not its times: {'; '.join(late)}; {busy}.")
+        echo("With less beside it, times are kept. On your own cluster: headroom init; headroom check; headroom watch")
+        return
     echo("All checks passed. On your own cluster: headroom init; headroom check; headroom watch")
 
 

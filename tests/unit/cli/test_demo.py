@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from cli.common.watch_output import Line
 from cli.demo.command import demo
-from cli.demo.outcome import DemoOutcome, failures, summary_rows
+from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
 from cli.demo.steps import SteadyTraffic
 from planning.throttles.load import ThrottleLoad, throttle_loads
@@ -150,9 +150,34 @@ def test_an_alert_about_another_broker_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(("finish_s", "true"), [(90.0, True), (91.0, False), (30.0, True), (29.0, False)])
-def test_a_finish_more_than_half_off_is_a_failure(finish_s: float, true: bool) -> None:
+def test_a_finish_more_than_half_off_is_a_time_that_was_not_kept(finish_s: float, true: bool) -> None:
     # Predicted are 60 s, so 30 s to 90 s pass.
-    assert (failures(outcome(finish_s=finish_s)) == []) is true
+    assert (missed_times(outcome(finish_s=finish_s)) == []) is true
+    assert failures(outcome(finish_s=finish_s)) == []
+
+
+def test_ticks_that_are_late_are_a_failure_unless_the_machine_is_overloaded() -> None:
+    late = [event(), event(alert_id="b", kind="no_data", subject="ticks")]
+    assert len(failures(outcome(fired=late))) == 1
+    assert failures(outcome(fired=late), overloaded=True) == []
+    assert missed_times(outcome(fired=late)) == ["ticks were evaluated late, and an alert said so"]
+    # Another alert is a failure on any machine.
+    assert len(failures(outcome(fired=[*late, event(alert_id="c")]), overloaded=True)) == 1
+
+
+@pytest.mark.parametrize(
+    ("finish_s", "load", "strict", "code"), [(60, 9, True, 0), (99, 9, False, 0), (99, 9, True, 1)]
+)
+def test_only_a_strict_demo_fails_for_a_time(
+    finish_s: float, load: float, strict: bool, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("cli.demo.command._run", lambda folder: outcome(finish_s=finish_s))
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo"), *(["--strict"] if strict else [])])
+    assert done.exit_code == code
+    said = done.output if code == 0 else str(done.exception)
+    assert ("the move took 1 min 39 s, promised were 1 min 0 s" in said) == (finish_s == 99)
+    assert ("a load of 9.0 on" in said) == (finish_s == 99)
 
 
 def test_an_alert_without_a_promise_is_a_failure() -> None:
