@@ -27,7 +27,7 @@ _PYTEST = {
     "unit": ["tests/unit", "-n", "4", "--dist", "worksteal"],
     # A module's fixtures are made by one process. tests/spark/conftest.py puts the longest modules first.
     "spark": ["tests/spark", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"],
-    "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
+    "integration": ["tests/integration", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"],
 }
 _SLOWEST = 20
 # Compiled modules are kept, whatever the shell says: each process of pytest and each headroom that a test starts would

@@ -31,7 +31,7 @@ _QUICK = f'driver_java_options = "{QUICK_JAVA}"'
 # Free space for the brokers' data and logs, with a reserve for a run that takes longer than usual.
 _DISK_BYTES = 4_000_000_000
 # Threads that want a core, for each core, in the mean of five minutes. The demo alone has some three.
-_OVERLOADED = 5
+_OVERLOADED = 4
 
 
 @click.command(short_help="Watch a throttled move fail and recover, on real brokers on this machine.")

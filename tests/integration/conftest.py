@@ -25,11 +25,18 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# Each of these keeps two cores busy for minutes. Side by side they would only wait for each other, so one worker runs
-# them one after the other, from the beginning, and the others run the rest.
-_HEAVY = ("test_watch", "test_demo", "test_standalone")
-# Of the rest, those that take longest begin first.
-_LONG = (*_HEAVY, "test_zookeeper_mode", "test_readme", "test_bands", "test_canary", "test_reassign")
+# Modules that take longest begin first, so that no worker is left with one of them at the end. The demo keeps the whole
+# machine busy, as those of the watch do: they are apart.
+_LONG = (
+    "test_watch",
+    "test_standalone",
+    "test_zookeeper_mode",
+    "test_readme",
+    "test_bands",
+    "test_canary",
+    "test_demo",
+    "test_reassign",
+)
 # Modules whose tests have nothing in common.
 _SPREAD = ("test_embedded_cluster",)
 BROKERS = (1, 2, 3, 4)
@@ -45,10 +52,9 @@ class ByModule(LoadScopeScheduling):
     """Keeps the tests of a module in one worker, which then starts their cluster once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return what is kept together: the test's module, several of them, or the test itself."""
+        """Return what is kept together: the test's module, or the test itself."""
         module = nodeid.partition("::")[0]
-        name = Path(module).stem
-        return "heavy" if name in _HEAVY else nodeid if name in _SPREAD else module
+        return nodeid if Path(module).stem in _SPREAD else module
 
 
 @pytest.hookimpl(optionalhook=True)

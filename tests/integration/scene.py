@@ -63,6 +63,12 @@ class Scene:
         self._reassign({TopicPartition(topic, partition): list(order) for partition, order in replicas.items()})
         self.await_end(topic, 30)
 
+    def cancel(self, moves: Sequence[Move]) -> None:
+        """End moves where they are; those that have ended already stay so."""
+        self._admin.alter_partition_reassignments({TopicPartition(m.topic, m.partition): None for m in moves})
+        for topic in {m.topic for m in moves}:
+            self.await_end(topic, 30)
+
     def _reassign(self, targets: Mapping[TopicPartition, list[int]]) -> None:
         refused = {k: v for k, v in self._admin.alter_partition_reassignments(targets).items() if v}
         assert not refused, refused

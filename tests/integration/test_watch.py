@@ -48,6 +48,7 @@ def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedProducer) -> 
     scene = Scene(cluster, settings)
     scene.start_slow_moves(load)
     yield scene
+    scene.cancel(SLOW_MOVES)
     scene.close()
 
 
