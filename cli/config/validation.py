@@ -104,6 +104,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("spark", "gold_idle_trigger_s"): NO_SECONDS_OR_MORE,
     ("spark", "record_trigger_s"): NO_SECONDS_OR_MORE,
     ("spark", "record_idle_trigger_s"): NO_SECONDS_OR_MORE,
+    ("spark", "history_nice"): Range(0, maximum=19, bounded=True),
     ("alerts", "hold_s"): NO_SECONDS_OR_MORE,
     ("alerts", "resolve_s"): NO_SECONDS_OR_MORE,
     ("alerts", "exit_ratio"): AT_LEAST_ONE,

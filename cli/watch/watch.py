@@ -24,10 +24,6 @@ from schemas.errors import HeadroomError
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import submitted
 
-# Lower than the alert path's 0, but not so low that a history starves beside a program that keeps a core busy: at 10 it
-# got a tenth of a core, and its first rows took minutes.
-_HISTORY_NICE = 5
-
 
 @click.command()
 @configs_option
@@ -64,7 +60,7 @@ def watch(
             for name, config in clusters.configs
             if not without_collector
         ]
-        history = HistoryProcess(clusters.config)
+        history = HistoryProcess(clusters.config, clusters.settings.spark.history_nice)
         worker = BalanceWorker(clusters)
         try:
             echo("Starting the collector and Spark ...", err=True)
@@ -106,10 +102,12 @@ class HistoryProcess:
 
     Args:
         config: settings file; the default one if None.
+        nice: niceness of the process.
     """
 
-    def __init__(self, config: str | None) -> None:
+    def __init__(self, config: str | None, nice: int) -> None:
         self._config = config
+        self._nice = nice
         self._allowed = threading.Event()
         self._child: ChildProcess | None = None
 
@@ -123,7 +121,7 @@ class HistoryProcess:
             self._child.check()
         elif self._allowed.is_set():
             # Not earlier: its JVM would compete for the CPU with the alert path, and delay the first verdict.
-            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", str(_HISTORY_NICE)], self._config)
+            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", str(self._nice)], self._config)
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, without waiting."""

@@ -23,6 +23,8 @@ class SparkSettings:
             follow each commit.
         record_idle_trigger_s: maximum time between two commits to the bronze tables while fewer than 200 messages
             arrive, in seconds. 0: twice ``record_trigger_s``.
+        history_nice: niceness of the process that writes the history, 0 to 19: the higher, the more it gives way to the
+            alert path and to other programs. At 10 or more it may not get to run at all on a busy machine.
         jars: folder of the jars of the Kafka connector and Delta. Empty: the project's own, or those set by
             ``spark-submit``.
         conf: additional Spark settings. They override Headroom's settings; settings given to ``spark-submit`` override
@@ -37,6 +39,9 @@ class SparkSettings:
     gold_idle_trigger_s: float = 0.0
     record_trigger_s: float = 30.0
     record_idle_trigger_s: float = 0.0
+    # Lower priority than the alert path's 0. At 10 a history beside a program that keeps a core busy got a tenth of a
+    # core, and its first rows took minutes.
+    history_nice: int = 5
     jars: str = ""
     conf: dict[str, str] = field(default_factory=dict, repr=False)
 

@@ -79,6 +79,8 @@ def quick_java() -> Iterator[None]:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
         # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        # Beside other tests a history of low priority would get to run for a few seconds a minute.
+        patch.setenv("HEADROOM_SPARK__HISTORY_NICE", "0")
         yield
 
 
