@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from click.core import ParameterSource
 
-from alerts.text.formatting import moment
+from alerts.text.formatting import format_duration, moment
 from cli.alerts.silences import ack, silence, silences, unsilence
 from cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
+from cli.common.evaluation import AHEAD_MS, Evaluation, read_evaluations
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, echo_lines, print_json
 from cli.config.load import read_settings
 from schemas.alerts import AlertKind
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
+from streaming.clock import now_ms
 from streaming.delta.query import table_url
 from streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
+
+# Of a command whose answer is not that of now.
+EXIT_NOT_CURRENT = 3
 
 
 @click.group(
@@ -36,6 +43,9 @@ def alerts(
 ) -> None:
     """Show pending and firing alerts, newest first, each with its evidence and the commands that fix it.
 
+    The first line says when the cluster was last evaluated. If no watch evaluates it now, what follows is the state of
+    then, and the exit code is 3.
+
     \b
     Example:  headroom alerts
               headroom alerts --all --kind throttle_below_leader_write --format json
@@ -50,7 +60,8 @@ def alerts(
     if undelivered:
         _show_undelivered(settings, output_format, kind)
     else:
-        _show_alerts(settings, output_format, show_all, kind)
+        all_current = _show_alerts(settings, output_format, show_all, kind)
+        context.exit(0 if all_current else EXIT_NOT_CURRENT)
 
 
 def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:
@@ -61,15 +72,51 @@ def _show_undelivered(settings: Settings, output_format: str, kind: str | None) 
         print_undelivered(settings, found)
 
 
-def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: str | None) -> None:
-    latest = read_current_alerts(settings)
+def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: str | None) -> bool:
+    """Print alerts, and return whether they are those of now: a watch evaluates all of their clusters."""
+    latest, at_ms = read_current_alerts(settings), now_ms()
     shown = [a for a in latest or [] if (show_all or a.is_active) and kind in (None, a.event.kind)]
+    # Of an alert that has ended nothing is expected any more.
+    clusters = {settings.cluster.name} | {a.event.cluster for a in shown if a.is_active}
+    evaluations = {one.cluster: one for one in read_evaluations(settings, clusters, at_ms)}
+    for one in evaluations.values():
+        # JSON has it in each alert, but an empty array has no place for it.
+        if output_format != "json" or not one.is_current:
+            echo(_evaluation_text(one, at_ms), err=output_format == "json")
     if output_format == "json":
-        print_json([as_json(alert) for alert in shown])
+        print_json([as_json(alert) | _evaluation_json(evaluations.get(alert.event.cluster)) for alert in shown])
     elif shown:
         _print_text(shown)
     else:
         echo(_no_alerts_text(settings, latest))
+    return all(one.is_current for one in evaluations.values())
+
+
+def _evaluation_text(evaluation: Evaluation, at_ms: int) -> str:
+    name, tick_ms = evaluation.cluster, evaluation.tick_ms
+    if tick_ms is None:
+        return f"NOT EVALUATED: there is no verdict on cluster {name} in this store. Is `headroom watch` running?"
+    if tick_ms > at_ms + AHEAD_MS:
+        ahead = format_duration((tick_ms - at_ms) / 1000)
+        return (
+            f"UNKNOWN when cluster {name} was last evaluated: its last verdict is {ahead} ahead of this clock. Set the "
+            "clocks of this machine and of the collector's."
+        )
+    age = format_duration(max(0, at_ms - tick_ms) / 1000)
+    if evaluation.is_current:
+        return f"Cluster {name}: last evaluated {age} ago."
+    return (
+        f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment(tick_ms)}. No `headroom watch` "
+        "writes to this store; what follows is the state of then."
+    )
+
+
+def _evaluation_json(evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return the keys of an alert's cluster: null where nothing was asked, because the alert has ended."""
+    return {
+        "evaluated_ms": evaluation and evaluation.tick_ms,
+        "is_current": evaluation and evaluation.is_current,
+    }
 
 
 for command in (ack, silence, silences, unsilence):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from alerts.text.formatting import format_duration, span
+from cli.common.evaluation import is_recent
 from cli.common.output import echo
-from cli.throttle.recent_ticks import is_recent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cli.throttle.recent_ticks import is_recent
+from cli.common.evaluation import is_recent
 from cli.throttle.show.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
 from schemas.config import Settings
 from schemas.tables import THROTTLE_HEADROOM

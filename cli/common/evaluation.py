@@ -1,0 +1,86 @@
+"""When the ticks of a cluster were last evaluated, by the gold tables, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schemas.config import Settings
+from schemas.tables import THROTTLE_HEADROOM
+from streaming.delta.query import sql_text
+from streaming.delta.query_table import query
+from streaming.delta.tick_table import day_of
+
+# Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
+# that no watch is running.
+_FRESH_MS, _FRESH_INTERVALS = 60_000, 3
+_DAY_MS = 86_400_000
+# Clocks may differ, so a tick may also be a little ahead.
+AHEAD_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How old the verdicts on a cluster are.
+
+    Attributes:
+        cluster: name of the cluster.
+        tick_ms: newest tick with a verdict, epoch milliseconds; None if there is none in the tables.
+        is_current: whether a watch evaluates the cluster now.
+    """
+
+    cluster: str
+    tick_ms: int | None
+    is_current: bool
+
+
+def fresh_ms(settings: Settings) -> int:
+    """Return the age of the newest tick in the gold tables up to which a watch is running, milliseconds."""
+    return max(_FRESH_MS, round(_FRESH_INTERVALS * settings.spark.gold_idle_s() * 1000))
+
+
+def is_recent(settings: Settings, at_ms: int) -> str:
+    """Return the SQL condition of the ticks of the settings' cluster that a running watch has just written.
+
+    Args:
+        settings: settings of the cluster.
+        at_ms: current time, epoch milliseconds.
+    """
+    since_ms = at_ms - fresh_ms(settings)
+    cluster = sql_text(settings.cluster.name)
+    until_ms = at_ms + AHEAD_MS
+    return (
+        f"date >= DATE '{day_of(since_ms)}' AND \"cluster\" = {cluster} AND tick_ms BETWEEN {since_ms} AND {until_ms}"
+    )
+
+
+def read_evaluations(settings: Settings, clusters: Iterable[str], at_ms: int) -> list[Evaluation]:
+    """Return how old the verdicts on some clusters are, in the order of their names.
+
+    Args:
+        settings: settings of the store.
+        clusters: names of clusters.
+        at_ms: current time, epoch milliseconds.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    wanted = sorted(set(clusters))
+    # Nearly always one of the last two days has the newest tick, and the others need not be read.
+    last = _last_ticks(settings, wanted, f"date >= DATE '{day_of(at_ms - _DAY_MS)}'")
+    missing = [cluster for cluster in wanted if cluster not in last]
+    if missing:
+        last |= _last_ticks(settings, missing, "true")
+    since_ms, until_ms = at_ms - fresh_ms(settings), at_ms + AHEAD_MS
+    found = {cluster: last.get(cluster) for cluster in wanted}
+    return [
+        Evaluation(cluster, tick_ms, tick_ms is not None and since_ms <= tick_ms <= until_ms)
+        for cluster, tick_ms in found.items()
+    ]
+
+
+def _last_ticks(settings: Settings, clusters: list[str], condition: str) -> dict[str, int]:
+    names = ", ".join(map(sql_text, clusters))
+    sql = f'SELECT "cluster", max(tick_ms) AS last_ms FROM data WHERE "cluster" IN ({names}) AND {condition} GROUP BY 1'
+    found = query(settings.store.path, THROTTLE_HEADROOM.path, sql) or []
+    return {row["cluster"]: row["last_ms"] for row in found}

@@ -1,0 +1,103 @@
+"""``headroom alerts`` says when a cluster was last evaluated: a watch that ended must not read as all clear."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from cli.common.evaluation import fresh_ms, read_evaluations
+from schemas.config import Settings, SparkSettings, StoreSettings
+from schemas.tables import THROTTLE_HEADROOM
+from streaming.clock import now_ms
+from streaming.delta import append as delta_append
+from streaming.delta.tick_table import TickTable
+from tests.unit.builders.gold_rows import gold_row
+from tests.unit.cli.alerts.test_command import _event, _written
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path))
+    monkeypatch.setenv("HEADROOM_CLUSTER__NAME", "orders")
+    return tmp_path
+
+
+def evaluated(store: Path, *ticks: tuple[str, int]) -> None:
+    """Let the gold table have ticks of clusters, as a watch writes them."""
+    path = str(store / THROTTLE_HEADROOM.path)
+    delta_append.create(path, THROTTLE_HEADROOM)
+    TickTable(path, THROTTLE_HEADROOM).append({tick: [gold_row(THROTTLE_HEADROOM, tick)] for tick in ticks})
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(alerts, arguments, catch_exceptions=False)
+
+
+def test_while_a_watch_runs_the_first_line_says_how_old_the_answer_is(store: Path) -> None:
+    _written(store, _event("a", "resolved", 1))
+    evaluated(store, ("orders", now_ms() - 4000), ("orders", now_ms() - 9000))
+    done = run()
+    first, second = done.stdout.splitlines()
+    assert first in [f"Cluster orders: last evaluated {n} s ago." for n in (4, 5, 6)]
+    assert (second[:35], done.exit_code) == ("No alert is pending or firing; 1 in", 0)
+
+
+def test_a_watch_that_ended_is_no_all_clear(store: Path) -> None:
+    _written(store, _event("a", "resolved", 1))
+    evaluated(store, ("orders", now_ms() - 780_000))
+    done = run()
+    assert done.exit_code == EXIT_NOT_CURRENT
+    assert done.stdout.startswith("NOT EVALUATED for 13 min: the last verdict on cluster orders is of 20")
+    assert "No `headroom watch` writes to this store" in done.stdout.splitlines()[0]
+    structured = run("--format", "json")
+    assert (json.loads(structured.stdout), structured.exit_code) == ([], EXIT_NOT_CURRENT)
+    assert structured.stderr.startswith("NOT EVALUATED for 13 min")
+
+
+def test_a_store_without_verdicts_is_no_all_clear(store: Path) -> None:
+    done = run()
+    assert done.exit_code == EXIT_NOT_CURRENT
+    assert done.stdout.startswith("NOT EVALUATED: there is no verdict on cluster orders in this store.")
+
+
+def test_each_alert_says_whether_it_is_that_of_now(store: Path) -> None:
+    at_ms = now_ms()
+    _written(store, _event("a", "firing", at_ms), _event("b", "resolved", 1) | {"cluster": "gone"})
+    evaluated(store, ("orders", at_ms), ("gone", at_ms - 3 * DAY_MS))
+    done = run("--all", "--format", "json")
+    shown = {one["alert_id"]: (one["evaluated_ms"], one["is_current"]) for one in json.loads(done.stdout)}
+    # Of a cluster that nobody watches any more nothing is active, and nothing is asked.
+    assert (shown, done.exit_code) == ({"a": (at_ms, True), "b": (None, None)}, 0)
+
+
+def test_an_active_alert_of_another_cluster_that_nobody_evaluates_is_not_that_of_now(store: Path) -> None:
+    at_ms = now_ms()
+    _written(store, _event("a", "firing", 5) | {"cluster": "payments"})
+    evaluated(store, ("orders", at_ms), ("payments", at_ms - 3 * DAY_MS))
+    done = run()
+    assert done.exit_code == EXIT_NOT_CURRENT
+    assert "NOT EVALUATED for 72 h 0 min: the last verdict on cluster payments" in done.stdout
+    assert "Cluster orders: last evaluated" in done.stdout
+
+
+def test_a_verdict_from_the_future_shows_that_a_clock_is_wrong(store: Path) -> None:
+    evaluated(store, ("orders", now_ms() + 3_600_000))
+    done = run()
+    assert done.exit_code == EXIT_NOT_CURRENT
+    assert "UNKNOWN when cluster orders was last evaluated: its last verdict is 1 h 0 min ahead" in done.stdout
+
+
+def test_a_verdict_is_current_for_as_long_as_an_idle_watch_may_wait_to_write_it(store: Path) -> None:
+    slow = Settings(store=StoreSettings(path=str(store)), spark=SparkSettings(gold_idle_trigger_s=100.0))
+    assert (fresh_ms(Settings()), fresh_ms(slow)) == (60_000, 300_000)
+    evaluated(store, ("orders", 1_000_000_000))
+    for age_ms, is_current in ((300_000, True), (300_001, False), (-60_000, True), (-60_001, False)):
+        (found,) = read_evaluations(slow, ["orders"], 1_000_000_000 + age_ms)
+        assert (found.tick_ms, found.is_current) == (1_000_000_000, is_current)
