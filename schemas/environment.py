@@ -9,6 +9,8 @@ from contextlib import contextmanager
 PREFIX = "HEADROOM_"
 # Folder of the jars that set-up fetches; it replaces .jars in the checkout.
 JARS = "HEADROOM_JARS"
+# Process id of the process of Headroom that started this one.
+STARTED_BY = "HEADROOM_STARTED_BY"
 
 
 def is_setting(name: str) -> bool:

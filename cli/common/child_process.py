@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 
 from alerts.text.formatting import format_duration
 from cli.common.output import echo
+from schemas.environment import STARTED_BY
 
 # Delay before a restart. It doubles with each process that ended early. The first one, and one that ran longer, is
 # restarted at once: without a collector nobody watches the brokers.
@@ -60,6 +62,7 @@ class ChildProcess:
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
             start_new_session=True,
+            env=os.environ | {STARTED_BY: str(os.getpid())},
             pass_fds=self._inherited_fds,
         )
 

@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
+
+from schemas.environment import STARTED_BY
+from schemas.errors import HeadroomError
 from schemas.text import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -58,8 +62,22 @@ def end_with_parent(stop: threading.Event) -> None:
 
     Starting or stopping Spark may take minutes on a busy machine, and meanwhile nothing looks at ``stop``. The next
     process with the same jobs would wait for that.
+
+    Raises:
+        HeadroomError: the process that started this one has ended already.
     """
+    started_by = os.environ.pop(STARTED_BY, "")
+    # Killed while this one was importing its modules. Then its parent is another process, which lives for ever.
+    if started_by.isdecimal() and _has_ended(int(started_by)):
+        raise HeadroomError("this process", "was started by one that has ended since", "Start `headroom watch` again")
     threading.Thread(target=_end_with, args=(os.getppid(), stop), name="parent", daemon=True).start()
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _end_with(parent: int, stop: threading.Event) -> None:

@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
 from cluster.embedded.patience import Patience
+from schemas.environment import STARTED_BY
 from schemas.errors import HeadroomError
 
 T = TypeVar("T")
@@ -223,7 +224,7 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=os.environ | environment,
+            env=os.environ | environment | {STARTED_BY: str(os.getpid())},
             start_new_session=True,
         )
 
