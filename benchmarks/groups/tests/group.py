@@ -48,9 +48,12 @@ def _by_chance(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
     last = [record for record in whole if record["order"] is not None][-_RUNS:]
     beside = [record for record in last if record["beside"]]
     if len(last) < _RUNS or len(beside) < _BESIDE:
-        raise _missing(
-            f"has records of {len(last)} runs in random order, {len(beside)} of them beside others", "make flaky"
+        # The minutes are known all the same.
+        on_progress(
+            f"test_red_by_chance is not measured: {len(last)} runs in random order, {len(beside)} of them beside others. "
+            "Run `make flaky` first"
         )
+        return []
     red, tests = 0, 0
     for record in last:
         failed = [one["test"] for step in record["steps"] for one in step.get("failed", [])]

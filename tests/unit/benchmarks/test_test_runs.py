@@ -72,5 +72,13 @@ def test_a_failed_test_and_a_tier_without_results_count_as_red(records: Path) ->
 
 def test_too_few_runs_give_no_figure(records: Path) -> None:
     kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs()[:5])
-    with pytest.raises(HeadroomError, match=r"records of 5 runs in random order.*make flaky"):
+    told: list[str] = []
+    names = {figure.name for figure in group.measure(told.append)}
+    assert ("test_minutes_fresh" in names, "test_red_by_chance" in names) == (True, False)
+    assert "5 runs in random order, 2 of them beside others. Run `make flaky` first" in told[-1]
+
+
+def test_without_a_run_in_a_fresh_clone_there_are_no_minutes(records: Path) -> None:
+    kept(records, run("2026-01-01T01:00:00Z", code=1, fresh=True))
+    with pytest.raises(HeadroomError, match="fresh clone"):
         figures()
