@@ -50,7 +50,7 @@ def _by_chance(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
     if len(last) < _RUNS or len(beside) < _BESIDE:
         # The minutes are known all the same.
         on_progress(
-            f"test_red_by_chance is not measured: {len(last)} runs in random order, {len(beside)} of them beside others."
+            f"test_red_by_chance is not measured: {len(last)} runs in random order, {len(beside)} beside others."
             " Run `make flaky` first"
         )
         return []

@@ -75,7 +75,7 @@ def test_too_few_runs_give_no_figure(records: Path) -> None:
     told: list[str] = []
     names = {figure.name for figure in group.measure(told.append)}
     assert ("test_minutes_fresh" in names, "test_red_by_chance" in names) == (True, False)
-    assert "5 runs in random order, 2 of them beside others. Run `make flaky` first" in told[-1]
+    assert "5 runs in random order, 2 beside others. Run `make flaky` first" in told[-1]
 
 
 def test_without_a_run_in_a_fresh_clone_there_are_no_minutes(records: Path) -> None:
