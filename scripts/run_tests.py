@@ -108,7 +108,9 @@ def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[lis
         commands[name] = [[PYTHON, "-m", "pytest", *arguments, "--junitxml", str(_results(name)), *options]]
     heavy = [name for name in names if name in _NEED_JAVA]
     # Jars arrive beside the packages. The archives keep both cores busy, so they wait until what is fast has passed.
-    found = [("set-up", [[*setup, "all-jars" if "integration" in heavy else "jars" if heavy else "packages"]])]
+    # Unit tests start no JVM, but some look at the jars: what is packed, and where Kafka's tools are.
+    with_jars = bool(heavy) or "unit" in names
+    found = [("set-up", [[*setup, "all-jars" if "integration" in heavy else "jars" if with_jars else "packages"]])]
     found += [(name, commands[name]) for name in names if name not in heavy]
     if heavy:
         found += [("class archives", [[*setup, "tests" if "integration" in heavy else "spark"]])]

@@ -41,7 +41,7 @@ _WITH_SPARK = ("spark", "tests")
 def main() -> int:
     """Set up the checkout and return the exit code: 0 success, 1 failure with a one-line error, 130 interrupted.
 
-    The argument names what is needed: packages (lint and unit tests), jars (the default), spark (also class archives),
+    The argument names what is needed: packages (lint and types), jars (the default), spark (also class archives),
     all-jars and tests (the same with the jars that only tests need).
     """
     level = sys.argv[1] if len(sys.argv) > 1 else "jars"

@@ -41,7 +41,7 @@ def test_what_is_fast_comes_before_anything_that_needs_java() -> None:
 
 @pytest.mark.parametrize(
     ("tier", "levels"),
-    [("unit", ["packages"]), ("spark", ["jars", "spark"]), ("integration", ["all-jars", "tests"])],
+    [("types", ["packages"]), ("unit", ["jars"]), ("spark", ["jars", "spark"]), ("integration", ["all-jars", "tests"])],
 )
 def test_a_tier_fetches_only_what_it_needs(tier: str, levels: list[str]) -> None:
     commands = [command for _, of_step in run_tests.steps([tier], []) for command in of_step]
