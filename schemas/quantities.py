@@ -79,45 +79,45 @@ class QuantityError(ValueError):
 
 def parse_whole(text: str) -> int:
     """Return the number of a text such as ``12``. Raises QuantityError."""
-    found = _whole(_stripped(text))
+    found = _whole(stripped(text))
     return _required(found, text, "a whole number without a sign, such as 12", _whole, _NUMBER_FIXES)
 
 
 def parse_number(text: str) -> float:
     """Return the number of a text such as ``12`` or ``12.5``. Raises QuantityError."""
     return _required(
-        _number(_stripped(text)), text, "a number without a sign, such as 12 or 12.5", _number, _NUMBER_FIXES
+        _number(stripped(text)), text, "a number without a sign, such as 12 or 12.5", _number, _NUMBER_FIXES
     )
 
 
 def parse_percentage(text: str) -> float:
     """Return the percentage of a text such as ``10`` or ``12.5``. Raises QuantityError."""
     what = "a number of percent without a sign, such as 10 or 12.5"
-    return _required(_number(_stripped(text)), text, what, _number, (*_NUMBER_FIXES, _PERCENT_SIGN))
+    return _required(_number(stripped(text)), text, what, _number, (*_NUMBER_FIXES, _PERCENT_SIGN))
 
 
 def parse_bytes(text: str) -> float:
     """Return the bytes of a text such as ``12000000000``, ``500GB`` or ``12GiB``. Raises QuantityError."""
     what = "an amount of bytes, such as 500GB or 12GiB"
-    return _required(_bytes(_stripped(text)), text, what, _bytes, _BYTE_FIXES)
+    return _required(_bytes(stripped(text)), text, what, _bytes, _BYTE_FIXES)
 
 
 def parse_bytes_per_s(text: str) -> float:
     """Return the bytes per second of a text such as ``12500000``, ``12.5MB`` or ``12 MiB/s``. Raises QuantityError."""
     what = "a rate in bytes per second, such as 12500000, 12.5MB or 12MiB/s"
-    return _required(_rate(_stripped(text)), text, what, _rate, (*_BYTE_FIXES, _PER_SECOND))
+    return _required(_rate(stripped(text)), text, what, _rate, (*_BYTE_FIXES, _PER_SECOND))
 
 
 def has_unit(text: str) -> bool:
     """Return whether an amount, such as ``12.5MB``, has a unit; ``/s`` alone is not a unit."""
-    match = _BYTES_PER_S.fullmatch(_stripped(text))
+    match = _BYTES_PER_S.fullmatch(stripped(text))
     return match is not None and match[2] != ""
 
 
 def parse_duration_s(text: str) -> float:
     """Return the seconds of a text such as ``1800``, ``90s``, ``30m``, ``1h30m`` or ``2d``. Raises QuantityError."""
     what = "seconds or a time such as 90s, 30m or 1h30m"
-    return _required(_seconds(_stripped(text)), text, what, _seconds, (*_NUMBER_FIXES, *_TIME_FIXES))
+    return _required(_seconds(stripped(text)), text, what, _seconds, (*_NUMBER_FIXES, *_TIME_FIXES))
 
 
 def parse_heap_bytes(text: str) -> int:
@@ -134,7 +134,7 @@ def parse_heap_bytes(text: str) -> int:
 
 def parse_flag(text: str) -> bool:
     """Return the value of a text such as ``true`` or ``false``. Raises QuantityError."""
-    word = _stripped(text).lower()
+    word = stripped(text).lower()
     if word not in (*_TRUE, *_FALSE):
         raise QuantityError(f"{shown(text)} is neither true nor false", "Write true or false.")
     return word in _TRUE
@@ -145,7 +145,7 @@ def parse_moment_ms(text: str) -> int:
 
     A date alone is its first moment. Raises QuantityError.
     """
-    match = _MOMENT.fullmatch(_stripped(text))
+    match = _MOMENT.fullmatch(stripped(text))
     try:
         if match is not None:
             return _moment_ms(match)
@@ -168,7 +168,7 @@ def parse_window(text: str) -> tuple[time, time, tzinfo]:
     Raises:
         QuantityError: the text is no such window, or its time zone is not known on this machine.
     """
-    match = _WINDOW.fullmatch(_stripped(text))
+    match = _WINDOW.fullmatch(stripped(text))
     if match is None or match[1] == match[2]:
         remedy = 'Write it as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin".'
         raise QuantityError(f"{shown(text)} is not a window of the day", remedy)
@@ -178,7 +178,7 @@ def parse_window(text: str) -> tuple[time, time, tzinfo]:
 def parse_id(text: str) -> int:
     """Return the id of a broker or the number of a partition. Raises QuantityError."""
     what = "a broker id such as 1"
-    return _required(_id(_stripped(text)), text, what, _id, _NUMBER_FIXES)
+    return _required(_id(stripped(text)), text, what, _id, _NUMBER_FIXES)
 
 
 def is_id(value: object) -> bool:
@@ -211,7 +211,7 @@ def parse_address(text: str, least_port: int = 1) -> tuple[str, int]:
     def read(found: str) -> tuple[str, int] | None:
         return _address(found, least_port)
 
-    return _required(read(_stripped(text)), text, "host:port, such as broker1:9092", read, _ADDRESS_FIXES)
+    return _required(read(stripped(text)), text, "host:port, such as broker1:9092", read, _ADDRESS_FIXES)
 
 
 def parse_addresses(text: str) -> list[str]:
@@ -251,7 +251,8 @@ def rate_text(bytes_per_s: float) -> str:
     return f"{text} MB/s"
 
 
-def _stripped(text: str) -> str:
+def stripped(text: str) -> str:
+    """Return a text without the spaces before and after it: those of ASCII, and no other."""
     return text.strip(" \t\r\n")
 
 
@@ -331,7 +332,7 @@ def _list(text: str, read: Callable[[str], _T | None], what: str, fixes: Sequenc
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
 
-    found = _required(read_all(_stripped(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
+    found = _required(read_all(stripped(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
     twice = sorted({str(one) for one in found if found.count(one) > 1})
     if twice:
         raise QuantityError(f"{shown(text)} names {', '.join(twice)} twice", "Name each once.")
@@ -346,14 +347,14 @@ def _required(found: _T | None, text: str, what: str, reads: _Reader, fixes: Seq
     """
     if found is not None:
         return found
-    plain = _stripped("".join(map(_plain, text)))
+    plain = stripped("".join(map(_plain, text)))
     # Each fix by itself, and then all of them.
     for chosen in ((_OTHER_DIGITS,), *((fix,) for fix in fixes), fixes):
         fixed, reasons = plain, []
         for pattern, replacement, reason in chosen:
             before, fixed = fixed, pattern.sub(replacement, fixed)
             reasons += [reason] * (fixed != before or pattern is _OTHER_DIGITS[0])
-        if fixed != _stripped(text) and reads(fixed) is not None:
+        if fixed != stripped(text) and reads(fixed) is not None:
             raise QuantityError(f"{shown(text)} is not {what}", f"Write {fixed}: {'; '.join(reasons)}.")
     raise QuantityError(f"{shown(text)} is not {what}")
 

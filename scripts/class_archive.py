@@ -18,12 +18,11 @@ from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from cluster.java import class_archive
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
+from streaming.session_profile import QUICK_COMPILER
 
 _TIMEOUT_S = 240.0
 # A broker that is stopped cleanly writes its archive in seconds.
 _BROKER_STOP_S = 60.0
-# The JVMs run too briefly for full optimization.
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # Suppress the warnings about classes that cannot be archived: there are always some, and they need no action.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _CONFIG = """
@@ -49,7 +48,7 @@ def archive(folder: Path) -> None:
     with EmbeddedCluster(folder / "cluster", brokers=1, options=broker) as cluster:
         config = write_config(cluster)
         with config.open("a", encoding="utf-8") as file:
-            file.write(_CONFIG.format(options=f"{_QUICK} {_QUIET} {spark.option}"))
+            file.write(_CONFIG.format(options=f"{QUICK_COMPILER} {_QUIET} {spark.option}"))
         tables = folder / "cluster" / "headroom-data"
         options = ["--format", "json", "--with-parent", "--config", str(config)]
         command = headroom_command("run", "alerts", "gold", "record", *options)

@@ -140,10 +140,11 @@ def _run_side_by_side(commands: "list[list[str]]") -> int:
             for command, output in zip(commands, outputs, strict=True)
         ]
         for process, output in zip(processes, outputs, strict=True):
-            code = process.wait() or code
+            own = process.wait()
+            code = code or own
             output.seek(0)
             lines = output.read().splitlines()
-            print("\n".join(lines if process.returncode else lines[-1:]), flush=True)
+            print("\n".join(lines if own else lines[-1:]), flush=True)
     return code
 
 

@@ -17,7 +17,7 @@ from schemas.config import SparkSettings
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
-from streaming.session_profile import SessionProfile, submitted
+from streaming.session_profile import QUICK_COMPILER, SessionProfile, submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
@@ -120,13 +120,12 @@ _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
     "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
 )
-# Java's first compiler alone. Of the processor time until a history had its first rows, the second one and the counting
-# of calls for it took half. Code that runs for long is slower without it, which hardly shows where rows are few.
-_QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+# Of the processor time until a history had its first rows, Java's second compiler and the counting of calls for it took
+# half. Code that runs for long is slower without it, which hardly shows where rows are few.
 _COMPILERS = {
     SessionProfile.LOW_LATENCY: _LATE_COMPILER,
     SessionProfile.THROUGHPUT: _LATE_COMPILER,
-    SessionProfile.SMALL_THROUGHPUT: _QUICK_COMPILER,
+    SessionProfile.SMALL_THROUGHPUT: QUICK_COMPILER,
 }
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.

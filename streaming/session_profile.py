@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from enum import Enum
 
+# Java's first compiler alone, for JVMs that run for a few minutes: thorough compilation would take most of such a run.
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+
 
 class SessionProfile(Enum):
     """Purpose of a Spark session, which decides how its JVM collects garbage and compiles."""

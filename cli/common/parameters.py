@@ -21,6 +21,7 @@ from schemas.quantities import (
     parse_names,
     parse_whole,
     shown,
+    stripped,
 )
 
 _T = TypeVar("_T")
@@ -36,7 +37,7 @@ class Quantity(click.ParamType[_T]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:
         """Return the value of an option."""
         try:
-            return self.read(str(value).strip(" \t\r\n"))
+            return self.read(stripped(str(value)))
         except QuantityError as error:
             self.fail(str(error), param, ctx)
 

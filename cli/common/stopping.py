@@ -68,15 +68,17 @@ def end_with_parent(stop: threading.Event) -> None:
     """
     started_by = os.environ.pop(STARTED_BY, "")
     # Killed while this one was importing its modules. Then its parent is another process, which lives for ever.
-    if started_by.isdecimal() and _has_ended(int(started_by)):
+    if started_by.isdecimal() and has_ended(int(started_by)):
         raise HeadroomError("this process", "was started by one that has ended since", "Start `headroom watch` again")
     threading.Thread(target=_end_with, args=(os.getppid(), stop), name="parent", daemon=True).start()
 
 
-def _has_ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
+    """Return whether a process has ended, also if nobody has asked for its exit code yet."""
     try:
         return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
+    # The second: the process ended while psutil read of it.
+    except (psutil.NoSuchProcess, ProcessLookupError):
         return True
 
 

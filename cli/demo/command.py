@@ -20,14 +20,14 @@ from cli.common.progress import ProgressView
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
-from cli.demo.quick_java import QUICK_JAVA
 from cli.demo.scenario import BROKERS, DemoKafka
 from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.errors import HeadroomError
+from streaming.session_profile import QUICK_COMPILER
 
 _KEPT_FOLDER = "demo-data"
-_QUICK = f'driver_java_options = "{QUICK_JAVA}"'
+_QUICK = f'driver_java_options = "{QUICK_COMPILER}"'
 # Free space for the brokers' data and logs, with a reserve for a run that takes longer than usual.
 _DISK_BYTES = 4_000_000_000
 # Threads that want a core, for each core, in the mean of five minutes. The demo alone has some three.

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from cli.common.child_process import headroom_command
+from cli.common.evaluation import read_evaluations
 from cli.demo.scenario import PARTITIONS
 from cluster.embedded.paced_producer import PacedProducer
+from schemas.config import Settings
 from schemas.errors import HeadroomError
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.delta.query_table import query
+from streaming.clock import now_ms
 
 _COMMAND_S = 60.0
 # Records are acknowledged in batches; of 14 s at the rate these are less than a hundredth.
@@ -31,11 +32,11 @@ def run_headroom(arguments: Sequence[str]) -> None:
         raise HeadroomError(f"headroom {arguments[0]}", f"failed: {output}", "See the command above")
 
 
-def gold_age_s(store: str) -> float:
+def gold_age_s(settings: Settings) -> float:
     """Return the age of the last tick in the gold tables, in seconds; infinity if there is none."""
-    rows = query(store, THROTTLE_HEADROOM.path, "SELECT max(tick_ms) AS last_ms FROM data") or [{"last_ms": None}]
-    last_ms = rows[0]["last_ms"]
-    return math.inf if last_ms is None else time.time() - last_ms / 1000
+    at_ms = now_ms()
+    (evaluation,) = read_evaluations(settings, [settings.cluster.name], at_ms)
+    return math.inf if evaluation.tick_ms is None else (at_ms - evaluation.tick_ms) / 1000
 
 
 def history_is_written(producer: PacedProducer) -> bool:

@@ -65,7 +65,7 @@ class DemoRun:
         self._watch = watch
         self._progress = progress
         self._bootstrap_servers = settings.cluster.bootstrap_servers
-        self._store = settings.store.path
+        self._settings = settings
         self._config = config
 
     def play(self) -> DemoOutcome:
@@ -100,7 +100,7 @@ class DemoRun:
         with self._progress.step("Waiting until headroom watch keeps pace"):
             # On a machine that is too busy for Spark, all measurements would be wrong.
             awaited = "headroom watch to keep pace on this machine, which is too busy"
-            self._watch.wait(lambda: gold_age_s(self._store) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
+            self._watch.wait(lambda: gold_age_s(self._settings) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
 
     def _await_steady_traffic(self, producer: PacedProducer) -> None:
         live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)

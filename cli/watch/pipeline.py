@@ -25,7 +25,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import TABLES
 from streaming.delta.locations import require_writable
 from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.session_profile import SessionProfile
+from streaming.session_profile import SessionProfile, submitted
 
 if TYPE_CHECKING:
     from streaming.pipeline import Pipeline
@@ -141,6 +141,9 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
 
 def _throughput(clusters: ConfiguredClusters) -> SessionProfile:
     """Return the profile of a session without alerts: that of small clusters if all of them are known to be small."""
+    # Then the JVM runs already, and no profile changes it.
+    if submitted():
+        return SessionProfile.THROUGHPUT
     partitions = 0
     for settings in (clusters.settings, *(watched.settings for watched in clusters.others)):
         counted = partition_count(settings.cluster)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from schemas.errors import HeadroomError
-from schemas.quantities import QuantityError, parse_id, shown
+from schemas.quantities import QuantityError, parse_id, shown, stripped
 
 EVERY_REPLICA = "*"
-_SPACES = " \t\r\n"
 _ENTRY = re.compile(r"([0-9]+):([0-9]+)")
 
 
@@ -85,16 +84,16 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
 
     Source: Kafka 4.3.1, ``ThrottledReplicaListValidator``, which allows empty entries.
     """
-    stripped = (text or "").strip(_SPACES)
-    if not stripped:
+    given = stripped(text or "")
+    if not given:
         return None
-    if stripped == EVERY_REPLICA:
+    if given == EVERY_REPLICA:
         return ReplicaList(every=True, entries=())
-    return ReplicaList(every=False, entries=tuple(_entry(part) for part in stripped.split(",") if part.strip(_SPACES)))
+    return ReplicaList(every=False, entries=tuple(_entry(part) for part in given.split(",") if stripped(part)))
 
 
 def _entry(text: str) -> tuple[int, int]:
-    match = _ENTRY.fullmatch(text.strip(_SPACES))
+    match = _ENTRY.fullmatch(stripped(text))
     if match is None:
         raise ReplicaListError(text)
     try:

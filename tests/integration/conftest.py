@@ -1,4 +1,4 @@
-"""Real clusters for tests: a shared one of three brokers, and others on request."""
+"""Real clusters for tests: a shared one of four brokers, and others on request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from cli.config.load import load_settings
-from cli.demo.quick_java import QUICK_JAVA
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
+from streaming.session_profile import QUICK_COMPILER
 from tests.integration.last_seen import last_seen
 from tests.integration.support import clear
 
@@ -76,7 +76,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def quick_java() -> Iterator[None]:
     """Limit JVMs to the first compiler tier, because they run for only a minute or two per test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_JAVA)
+        patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_COMPILER)
         # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
         # Beside other tests a history of low priority would get to run for a few seconds a minute.

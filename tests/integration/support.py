@@ -14,6 +14,7 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from cli.common.child_process import ChildProcess, headroom_command
+from cli.common.stopping import has_ended
 from cli.common.watch_process import VerdictProcess
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.patience import Patience
@@ -124,15 +125,7 @@ def partition(topic: str, number: int) -> TopicPartition:
 
 def living(pids: Iterable[int]) -> list[int]:
     """Return the processes that are still running."""
-    return [pid for pid in pids if _lives(pid)]
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, ProcessLookupError):
-        # The second: the process ended while psutil read of it.
-        return False
+    return [pid for pid in pids if not has_ended(pid)]
 
 
 def command_line(process: psutil.Process) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.demo.quick_java import QUICK_JAVA
 from schemas.config import SparkSettings
 from streaming.session import INTERPRETED, build_session, configure
+from streaming.session_profile import QUICK_COMPILER
 from tests.spark.shared_plans import shared_plans
 
 # A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.
-_JAVA = f"{QUICK_JAVA} -XX:-UseG1GC -XX:+UseSerialGC -Xms1g -Xmn512m"
+_JAVA = f"{QUICK_COMPILER} -XX:-UseG1GC -XX:+UseSerialGC -Xms1g -Xmn512m"
 # Modules that take longest, in this order. Each is run by one process (``--dist loadfile``), and the short ones come
 # last, so that both processes end at about the same time.
 _FIRST = ("test_alert_path_gold", "test_edges", "test_maintenance", "test_balance_job", "test_jobs", "test_broker_load")

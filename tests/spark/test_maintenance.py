@@ -15,11 +15,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from cli.common.child_process import headroom_command
-from cli.demo.quick_java import QUICK_JAVA
 from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from streaming.session_profile import QUICK_COMPILER
 from streaming.store.event_log import EventLog
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.maintenance import Maintenance
@@ -188,7 +188,7 @@ def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, t
         | {
             "HEADROOM_STORE__PATH": str(tmp_path),
             "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "nowhere:9092",
-            "HEADROOM_SPARK__DRIVER_JAVA_OPTIONS": QUICK_JAVA,
+            "HEADROOM_SPARK__DRIVER_JAVA_OPTIONS": QUICK_COMPILER,
         },
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ import pytest
 
 from cli.watch import pipeline
 from cli.watch.pipeline import load_clusters, require_store
-from schemas.config import Settings, StoreSettings
+from schemas.config import ClusterSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from streaming.session_profile import SessionProfile
 
@@ -75,3 +75,15 @@ def test_the_history_of_clusters_that_are_small_together_compiles_quickly(
     sizes = dict(zip(("orders", "payments"), partitions, strict=True))
     monkeypatch.setattr(pipeline, "partition_count", lambda settings: sizes[settings.name])
     assert pipeline._throughput(load_clusters([first, second])) is profile
+
+
+def test_under_spark_submit_no_cluster_is_asked_for_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM runs already, and no profile changes it."""
+
+    def asked(settings: ClusterSettings) -> int:
+        raise AssertionError("a cluster was asked")
+
+    monkeypatch.setattr(pipeline, "partition_count", asked)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    clusters = load_clusters([written(tmp_path, "a.toml", "orders")])
+    assert pipeline._throughput(clusters) is SessionProfile.THROUGHPUT
