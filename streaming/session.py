@@ -79,6 +79,9 @@ _CONF = {
     "spark.sql.streaming.minBatchesToRetain": "4",
     # If unset, Spark checks the environment for a test run each time it needs a type: some per cent of a batch.
     "spark.sql.types.framework.enabled": "false",
+    # Steps of a plan carry only what they need themselves to the tasks. By default each carries all steps below it, and
+    # Spark tries for each whether that can be sent: a tenth of a small batch.
+    "spark.sql.execution.usePartitionEvaluator": "true",
     # The plans of all jobs have more parts than the default cache. They would be compiled again in every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
     # The alert path has few rows: compiling the plans of a batch would take longer than interpreting them.

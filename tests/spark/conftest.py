@@ -14,7 +14,7 @@ from streaming.session_profile import QUICK_COMPILER
 from tests.spark.shared_plans import shared_plans
 
 # A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.
-_JAVA = f"{QUICK_COMPILER} -XX:-UseG1GC -XX:+UseSerialGC -Xms1g -Xmn512m"
+_JAVA = f"{QUICK_COMPILER} -XX:-UseG1GC -XX:+UseSerialGC -Xms2g -Xmn1g"
 # Modules that take longest, in this order. Each is run by one process (``--dist loadfile``), and the short ones come
 # last, so that both processes end at about the same time.
 _FIRST = ("test_alert_path_gold", "test_edges", "test_maintenance", "test_balance_job", "test_jobs", "test_broker_load")
@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    settings = SparkSettings(master="local[2]", shuffle_partitions=1, driver_java_options=_JAVA)
+    settings = SparkSettings(master="local[2]", shuffle_partitions=1, driver_memory="2g", driver_java_options=_JAVA)
     session = build_session(settings, "headroom-tests")
     with shared_plans():
         yield session
