@@ -18,7 +18,7 @@ from alerts.recommendations.recommender import Recommender
 from alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
-from alerts.rules.no_ticks import MissingTicks, is_missing
+from alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from alerts.rules.reassignments.eta_tracker import EtaTracker
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_duration
@@ -387,11 +387,12 @@ class AlertEngine:
         self._recent[cluster] = [tick, *remembered]
         return [((tick_ms - earlier_ms) / 1000, loads) for earlier_ms, loads in remembered]
 
-    def check_missing_ticks(self, batch_s: float | None = None) -> list[AlertEvent]:
+    def check_missing_ticks(self, batch_s: float | None = None, machine: Machine | None = None) -> list[AlertEvent]:
         """Return the events of clusters whose ticks are missing; the watchdog calls it periodically.
 
         Args:
             batch_s: how long the current micro-batch has been running, in seconds; None if none is.
+            machine: how busy this machine is; None if unknown.
         """
         now, elapsed_ms, old_s = self._clock_ms(), self._elapsed_ms(), self._settings.alerts.no_data_s
         events: list[AlertEvent] = []
@@ -406,7 +407,7 @@ class AlertEngine:
                 missing_ms = elapsed_ms - received_ms
                 limit_s = limit_s if tick_ms is not None else max(limit_s, _START_S)
                 if is_missing(missing_ms / 1000, limit_s, batch_s):
-                    missing = MissingTicks(cluster, tick_ms, now - missing_ms, now, batch_s, old_s)
+                    missing = MissingTicks(cluster, tick_ms, now - missing_ms, now, batch_s, old_s, machine)
                     # In the collector's time: otherwise later ticks could be older than this and be ignored.
                     at_ms = now if tick_ms is None else tick_ms + missing_ms
                     try:

@@ -6,6 +6,7 @@ On a local disk it then writes the rows that it has evaluated to the gold tables
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import uuid
 from collections import deque
@@ -22,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from alerts.rules.no_ticks import Machine
 from schemas.alerts import AlertEvent
 from schemas.keys import Tick
 from streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
@@ -249,7 +251,7 @@ class AlertPath:
         Args:
             writer: identifies this run, permanently.
         """
-        events = self._engine.check_missing_ticks(self.gate.batch_s)
+        events = self._engine.check_missing_ticks(self.gate.batch_s, _this_machine())
         if events:
             self._watchdog_version += 1
             self._commit(events, writer, self._watchdog_version)
@@ -282,6 +284,14 @@ class AlertPath:
             log.warning("events that could not be stored are stored now")
         self._trouble = None
         return True
+
+
+def _this_machine() -> Machine | None:
+    """Return how busy this machine is; None where the system does not tell."""
+    try:
+        return Machine(os.getloadavg()[0], os.cpu_count() or 1)
+    except OSError:
+        return None
 
 
 def _read_span(batch: DataFrame) -> tuple[int, int] | None:
