@@ -30,6 +30,8 @@ def run(only: str | None) -> None:
     \b
     switch      BENCH_SWITCHES: number of leader switches
     start       BENCH_STARTS: number of starts
+    busy        BENCH_BUSY_SWITCHES, BENCH_BUSY_STARTS, BENCH_BUSY_DEMOS: number of switches, of starts, and of demos
+                beside each of none, one and two busy processes
     gold        BENCH_GOLD_STARTS, BENCH_GOLD_TICKS: number of starts, and of measured ticks
     finish      BENCH_MOVES, BENCH_FIRST_MOVE: number of moves and the first one, to measure in parts
     smallest    BENCH_SITUATIONS, BENCH_FIRST_SITUATION: the same for situations

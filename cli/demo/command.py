@@ -57,7 +57,7 @@ def demo(keep: bool, folder: Path | None, strict: bool) -> None:
     run_folder = _prepare(folder, keep)
     kept = keep
     try:
-        _print_outcome(_run(run_folder), strict)
+        _print_outcome(run_demo(run_folder), strict)
     except HeadroomError:
         # The data of a run that failed is kept for inspection.
         kept = True
@@ -89,7 +89,12 @@ def _prepare(folder: Path | None, keep: bool) -> Path:
     return chosen.resolve()
 
 
-def _run(folder: Path) -> DemoOutcome:
+def run_demo(folder: Path) -> DemoOutcome:
+    """Play the demo in an empty folder, and return its measurements.
+
+    Raises:
+        HeadroomError: a step of it did not happen in time, or a broker or the watch ended.
+    """
     progress = ProgressView(console())
     _warn_if_busy(progress)
     cluster = EmbeddedCluster(folder, len(BROKERS))

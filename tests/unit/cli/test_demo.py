@@ -171,7 +171,7 @@ def test_ticks_that_are_late_are_a_failure_unless_the_machine_is_overloaded() ->
 def test_only_a_strict_demo_fails_for_a_time(
     finish_s: float, load: float, strict: bool, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("cli.demo.command._run", lambda folder: outcome(finish_s=finish_s))
+    monkeypatch.setattr("cli.demo.command.run_demo", lambda folder: outcome(finish_s=finish_s))
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo"), *(["--strict"] if strict else [])])
     assert done.exit_code == code
