@@ -1,7 +1,7 @@
 """Group ``busy``: the same machine with programs beside Headroom that only compute; all settings are the defaults.
 
 1. ``busy_alert_s_median``, ``_p95``: as ``switch_to_alert_s``, beside two of them.
-2. ``busy_history_first_row_s``: from the start of ``headroom watch`` to the first row of ``silver/messages``, beside one.
+2. ``busy_history_first_row_s``: from the start of ``headroom watch`` to a first row of ``silver/messages``, beside one.
 3. ``demo_ok_busy_ratio``: share of demos in which everything came true, times apart; beside none, one and two in turn.
    ``demo_in_range_busy_ratio`` is the share of their moves that ended within the promised range.
 
