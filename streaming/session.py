@@ -95,6 +95,9 @@ _LOCAL_CONF = {
     "spark.ui.showConsoleProgress": "false",
     # Delta writes its log without checksum files; see _write_no_checksum_files.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # After a suspend of more than two minutes (a laptop, a moved VM) Spark would take its own JVM for dead, and log
+    # hundreds of lines, again and again.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "86400000",
     # For the UI, Spark keeps a thousand jobs and plans, and describes every plan at length.
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
