@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from cli.config.load import load_settings
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
@@ -17,6 +16,7 @@ from schemas.config import Settings
 from streaming.session_profile import QUICK_COMPILER
 from tests.integration.last_seen import last_seen
 from tests.integration.support import clear
+from tests.support.by_module import ByModule
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -25,8 +25,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# Modules that take longest begin first, so that no worker is left with one of them at the end. The demo keeps the whole
-# machine busy, as those of the watch do: they are apart.
+# Modules that take longest begin first, so that no worker is left with one of them at the end.
 _LONG = (
     "test_watch",
     "test_standalone",
@@ -38,7 +37,11 @@ _LONG = (
     "test_reassign",
 )
 # Modules whose tests have nothing in common.
-_SPREAD = ("test_embedded_cluster",)
+_SPREAD = frozenset({"test_embedded_cluster"})
+# Each has two JVMs of Spark, which keep a core busy.
+_HEAVY = frozenset(
+    {"test_watch", "test_standalone", "test_zookeeper_mode", "test_readme", "test_bands", "test_canary", "test_demo"}
+)
 BROKERS = (1, 2, 3, 4)
 
 
@@ -48,19 +51,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
 
 
-class ByModule(LoadScopeScheduling):
-    """Keeps the tests of a module in one worker, which then starts their cluster once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        """Return what is kept together: the test's module, or the test itself."""
-        module = nodeid.partition("::")[0]
-        return nodeid if Path(module).stem in _SPREAD else module
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     """Return the scheduler of several workers."""
-    return ByModule(config, log)
+    scheduler = ByModule(config, log)
+    scheduler.spread, scheduler.heavy = _SPREAD, _HEAVY
+    return scheduler
 
 
 @pytest.hookimpl(wrapper=True)
