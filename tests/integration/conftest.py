@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -78,7 +79,8 @@ def quick_java() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_COMPILER)
         # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        given = os.environ.get("JAVA_TOOL_OPTIONS", "")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{given} -XX:TieredStopAtLevel=1".strip())
         # Beside other tests a history of low priority would get to run for a few seconds a minute.
         patch.setenv("HEADROOM_SPARK__HISTORY_NICE", "0")
         yield
