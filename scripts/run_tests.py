@@ -18,8 +18,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import child
-from machine_load import MachineLoad
-from run_folder import RunFolder
+from runs.folder import RunFolder
+from runs.machine_load import MachineLoad
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "build" / "test-runs"

@@ -21,8 +21,8 @@ _PROGRAMS = 6
 
 def last_seen() -> str:
     """Return a text for the report of a failed test."""
-    # Whatever fixture or test made them: objects that are in use at the moment of the failure. Not isinstance, which asks
-    # a proxy, and fails if what it stands for is gone.
+    # Whatever fixture or test made them: objects that are in use at the moment of the failure. Not isinstance, which
+    # asks a proxy, and fails if what it stands for is gone.
     objects = gc.get_objects()
     clusters = [o for o in objects if issubclass(type(o), EmbeddedCluster)]
     watches = [o for o in objects if issubclass(type(o), VerdictProcess)]

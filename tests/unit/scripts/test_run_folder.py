@@ -11,7 +11,7 @@ from pathlib import Path
 
 import child
 import pytest
-from run_folder import MARK, RunFolder, end_processes_of
+from runs.folder import MARK, RunFolder, end_processes_of
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 SCRIPT = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import flaky
 import pytest
 import run_tests
-from machine_load import MachineLoad
+from runs.machine_load import MachineLoad
 
 RESULTS = """<testsuites><testsuite>
 <testcase classname="tests.unit.test_a" name="test_quick" time="0.5"/>
