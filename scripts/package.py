@@ -35,8 +35,8 @@ def package(folder: Path) -> None:
 def _copy_sources(to: Path) -> None:
     """Copy what the wheel is built from.
 
-    Setuptools builds in the folder of the sources: two builds in the checkout would remove each other's files, and files
-    of an earlier one would be in the wheel.
+    Setuptools builds in the folder of the sources: two builds in the checkout would remove each other's files, and the
+    wheel would have files of an earlier one.
     """
     for name in ("pyproject.toml", "LICENSE"):
         shutil.copy(ROOT / name, to)
