@@ -17,6 +17,7 @@ from benchmarks import report
 from benchmarks.catalogue import GROUPS
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.common.output import print_table
+from schemas.environment import OF_MACHINE, without_settings
 from schemas.errors import HeadroomError
 
 
@@ -63,7 +64,9 @@ def run(only: str | None) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     machine_text = machine()
     click.echo(f"Machine: {machine_text}")
-    failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, machine_text)]
+    # Those of the environment win over the files of clusters that are measured.
+    with without_settings(but=OF_MACHINE):
+        failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, machine_text)]
     if failed:
         click.echo(f"Failed: {', '.join(failed)}", err=True)
         sys.exit(1)

@@ -16,6 +16,7 @@ from cli.common.child_process import ChildProcess, headroom_command
 from cli.common.watch_process import VerdictProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from cluster.java import class_archive
+from schemas.environment import without_settings
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 from streaming.session_profile import QUICK_COMPILER
@@ -94,7 +95,8 @@ def _has_rows(table: Path) -> bool:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
+    # Those of the environment win over the file of the cluster that is started here.
+    with tempfile.TemporaryDirectory() as temporary, without_settings():
         try:
             archive(Path(temporary))
         except Exception as error:

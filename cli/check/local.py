@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
-from cli.check.machine import available_bytes, cores
 from cli.check.result import Check, failed, ok, unknown
 from cluster.java import jar_folder, java_command
+from cluster.machine import available_bytes, cores
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes

@@ -23,6 +23,7 @@ from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from cli.demo.scenario import BROKERS, DemoKafka
 from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config
+from schemas.environment import OF_MACHINE, without_settings
 from schemas.errors import HeadroomError
 from streaming.session_profile import QUICK_COMPILER
 
@@ -57,7 +58,10 @@ def demo(keep: bool, folder: Path | None, strict: bool) -> None:
     run_folder = _prepare(folder, keep)
     kept = keep
     try:
-        _print_outcome(run_demo(run_folder), strict)
+        # Those of the environment win over the demo's file: it would change the operator's own cluster.
+        with without_settings(but=OF_MACHINE):
+            outcome = run_demo(run_folder)
+        _print_outcome(outcome, strict)
     except HeadroomError:
         # The data of a run that failed is kept for inspection.
         kept = True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from streaming.session_profile import QUICK_COMPILER
 from tests.integration.last_seen import last_seen
+from tests.integration.shared_cluster import SharedCluster
 from tests.integration.support import clear
 from tests.support.by_module import ByModule
 
@@ -74,7 +77,8 @@ def quick_java() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_COMPILER)
         # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        given = os.environ.get("JAVA_TOOL_OPTIONS", "")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{given} -XX:TieredStopAtLevel=1".strip())
         # Beside other tests a history of low priority would get to run for a few seconds a minute.
         patch.setenv("HEADROOM_SPARK__HISTORY_NICE", "0")
         yield
@@ -91,27 +95,34 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
         return cluster.start()
 
     yield start
-    for cluster in started:
-        cluster.stop()
+    with ExitStack() as stack:
+        for cluster in started:
+            stack.callback(cluster.stop)
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCluster]:
     """Return the four brokers of this worker, each with two log directories. Modules get them as ``cluster``."""
-    folder = tmp_path_factory.mktemp("shared")
-    own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
-    with EmbeddedCluster(folder / "cluster", len(BROKERS), options=BrokerOptions(broker_properties=own)) as started:
-        yield started
+
+    def start() -> EmbeddedCluster:
+        folder = tmp_path_factory.mktemp("shared")
+        own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
+        options = BrokerOptions(broker_properties=own)
+        return EmbeddedCluster(folder / "cluster", len(BROKERS), options=options).start()
+
+    shared = SharedCluster(start, clear)
+    yield shared
+    shared.stop()
 
 
 @pytest.fixture(scope="module")
-def cluster(shared_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+def cluster(shared_cluster: SharedCluster) -> Iterator[EmbeddedCluster]:
     """Return four brokers, which the next module gets as this one got them: nothing moves, and there are no topics.
 
     A module may freeze or kill a broker if it brings it back. One that needs a cluster to itself has its own fixture.
     """
-    yield shared_cluster
-    clear(shared_cluster)
+    with shared_cluster.lent() as lent:
+        yield lent
 
 
 @pytest.fixture(scope="module")
