@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import child
+import preflight
 from runs.folder import RunFolder
 from runs.machine_load import MachineLoad
 
@@ -55,6 +56,7 @@ def main() -> int:
         parser.error("{}: is no tier; choose from {}".format(", ".join(unknown), ", ".join(TIERS)))
     names = [name for name in TIERS if name in (arguments.tiers or TIERS)]
     options = [] if arguments.order is None else ["--random-order", "--random-order-seed", str(arguments.order)]
+    preflight.use_utf8()
     # A CI server that cancels a run sends SIGTERM.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     busy = [child.start([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.beside)]
