@@ -71,8 +71,14 @@ def main() -> int:
     record.update(beside=arguments.beside, order=arguments.order)
     print("\n" + table(record), flush=True)
     # Two runs may begin in the same second.
-    name = "{}-{}.json".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
-    (RECORDS / name).write_text(json.dumps(record, indent=1) + "\n")
+    name = "{}-{}".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
+    try:
+        (RECORDS / name).write_text(json.dumps(record, indent=1) + "\n")
+        # Not half of a record on a full disk.
+        (RECORDS / name).rename(RECORDS / (name + ".json"))
+    except OSError as error:
+        print(f"tests: the record of the run cannot be written: {error}", file=sys.stderr)
+        return record["code"] or 1
     return record["code"]
 
 
