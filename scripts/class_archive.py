@@ -8,6 +8,7 @@ jars; another Java ignores it.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -49,7 +50,7 @@ def archive(folder: Path) -> None:
     with EmbeddedCluster(folder / "cluster", brokers=1, options=broker) as cluster:
         config = write_config(cluster)
         with config.open("a", encoding="utf-8") as file:
-            file.write(_CONFIG.format(options=f"{QUICK_COMPILER} {_QUIET} {spark.option}"))
+            file.write(_CONFIG.format(options=f"{QUICK_COMPILER} {_QUIET} {shlex.quote(spark.option)}"))
         tables = folder / "cluster" / "headroom-data"
         options = ["--format", "json", "--with-parent", "--config", str(config)]
         command = headroom_command("run", "alerts", "gold", "record", *options)

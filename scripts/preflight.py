@@ -21,6 +21,15 @@ class SetupError(Exception):
         super().__init__(f"{subject}: {rule}. {remedy}")
 
 
+def use_utf8() -> None:
+    """Let programs that are started from now on read paths with any letters; with ``LC_ALL=C`` Java cannot.
+
+    With ``LANG=C`` Python itself does so for its children (PEP 538).
+    """
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
 def check_python() -> None:
     """Check that this Python is new enough."""
     if sys.version_info[:2] < MIN_PYTHON:

@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import child
+import preflight
 from runs.folder import RunFolder
 from runs.machine_load import MachineLoad
 
@@ -56,6 +57,7 @@ def main() -> int:
         parser.error("{}: is no tier; choose from {}".format(", ".join(unknown), ", ".join(TIERS)))
     names = [name for name in TIERS if name in (arguments.tiers or TIERS)]
     options = [] if arguments.order is None else ["--random-order", "--random-order-seed", str(arguments.order)]
+    preflight.use_utf8()
     # A CI server that cancels a run sends SIGTERM.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     busy = [child.start([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.beside)]
@@ -70,8 +72,14 @@ def main() -> int:
     record.update(beside=arguments.beside, order=arguments.order)
     print("\n" + table(record), flush=True)
     # Two runs may begin in the same second.
-    name = "{}-{}.json".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
-    (RECORDS / name).write_text(json.dumps(record, indent=1) + "\n")
+    name = "{}-{}".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
+    try:
+        (RECORDS / name).write_text(json.dumps(record, indent=1) + "\n")
+        # Not half of a record on a full disk.
+        (RECORDS / name).rename(RECORDS / (name + ".json"))
+    except OSError as error:
+        print(f"tests: the record of the run cannot be written: {error}", file=sys.stderr)
+        return record["code"] or 1
     return record["code"]
 
 

@@ -52,6 +52,7 @@ def main() -> int:
     if level not in LEVELS:
         print("set-up: {}: is not one of {}".format(level, ", ".join(LEVELS)), file=sys.stderr)
         return 2
+    preflight.use_utf8()
     try:
         preflight.check_python()
         java = preflight.check_java() if LEVELS[level] else ""

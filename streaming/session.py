@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -135,7 +136,7 @@ _COMPILERS = {
 }
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.
-_DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile=file:{_LOG}"
+_DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile={_LOG.as_uri()}"
 # The JVM's default on a small machine, the serial collector, pauses the alert path for 1 s, or lets the heap grow for
 # hours. G1 does neither. It widens the heap when collections take more than a fifth of the time, by default an
 # eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
@@ -319,7 +320,7 @@ def _archived_classes(settings: SparkSettings) -> str:
     if settings.jars or not archive.exists():
         return ""
     # A different Java version than at set-up ignores the archive. Its warnings at every start are switched off.
-    return f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    return f" {shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _submitted_conf(settings: SparkSettings) -> dict[str, str]:

@@ -77,6 +77,13 @@ def test_a_missing_java_is_an_error_that_names_its_package(tmp_path: Path, monke
         preflight.check_java()
 
 
+@pytest.mark.parametrize(("given", "used"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8")])
+def test_java_can_read_paths_with_any_letters(given: str, used: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", given)
+    preflight.use_utf8()
+    assert os.environ["LC_ALL"] == used
+
+
 def test_an_old_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     with pytest.raises(SetupError, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
