@@ -12,6 +12,7 @@ from planning.finish.copies_under_way import copies_between
 from planning.finish.flow import Flow
 from planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
+from planning.finish.unused_quota import least_s
 from planning.finish.write_rates import at_rate, forecast
 from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
@@ -245,10 +246,11 @@ class _Scenarios:
             for _ in range(2 if found else 1):
                 number = len(found)
                 copies = self._copies(number, rates)
+                shortest_s = least_s(copies, applied_s)
                 seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
                 if seconds is None:
                     return None
-                found.append(max(0.0, seconds - applied_s) + COMPLETE_S)
+                found.append(max(0.0, shortest_s, seconds - applied_s) + COMPLETE_S)
         return _range([seconds for seconds in found if seconds is not None])
 
     def _conditions(self, number: int) -> Conditions:
