@@ -28,7 +28,7 @@ from planning.finish.quota import WINDOW_S
 from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertEvent, AlertKind
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.config import ClusterSettings, Settings
 from schemas.keys import BrokerRole
 
@@ -185,7 +185,7 @@ class AlertEngine:
         """
         with self._lock:
             self._detect_clock_set_back(cluster, tick_ms)
-            active = self._active_subjects(cluster)
+            active, firing = self._active_subjects(cluster), self._active_subjects(cluster, AlertState.FIRING)
         earlier = self._earlier(cluster, tick_ms, statuses)
         recommender = self._settings_of(cluster).recommender(earlier, self._fresh_election_plan(cluster, tick_ms))
         tick = RuleInputs(
@@ -200,6 +200,7 @@ class AlertEngine:
             self._is_backlog(cluster, self._clock_ms() - tick_ms),
             owners=self._owners.get(cluster, {}),
             loads=self._load_inputs(cluster, tick_ms),
+            firing=firing,
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -453,10 +454,14 @@ class AlertEngine:
         """Return why the store cannot be written; None for clusters other than the first, which report it too."""
         return self._store_trouble if cluster == self._settings.cluster.name else None
 
-    def _active_subjects(self, cluster: str) -> set[Subject]:
-        """Return the subjects of a cluster's pending and firing alerts."""
+    def _active_subjects(self, cluster: str, state: AlertState | None = None) -> set[Subject]:
+        """Return the subjects of a cluster's pending and firing alerts, or only of those in one state."""
         active = self._lifecycle.active()
-        return {(AlertKind(event.kind), event.subject) for event in active if event.cluster == cluster}
+        return {
+            (AlertKind(event.kind), event.subject)
+            for event in active
+            if event.cluster == cluster and state in (None, AlertState(event.state))
+        }
 
     def _is_backlog(self, cluster: str, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""

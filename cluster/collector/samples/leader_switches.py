@@ -33,7 +33,7 @@ class Switch:
     Attributes:
         previous_leader: broker id of the previous leader.
         switch_tick_ms: first tick with the new leader, epoch milliseconds; None if there is no new leader yet.
-        before: last samples under the previous leader; None if unknown or older than one rate window.
+        before: last samples under the previous leader; None if unknown, or no longer reported.
     """
 
     previous_leader: int
@@ -61,11 +61,11 @@ class LeaderSwitches:
     """Tracks the leader of every partition from tick to tick.
 
     Args:
-        window_ms: time after a switch during which the samples before it are reported, milliseconds.
+        reported_ms: time after a switch during which the samples before it are reported, milliseconds.
     """
 
-    def __init__(self, window_ms: int) -> None:
-        self._window_ms = window_ms
+    def __init__(self, reported_ms: int) -> None:
+        self._reported_ms = reported_ms
         self._states: dict[TopicPartition, _LeaderState] = {}
 
     def observe(
@@ -130,17 +130,17 @@ class LeaderSwitches:
             return
         if state.leader is not None:
             state.switch = Switch(
-                state.leader, tick_ms, state.before or self._samples_before_last_switch(state, tick_ms)
+                state.leader, tick_ms, self._samples_before_last_switch(state, tick_ms) or state.before
             )
         state.leader, state.before = leader, None
 
     def _samples_before_last_switch(self, state: _LeaderState, tick_ms: int) -> PreviousLeader | None:
-        # Two switches in a row: the leader in between was never sampled, so use the samples before the first one.
+        # Two switches in a row: the samples of the leader in between, if there are any, reach back over the first one.
         switch = state.switch
         return switch.before if switch is not None and self._is_recent(switch, tick_ms) else None
 
     def _is_recent(self, switch: Switch, tick_ms: int) -> bool:
-        return switch.switch_tick_ms is not None and tick_ms - switch.switch_tick_ms <= self._window_ms
+        return switch.switch_tick_ms is not None and tick_ms - switch.switch_tick_ms <= self._reported_ms
 
 
 def _expire(state: _LeaderState, tick_ms: int, watched: bool) -> None:
