@@ -13,6 +13,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import require_absent, require_writable
+from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
@@ -27,11 +28,12 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
 
     Args:
         location: folder or URL of the table.
-        records: objects with the table's columns as attributes. They are durable when this returns.
+        records: objects with the table's columns as attributes. They are on the disk, synced, when this returns.
         table: definition of the table; all its columns are text, numbers or truth values.
 
     Raises:
         HeadroomError: the location is not writable, or the library panicked.
+        OSError: the disk did not take the records.
     """
     require_writable(location)
     with delta_append.without_panic(location):
@@ -39,7 +41,7 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         opened = delta_append.again_on_conflict(partial(_append, location, records, table), _ATTEMPTS)
     try:
         with delta_append.without_panic(location):
-            _compact_if_large(opened)
+            _compact_if_large(location, opened)
     except Exception as error:
         # The records are durable. The next append tries the compaction again.
         log.warning("%s could not be compacted: %s", location, cause_of(error))
@@ -64,7 +66,9 @@ def append_or_error(location: str, records: Sequence[object], table: Table, reme
 def _append(location: str, records: Sequence[object], table: Table) -> DeltaTable:
     """Append records and return the table."""
     opened = _open(location, table)
+    before = opened.version()
     delta_append.append(opened, records, table)
+    sync_commits(location, before)
     return opened
 
 
@@ -83,9 +87,12 @@ def _open(location: str, table: Table) -> DeltaTable:
     return DeltaTable(location)
 
 
-def _compact_if_large(opened: DeltaTable) -> None:
+def _compact_if_large(location: str, opened: DeltaTable) -> None:
     """Compact the files if there are many, and remove unreferenced ones."""
     opened.update_incremental()
     if len(opened.file_uris()) > _MOST_FILES:
+        before = opened.version()
         opened.optimize.compact()
+        # The rows are now in other files than those that were synced.
+        sync_commits(location, before)
         opened.vacuum(dry_run=False)
