@@ -24,6 +24,7 @@ from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
 from streaming.delta.locations import local_path, trouble_of
 from streaming.delta.query import table_url
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.gold import GoldJob
@@ -198,7 +199,8 @@ class Pipeline:
             self._outbox.start()
             listeners.insert(0, _OutboxListener(self._outbox))
         composite = CompositeListener(listeners)
-        source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
+        checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
+        source = AlertPathSource(self._topic, checkpoint, query_checkpoint(checkpoint, self._store.location).mend)
         if local_path(self._settings.store.path) is not None:
             self._alert_path_gold = AlertPathGold(self._spark, self._store, self._interval_s)
         self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite, self._alert_path_gold)

@@ -31,8 +31,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 _PARQUET = b"PAR1"
 # Actions of a commit other than files: protocol, columns, and the batches that the table has.
 _KEPT_ACTIONS = ("protocol", "metaData", "txn", "commitInfo", "domainMetadata")
-# Folder next to the tables for damaged files.
-_ASIDE = "_damaged"
+# Folder next to the tables and checkpoints for what is damaged.
+ASIDE = "_damaged"
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _set_aside(folder: Path, damage: Damage) -> None:
     commit = _COMMIT.fullmatch(file.name)
     kept = [_kept(line) for line in _lines(file)] if commit and file.exists() else []
     if file.exists():
-        aside = folder.parent / _ASIDE / folder.name / damage.file
+        aside = folder.parent / ASIDE / folder.name / damage.file
         aside.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(file, aside)
     for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
