@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
+from streaming.delta.damage import error_of_damage
 from streaming.delta.locations import require_absent, require_writable
 from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
@@ -35,7 +36,10 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         HeadroomError: the location is not writable, or the library panicked.
         OSError: the disk did not take the records.
     """
-    require_writable(location)
+    try:
+        require_writable(location)
+    except HeadroomError as error:
+        raise error_of_damage(location) or error from None
     with delta_append.without_panic(location):
         # Two commands may create the table at the same time.
         opened = delta_append.again_on_conflict(partial(_append, location, records, table), _ATTEMPTS)
@@ -60,6 +64,8 @@ def append_or_error(location: str, records: Sequence[object], table: Table, reme
     # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
         log.debug("writing %s", location, exc_info=True)
+        if damage := error_of_damage(location):
+            raise damage from error
         raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
 
 
@@ -78,6 +84,9 @@ def _open(location: str, table: Table) -> DeltaTable:
         return DeltaTable(location)
     except TableNotFoundError as error:
         require_absent(location, error)
+        # A new log would hide the rows of a table that has lost its own.
+        if damage := error_of_damage(location):
+            raise damage from error
     try:
         delta_append.create(location, table)
     except DeltaError:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from deltalake import DeltaTable
 
+from schemas.config import StoreSettings
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
 from streaming.delta.append import without_panic
 from streaming.delta.locations import is_table, local_path
+from streaming.delta.query import table_url
 from streaming.durability.checkpoint import Checkpoint, Contradiction, Progress
 from streaming.supervision.failure import cause_of
 
@@ -51,6 +53,14 @@ def query_checkpoint(location: str, table_location: Callable[[Table], str]) -> C
         bronze = table_location(BRONZE_TICKS)
         return Checkpoint(location, _LOST[name], partial(_not_of_sink if name == "bronze" else _not_of_source, bronze))
     return Checkpoint(location, _LOST.get(name, _FROM_TOPIC))
+
+
+def checkpoints_of(store: StoreSettings) -> Iterator[tuple[str, str, Checkpoint]]:
+    """Yield the name, the job and the checkpoint of each query."""
+    for job, names in CHECKPOINTS_OF_JOBS.items():
+        for name in names:
+            location = f"{store.checkpoints().rstrip('/')}/{name}"
+            yield name, job, query_checkpoint(location, lambda table: table_url(store.path, table.path))
 
 
 def _unknown_if_unreadable(ask: Contradiction, location: str, progress: Progress) -> str | None:

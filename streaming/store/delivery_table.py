@@ -65,7 +65,7 @@ class DeliveryTable:
         try:
             return self._backlog(receivers, self._rows)
         except Exception:
-            if damage_of(self._store, list(_TABLES.values())) is None:
+            if damage_of(self._store, list(_TABLES.values()), thorough=True) is None:
                 raise
         # Spark can skip damaged files, and the Delta library cannot.
         by_spark = partial(self._backlog, receivers, self._rows_by_spark)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from alerts.delivery.delivery_log import DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.delta.damage import mend
+from streaming.durability.mend import mend
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
