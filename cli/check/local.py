@@ -148,9 +148,7 @@ def checkpoints(store: StoreSettings) -> list[Check]:
     """Return one check per damaged checkpoint; none if all are undamaged."""
     found = {name: checkpoint.damage() for name, _, checkpoint in checkpoints_of(store)}
     return [
-        failed(
-            "Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job repairs it when it starts; lost: {one.lost}."
-        )
+        failed("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
         for name, one in found.items()
         if one is not None
     ]
