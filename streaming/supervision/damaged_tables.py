@@ -44,12 +44,13 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
         read: reads them by Spark.
         empty: result if nothing can be read.
     """
-    for table in tables:
-        # Readers skip an empty commit silently.
-        if lost := log_damages(store.location(table)):
-            log.error("%s", describe_damage(table.path, lost))
     try:
-        return read()
+        found = read()
+        for table in tables:
+            # Readers skip an empty commit silently.
+            if lost := log_damages(store.location(table)):
+                log.error("%s", describe_damage(table.path, lost))
+        return found
     except Exception:
         damage = damage_of(store, tables, thorough=True)
         if damage is None:
