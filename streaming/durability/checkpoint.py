@@ -26,6 +26,7 @@ from streaming.durability.sync import sync_path
 
 log = logging.getLogger(__name__)
 
+_REMEDY = "Look at store.checkpoint_path, the room on its disk and the rights on it."
 _METADATA = "metadata"
 _BATCH = re.compile(r"\d+")
 _VERSION = re.compile(rb"v\d+")
@@ -72,11 +73,13 @@ class Checkpoint:
         self._contradiction = contradiction
 
     def damage(self) -> Damage | None:
-        """Return the first damage; None if a query can continue from it, or begin with it."""
+        """Return the first damage; None if a query can continue from it, or begin with it, or it may not be read."""
         if self._folder is None or not os.path.lexists(self._folder):
             return None
-        for file, fault in self._faults(self._folder):
-            return Damage(file, fault, self._lost)
+        # What cannot be read need not be damaged, and the query's own error names it.
+        with suppress(PermissionError):
+            for file, fault in self._faults(self._folder):
+                return Damage(file, fault, self._lost)
         return None
 
     def mend(self) -> Damage | None:
@@ -98,9 +101,7 @@ class Checkpoint:
             sync_path(self._folder.parent)
         except OSError as error:
             rule = f"is damaged, and cannot be moved away ({error.strerror})"
-            raise HeadroomError(
-                str(self._folder), rule, "Look at store.checkpoint_path and the rights on it."
-            ) from None
+            raise HeadroomError(str(self._folder), rule, _REMEDY) from None
         log.error(
             "checkpoint %s was damaged: %s %s; it was moved to %s, and its query begins again (lost: %s)",
             self._folder.name,
@@ -114,27 +115,35 @@ class Checkpoint:
     @property
     def is_new(self) -> bool:
         """Return whether no batch was planned with it; false at a URL, where this is not known."""
-        return self._folder is not None and not _batches(self._folder / "offsets")
+        with suppress(PermissionError):
+            return self._folder is not None and not _batches(self._folder / "offsets")
+        return False
 
     def begin(self, known: Mapping[str, Any]) -> None:
         """Record that the tables of the query had rows before its first batch.
 
         Args:
             known: what the tables had then, as JSON.
+
+        Raises:
+            HeadroomError: the folder cannot be written.
         """
         if self._folder is None:
             return
-        self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / _BEGUN
-        file.write_text(json.dumps(known), encoding="utf-8")
-        sync_path(file)
-        sync_path(self._folder)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(known), encoding="utf-8")
+            sync_path(file)
+            sync_path(self._folder)
+        except OSError as error:
+            raise HeadroomError(str(file), f"cannot be written ({error.strerror})", _REMEDY) from None
 
     def begun(self) -> Mapping[str, Any] | None:
         """Return what the tables of the query had before its first batch; None if they had no rows."""
         if self._folder is None:
             return None
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return _object((self._folder / _BEGUN).read_bytes())
         return None
 
@@ -187,8 +196,7 @@ def _fault(folder: Path, name: str, parse: Callable[[bytes], object]) -> Iterato
         if name == _METADATA:
             yield name, "is missing"
     except PermissionError:
-        # The query's own error names it. What cannot be read need not be damaged.
-        return
+        raise
     except OSError as error:
         yield name, f"cannot be read ({error.strerror})"
     except (ValueError, RecursionError):

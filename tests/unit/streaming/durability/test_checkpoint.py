@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
+from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
 from streaming.delta import append as delta_append
 from streaming.durability import query_checkpoints
@@ -129,6 +130,26 @@ def test_what_spark_can_continue_from_is_left_alone(folder: Path, tmp_path: Path
     assert of(new).mend() is None
     assert of(new).is_new
     assert not of(folder).is_new
+
+
+def test_a_checkpoint_that_may_not_be_read_or_written_is_not_taken_for_damaged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refused)
+        assert of(folder).mend() is None
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", refused)
+        with pytest.raises(HeadroomError, match="cannot be written"):
+            of(folder).begin({})
+    empty(folder / "metadata")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refused)
+        with pytest.raises(HeadroomError, match="cannot be moved away"):
+            of(folder).mend()
 
 
 def test_a_checkpoint_records_whether_its_tables_had_rows_before_it(folder: Path) -> None:
