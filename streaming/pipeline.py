@@ -24,6 +24,7 @@ from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
 from streaming.delta.locations import local_path, trouble_of
 from streaming.delta.query import table_url
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.gold import GoldJob
@@ -138,12 +139,15 @@ class Pipeline:
         self._engine = AlertEngine(settings, config.clock_ms, config.config, config.others, config.elapsed_ms)
         self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
+        self._deliveries: DeliveryTable | None = None
         self._suppressions: SuppressionFollower | None = None
         self._balances: LeaderBalanceFollower | None = None
         self._broker_loads: BrokerLoadFollower | None = None
         if config.receivers:
-            deliveries = DeliveryTable(spark, self._store)
-            self._outbox = Outbox(config.receivers, deliveries, settings.notify, config.clock_ms, config.elapsed_ms)
+            self._deliveries = DeliveryTable(spark, self._store)
+            self._outbox = Outbox(
+                config.receivers, self._deliveries, settings.notify, config.clock_ms, config.elapsed_ms
+            )
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
             self._suppressions = SuppressionFollower(
                 location, windows, self._outbox.update_suppressions, config.clock_ms
@@ -198,7 +202,8 @@ class Pipeline:
             self._outbox.start()
             listeners.insert(0, _OutboxListener(self._outbox))
         composite = CompositeListener(listeners)
-        source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
+        checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
+        source = AlertPathSource(self._topic, checkpoint, query_checkpoint(checkpoint, self._store.location).mend)
         if local_path(self._settings.store.path) is not None:
             self._alert_path_gold = AlertPathGold(self._spark, self._store, self._interval_s)
         self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite, self._alert_path_gold)
@@ -304,8 +309,9 @@ class Pipeline:
             self._alert_path.check_missing_ticks(self._run)
 
     def _unstored_reason(self) -> str | None:
-        """Return why events of the alert path are not stored; None if all are."""
-        return None if self._alert_path is None else self._alert_path.trouble
+        """Return why events of the alert path, or attempts to deliver them, are not stored; None if all are."""
+        trouble = None if self._alert_path is None else self._alert_path.trouble
+        return trouble or (None if self._deliveries is None else self._deliveries.damage())
 
     def _probe_store(self) -> None:
         """Check whether the store can be written, and pass a change on to the engine, alert path and outbox."""

@@ -23,6 +23,7 @@ from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
+from streaming.delta.damage import log_damages
 from streaming.delta.locations import require_writable
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import SessionProfile, submitted
@@ -100,8 +101,15 @@ def require_store(settings: Settings) -> None:
         HeadroomError: a folder is a file, or this user may not write there.
     """
     folder = settings.store.path.rstrip("/")
-    for location in (folder, settings.store.checkpoints(), *(f"{folder}/{table.path}" for table in TABLES)):
+    for location in (folder, settings.store.checkpoints()):
         require_writable(location)
+    for table in TABLES:
+        try:
+            require_writable(f"{folder}/{table.path}")
+        except HeadroomError:
+            # Alerts do not wait for the repair of a damaged table.
+            if not log_damages(f"{folder}/{table.path}"):
+                raise
 
 
 def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: bool = True) -> Pipeline:

@@ -15,6 +15,7 @@ from schemas.tables import Table
 from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
+from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2
@@ -67,6 +68,8 @@ def again_on_conflict(attempt: Callable[[], T], attempts: int, for_s: float = 0.
 def create(location: str, table: Table, schema: Schema | None = None) -> None:
     """Create a table; errors of the library are raised unchanged, except for panics.
 
+    Its columns are synced to the disk, because no other file of a table has them.
+
     Args:
         location: folder or URL.
         table: definition of the table.
@@ -80,6 +83,7 @@ def create(location: str, table: Table, schema: Schema | None = None) -> None:
             description=table.grain,
             configuration=properties(table),
         )
+    sync_commits(location, -1)
 
 
 def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:

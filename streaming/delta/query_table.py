@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from schemas.errors import HeadroomError
 from streaming.delta import query as delta_query
+from streaming.delta.damage import error_of_damage, log_damages
 from streaming.delta.locations import require_absent
 from streaming.supervision.failure import cause_of
 
@@ -77,6 +78,10 @@ def column_names(store_path: str, table: str) -> frozenset[str]:
 def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[str, str]], T]) -> T | None:
     """Return what a function reads from the locations of tables; None if one of the tables does not exist."""
     urls = {name: delta_query.table_url(store_path, table) for name, table in tables.items()}
+    for url in urls.values():
+        # Readers skip an empty commit silently, and take a table without a log for a missing one.
+        if log_damages(url) and (damage := error_of_damage(url)):
+            raise damage
     try:
         return ask(urls)
     except TableNotFoundError as error:
@@ -87,5 +92,8 @@ def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[s
     except Exception as error:
         locations = ", ".join(urls.values())
         logger.debug("reading %s", locations, exc_info=True)
+        for url in urls.values():
+            if damage := error_of_damage(url):
+                raise damage from error
         remedy = "Look at store.path and the rights on it."
         raise HeadroomError(locations, f"cannot be read ({cause_of(error)})", remedy) from error

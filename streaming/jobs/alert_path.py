@@ -10,7 +10,7 @@ import os
 import threading
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
@@ -53,10 +53,12 @@ class AlertPathSource:
     Attributes:
         topic: ticks.
         checkpoint: folder or URL of the query's checkpoint.
+        mend: moves the checkpoint aside if it is damaged.
     """
 
     topic: TicksTopic
     checkpoint: str
+    mend: Callable[[], object] = lambda: None
 
 
 class AlertPath:
@@ -89,6 +91,7 @@ class AlertPath:
         self._spark = spark
         self._topic = source.topic
         self._checkpoint = source.checkpoint
+        self._mend_checkpoint = source.mend
         self._reader = CompleteTicksReader(source.topic, () if gold is None else gold.extra_columns)
         self._headroom = Prepared(headroom_rows)
         self._log = log
@@ -117,6 +120,9 @@ class AlertPath:
         if not self._restored:
             self._engine.restore(self._log.last_events())
             self._restored = True
+        self._mend_checkpoint()
+        # A new checkpoint has a new id, and counts its batches from 0.
+        self._writer = ""
         # The alert partition has grown while the query was stopped.
         self._first_batch = True
         stream = self._topic.alert_stream("latest")

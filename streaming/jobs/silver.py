@@ -13,6 +13,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
+from streaming.delta.locations import local_path
+from streaming.durability.bronze_start import BronzeStart, read_bronze_start
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.caching import Cache, cached_frames
@@ -78,6 +81,8 @@ class HistoryJob:
         self._store = store
         self._bronze_checkpoint = f"{checkpoints}/bronze"
         self._silver_checkpoint = f"{checkpoints}/silver"
+        self._bronze_state = query_checkpoint(self._bronze_checkpoint, store.location)
+        self._silver_state = query_checkpoint(self._silver_checkpoint, store.location)
         self._trigger_s = trigger_s
         self._wait_for_gold = wait_for_gold
         # Spark compares the age at each trigger. A little less than a whole number of them loses none to rounding.
@@ -87,19 +92,34 @@ class HistoryJob:
 
     def prepare(self) -> None:
         """Create missing tables, and read which ticks the existing ones have."""
-        self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
+        self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES), self._silver_state)
 
     def start(self) -> list[StreamingQuery]:
         """Start both queries and return them."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        # Silver's first: it is compared with bronze as the last process left it.
+        for checkpoint in (self._silver_state, self._bronze_state):
+            checkpoint.mend()
         self.prepare()
         return [self._start_bronze(), self._start_silver()]
 
     def _start_bronze(self) -> StreamingQuery:
-        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s)
-        writer = bronze(records).writeStream.format("delta").queryName("bronze")
+        begin = self._bronze_begin()
+        since_ms = None if begin is None else begin.since_ms
+        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s, since_ms)
+        rows = bronze(records if begin is None else records.where(begin.condition()))
+        writer = rows.writeStream.format("delta").queryName("bronze")
         writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
         return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
+
+    def _bronze_begin(self) -> BronzeStart | None:
+        """Return where the checkpoint began; None if it did with an empty table, whose first record is the topic's."""
+        path = local_path(self._store.location(BRONZE_TICKS))
+        if path is not None and self._bronze_state.is_new:
+            begin = read_bronze_start(path, self._topic.name)
+            if begin is not None:
+                self._bronze_state.begin(begin.as_json())
+        return BronzeStart.of_json(self._bronze_state.begun() or {})
 
     def _start_silver(self) -> StreamingQuery:
         # Maintenance deletes old days from bronze, long after they were read.
@@ -155,8 +175,8 @@ class HistoryJob:
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 
     def _without_written(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
-        """Return the rows that the table does not have; the first batch after a crash may repeat some."""
-        if not self._written.first_batch:
+        """Return the rows that the table does not have; a batch after a crash may repeat some."""
+        if not self._written.may_be_in_part(first_tick.items()):
             return rows
         last_tick = self._store.last_ticks(table)
         if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
@@ -170,7 +190,7 @@ class HistoryJob:
             bad = cache(reduce(DataFrame.unionByName, rejected)) if rejected else None
             if bad is not None and bad.limit(1).count():
                 rows = quarantine(bad)
-                if self._written.first_batch:
+                if self._written.first_batch or self._written.reads_again:
                     rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
                 self._store.append(rows, QUARANTINE)
                 accepted = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")

@@ -29,13 +29,14 @@ class TicksTopic:
         trust: conditions of trusted ticks.
 
     Attributes:
+        name: name of the topic.
         trust: conditions of trusted ticks. The reader does not apply them.
     """
 
     def __init__(self, spark: SparkSession, topic: str, options: dict[str, str], trust: Trust = ANY) -> None:
         self.trust = trust
         self._spark = spark
-        self._topic = topic
+        self.name = self._topic = topic
         self._options = options
         # By default Spark invents a group name per range, and keeps the consumers of a group for minutes with all
         # fetched records. Nothing joins a group of this name.
@@ -60,18 +61,24 @@ class TicksTopic:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
 
-    def stream(self, max_offsets: int, min_offsets: int, oldest_s: float) -> DataFrame:
+    def stream(self, max_offsets: int, min_offsets: int, oldest_s: float, since_ms: int | None = None) -> DataFrame:
         """Return the whole topic as a stream of Kafka records, from its beginning; lost records fail the query.
 
         Args:
             max_offsets: most records in one micro-batch.
             min_offsets: fewer records wait for more.
             oldest_s: longest such wait since the last micro-batch, seconds.
+            since_ms: a new checkpoint begins with the first record of this time or later, epoch milliseconds; None:
+                with the oldest record.
         """
         reader = self._spark.readStream.format("kafka").options(**self._options)
         reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
         reader = reader.option("minOffsetsPerTrigger", min_offsets)
         reader = reader.option("maxTriggerDelay", f"{round(oldest_s * 1000)}ms")
+        if since_ms is not None:
+            # A partition without such a record has nothing to read yet.
+            reader = reader.option("startingTimestamp", since_ms)
+            reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
         return reader.option("startingOffsets", "earliest").load()
 
     def alert_messages_since(self, first: int) -> DataFrame:

@@ -6,11 +6,12 @@ from functools import partial
 
 from deltalake import DeltaTable, write_deltalake
 
-from schemas.tables import Table
+from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta.append import again_on_conflict, without_panic
 from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
+from streaming.durability.sync import sync_commits
 from streaming.store.schema_check import SchemaDifference, schema_difference, spark_columns
 
 _ATTEMPTS = 5
@@ -34,6 +35,7 @@ def upgrade_without_spark(path: str, table: Table) -> SchemaDifference:
 
 def _upgrade(path: str, table: Table) -> SchemaDifference:
     opened = DeltaTable(path)
+    before = opened.version()
     found, metadata = spark_columns(opened.schema()), opened.metadata()
     difference = schema_difference(table, found, metadata.partition_columns)
     if difference.wrong:
@@ -44,4 +46,6 @@ def _upgrade(path: str, table: Table) -> SchemaDifference:
         write_deltalake(opened, no_rows, mode="append", schema_mode="merge")
     if not properties(table).items() <= metadata.configuration.items():
         opened.alter.set_table_properties(properties(table))
+    if table in DURABLE_TABLES:
+        sync_commits(path, before)
     return difference

@@ -20,7 +20,9 @@ def bronze_options(monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: fl
     reader.option.return_value = reader
     monkeypatch.setattr(silver, "bronze", lambda records: MagicMock())
     topic = TicksTopic(spark, "ticks", kafka_options(KafkaSettings("b:1"), None))
-    HistoryJob(MagicMock(), topic, MagicMock(), "checkpoints", trigger_s, idle_s=idle_s)._start_bronze()
+    store = MagicMock()
+    store.location = lambda table: f"nowhere/{table.path}"
+    HistoryJob(MagicMock(), topic, store, "checkpoints", trigger_s, idle_s=idle_s)._start_bronze()
     return dict(call.args for call in reader.option.call_args_list)
 
 
