@@ -13,7 +13,7 @@ from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
 from cli.config.load import load_settings
-from cli.watch.printer import VerdictPrinter
+from cli.watch.output.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.activity import AlertPartitionActivity
 from cluster.collector.ticks_topic import ensure_topic

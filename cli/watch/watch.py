@@ -16,8 +16,9 @@ from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.heartbeat import BeatingProcess
 from cli.watch.metrics_server import serving_metrics
+from cli.watch.output.printer import VerdictPrinter
+from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
-from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
@@ -54,7 +55,11 @@ def watch(
         end_with_parent(stop)
     printer = VerdictPrinter(output_format)
     # Before anything is started, because a store or port in use ends the command.
-    with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as state:
+    with (
+        relayed_output(output_format),
+        exclusive_jobs(clusters.settings.store, ["alerts"]),
+        serving_metrics(clusters) as state,
+    ):
         collectors = [
             BeatingProcess(f"collector of {name}", ["collect"], config)
             for name, config in clusters.configs
