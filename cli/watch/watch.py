@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import count
 
 import click
 
@@ -70,8 +71,11 @@ def watch(
         try:
             echo("Starting the collector and Spark ...", err=True)
             listener = CompositeListener([PrintingListener(printer), HistoryStarter(history)])
+            starts = count()
             pipeline = RestartingPipeline(
-                lambda: build_pipeline(clusters, "headroom watch"),
+                lambda handover: build_pipeline(
+                    clusters, "headroom watch", is_restart=next(starts) > 0, handover=handover
+                ),
                 lambda built: start_alert_output(built, printer, listener, state, worker),
             )
             try:
