@@ -315,7 +315,7 @@ class Pipeline:
 
     def _check(self) -> None:
         # Asks the JVM, which may have ended while no query runs.
-        _ = self._spark.version
+        _ = self._spark.sparkContext.startTime
         for job in self._jobs:
             job.check()
         is_due = time.monotonic() >= self._probe_at_s
