@@ -18,6 +18,7 @@ from schemas.config import SparkSettings
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
+from streaming.scratch import LOCAL_DIR, scratch_trouble, use_memory
 from streaming.session_profile import QUICK_COMPILER, SessionProfile, submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
@@ -185,7 +186,7 @@ def build_session(
         HeadroomError: the jars are missing, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = _submitted_conf(settings) if submitted() else _own_conf(settings, profile)
+    conf = _submitted_conf(settings) if submitted() else _with_scratch(_own_conf(settings, profile))
     builder = SparkSession.builder.appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -303,6 +304,19 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     else:
         conf["spark.executor.extraJavaOptions"] = EXECUTOR_OPTIONS
     return conf | settings.conf
+
+
+def _with_scratch(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings of a session with temporary files in memory, if they cannot be written where they usually are.
+
+    Spark does not start without them, and its readers of Kafka unpack libraries there.
+    """
+    trouble = scratch_trouble(conf)
+    folder = None if trouble is None else use_memory(trouble)
+    if folder is None:
+        return conf
+    options = f"{conf['spark.driver.extraJavaOptions']} -Djava.io.tmpdir={folder} -XX:-UsePerfData"
+    return conf | {LOCAL_DIR: folder, "spark.driver.extraJavaOptions": options}
 
 
 def _initial_heap(settings: SparkSettings, profile: SessionProfile) -> str:

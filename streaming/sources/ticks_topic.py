@@ -48,7 +48,7 @@ class TicksTopic:
         """Return the alert partition as a stream of Kafka records.
 
         Args:
-            starting: start of a new checkpoint: latest or earliest.
+            starting: start of a new checkpoint: latest, earliest, or the result of ``starting_at``.
             max_offsets: most records in one micro-batch; None if there is no limit.
         """
         reader = self._spark.readStream.format("kafka").options(**self._alert_options)
@@ -60,6 +60,10 @@ class TicksTopic:
         if max_offsets:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
+
+    def starting_at(self, offset: int) -> str:
+        """Return an offset of the alert partition as a start of a new checkpoint."""
+        return json.dumps({self._topic: {ALERT_PARTITION: offset}})
 
     def stream(self, max_offsets: int, min_offsets: int, oldest_s: float, since_ms: int | None = None) -> DataFrame:
         """Return the whole topic as a stream of Kafka records, from its beginning; lost records fail the query.

@@ -65,7 +65,7 @@ class DeliveryTable:
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         """Return events and delivery attempts of alerts that fire, or have an undelivered event for a receiver.
 
-        Damaged files of the two tables are skipped.
+        Damaged files of the two tables are skipped. A store that can be neither read nor written has none.
 
         Args:
             receivers: names of the receivers.
@@ -76,7 +76,7 @@ class DeliveryTable:
         try:
             return self._backlog(receivers, self._rows)
         except Exception:
-            if damage_of(self._store, list(_TABLES.values()), thorough=True) is None:
+            if damage_of(self._store, list(_TABLES.values()), thorough=True) is None and self._store.trouble() is None:
                 raise
         # Spark can skip damaged files, and the Delta library cannot.
         by_spark = partial(self._backlog, receivers, self._rows_by_spark)

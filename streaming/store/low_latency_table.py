@@ -15,6 +15,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import local_path, require_writable
@@ -48,11 +49,17 @@ class LowLatencyTable:
     def prepare(self) -> bool:
         """Create or update the table, and return whether it existed.
 
+        If the store cannot be written, that is left to the first append.
+
         Raises:
             HeadroomError: something else is at the table's location.
         """
         existed = self._store.exists(self._table)
-        self._ensure()
+        try:
+            self._ensure()
+        except HeadroomError:
+            if self._store.trouble() is None:
+                raise
         return existed
 
     def append(self, records: Sequence[object], once: tuple[str, int] | None = None) -> None:

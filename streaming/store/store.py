@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from schemas.errors import HeadroomError
 from schemas.tables import PROMPT_TABLES, Table
 from streaming.delta import append as delta_append
-from streaming.delta.locations import is_table, local_path, require_writable
+from streaming.delta.locations import is_table, local_path, require_writable, trouble_of
 from streaming.delta.properties import properties
 from streaming.store.schema_check import SchemaDifference, schema_difference
 from streaming.store.upgrade import upgrade_without_spark
@@ -54,6 +54,10 @@ class Store:
     def location(self, table: Table) -> str:
         """Return the folder or URL of a table."""
         return f"{self._path}/{table.path}"
+
+    def trouble(self) -> str | None:
+        """Return why the tables cannot be written, in a few words; None if they can, or are at a URL."""
+        return trouble_of(self._path)
 
     def exists(self, table: Table) -> bool:
         """Return whether a Delta table is at the table's location.
@@ -104,6 +108,7 @@ class Store:
         if path is not None and not os.path.exists(path):
             # Without Spark, whose commits take 1 s each on a busy machine, for a dozen tables.
             require_writable(path)
+            self._require_room()
             delta_append.create(path, table)
             return True
         if path is not None and table in PROMPT_TABLES and is_table(path):
@@ -119,6 +124,18 @@ class Store:
             builder = builder.property(key, value)
         builder.partitionedBy(*table.partition_by).execute()
         return True
+
+    def _require_room(self) -> None:
+        """Check that a table can be created: on a full disk half a table would be left, which nobody can complete.
+
+        Raises:
+            HeadroomError: the tables cannot be written.
+        """
+        trouble = self.trouble()
+        if trouble is not None:
+            raise HeadroomError(
+                "the store", trouble, "Free space on its disk, or check store.path and its permissions."
+            )
 
     def state(self, table: Table) -> TableState:
         """Return the state of an existing table.

@@ -1,4 +1,4 @@
-"""Handling of tables that a disk has damaged: readers continue with the undamaged files, writers wait for a repair."""
+"""Handling of tables that a disk has damaged or lost: readers continue with what is left, writers wait for a repair."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def damage_of(store: Store, tables: Sequence[Table], *, thorough: bool = False) 
 
 
 def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T], empty: _T) -> _T:
-    """Return what ``read`` returns; if tables are damaged, without their damaged files.
+    """Return what ``read`` returns; without damaged files, or nothing if the store can be neither read nor written.
 
     Args:
         store: tables.
@@ -54,7 +54,11 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
     except Exception:
         damage = damage_of(store, tables, thorough=True)
         if damage is None:
-            raise
+            trouble = store.trouble()
+            if trouble is None:
+                raise
+            log.error("%s, and nothing can be read there: Headroom starts without it", trouble)
+            return empty
     log.error("%s; Headroom continues with the undamaged files", damage)
     try:
         with store.skipping_damage():

@@ -28,6 +28,9 @@ class Tables:
     def location(self, _: Table) -> str:
         return str(self._path)
 
+    def trouble(self) -> str | None:
+        return None
+
     @contextmanager
     def skipping_damage(self) -> Iterator[None]:
         self.passes_over = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -151,6 +152,21 @@ def test_a_failure_is_logged_once_and_tried_again_after_the_interval(caplog: pyt
     with caplog.at_level(logging.WARNING):
         (message,) = [r.message for r in caplog.records if "failed" in r.message]
     assert message.endswith("failed: Error: cluster cannot be reached")
+
+
+def test_a_command_that_cannot_be_started_stops_no_watch(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(BalanceSettings(propose_every_s=600))
+
+    def no_room(arguments: tuple[str, ...]) -> Command:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scene.worker.start = no_room
+    scene.tick(1500)
+    (message,) = [r.message for r in caplog.records if "failed" in r.message]
+    assert message.endswith("failed: No space left on device")
+    scene.worker.start = scene.start
+    scene.tick(600)
+    assert len(scene.commands) == 1
 
 
 def test_a_command_that_hangs_is_ended() -> None:
