@@ -67,6 +67,7 @@ GOALS: dict[str, Goal] = {
     "alert_causes_doubled": Goal("at most", 0),
     "advice_runs_ratio": Goal("at least", 1),
     "advice_resolves_ratio": Goal("at least", 1),
+    "advice_repaged": Goal("at most", 0),
     "advice_lowered": Goal("at most", 0),
     "plan_200k_s": Goal("at most", 5),
     "generated_bytes_over_kafka_generate_ratio": Goal("at most", 0.6),
