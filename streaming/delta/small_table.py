@@ -13,6 +13,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import require_absent, require_writable
+from streaming.delta.upgrade import upgrade_opened
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         table: definition of the table; all its columns are text, numbers or truth values.
 
     Raises:
-        HeadroomError: the location is not writable, or the library panicked.
+        HeadroomError: the location is not writable, the table is not Headroom's, or the library panicked.
     """
     require_writable(location)
     with delta_append.without_panic(location):
@@ -62,8 +63,9 @@ def append_or_error(location: str, records: Sequence[object], table: Table, reme
 
 
 def _append(location: str, records: Sequence[object], table: Table) -> DeltaTable:
-    """Append records and return the table."""
+    """Append records and return the table, upgraded if another version has made it."""
     opened = _open(location, table)
+    upgrade_opened(location, opened, table)
     delta_append.append(opened, records, table)
     return opened
 
