@@ -77,8 +77,9 @@ lists and removes damaged files. Jobs move damaged checkpoints aside by themselv
 their tables.
 
 **Tables of an older version** get new columns, new struct fields and new properties when a job that writes them starts;
-they are null in older rows. A difference that cannot be added (other folders, other types, or another table at the same
-location) stops the job with an error that names it. Columns of a newer version are left unchanged.
+they are null in older rows. Reworded comments are replaced too where the table is written without Spark. A difference
+that cannot be added (other folders, other types, or another table at the same location) stops the job with an error
+that names it. Columns of a newer version are left unchanged, and are null in new rows.
 """
 
 

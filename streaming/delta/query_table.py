@@ -10,6 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 from numpy.typing import NDArray
 
 from schemas.errors import HeadroomError
+from schemas.tables import ALL_TABLES, Table
 from streaming.delta import query as delta_query
 from streaming.delta.damage import error_of_damage, log_damages
 from streaming.delta.locations import require_absent
@@ -45,7 +46,7 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
     Raises:
         HeadroomError: a table exists but cannot be read, or its location is not accessible.
     """
-    return _answer(store_path, tables, lambda urls: delta_query.rows(urls, sql))
+    return _answer(store_path, tables, lambda urls: delta_query.rows(urls, sql, _definitions(tables)))
 
 
 def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[Any]] | None:
@@ -59,20 +60,14 @@ def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[An
     Raises:
         HeadroomError: the table exists but cannot be read, or its location is not accessible.
     """
-    return _answer(store_path, {"data": table}, lambda urls: delta_query.columns(urls, sql))
+    tables = {"data": table}
+    return _answer(store_path, tables, lambda urls: delta_query.columns(urls, sql, _definitions(tables)))
 
 
-def column_names(store_path: str, table: str) -> frozenset[str]:
-    """Return the names of a table's columns; none if the table does not exist.
-
-    Args:
-        store_path: ``store.path``: a folder or URL.
-        table: path of the table below it.
-
-    Raises:
-        HeadroomError: the table exists but cannot be read, or its location is not accessible.
-    """
-    return _answer(store_path, {"data": table}, lambda urls: delta_query.names(urls["data"])) or frozenset()
+def _definitions(tables: Mapping[str, str]) -> dict[str, Table]:
+    """Return the definitions of Headroom's tables among some paths: older tables lack columns that queries name."""
+    known = {table.path: table for table in ALL_TABLES}
+    return {name: known[path] for name, path in tables.items() if path in known}
 
 
 def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[str, str]], T]) -> T | None:

@@ -14,6 +14,7 @@ from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.damage import error_of_damage
 from streaming.delta.locations import require_absent, require_writable
+from streaming.delta.upgrade import upgrade_opened
 from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
@@ -33,7 +34,7 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         table: definition of the table; all its columns are text, numbers or truth values.
 
     Raises:
-        HeadroomError: the location is not writable, or the library panicked.
+        HeadroomError: the location is not writable, the table is not Headroom's, or the library panicked.
         OSError: the disk did not take the records.
     """
     try:
@@ -70,9 +71,10 @@ def append_or_error(location: str, records: Sequence[object], table: Table, reme
 
 
 def _append(location: str, records: Sequence[object], table: Table) -> DeltaTable:
-    """Append records and return the table."""
+    """Append records and return the table, upgraded if another version has made it."""
     opened = _open(location, table)
     before = opened.version()
+    upgrade_opened(location, opened, table)
     delta_append.append(opened, records, table)
     sync_commits(location, before)
     return opened

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
+from deltalake import Schema
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -18,9 +19,9 @@ from schemas.tables import PROMPT_TABLES, Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import is_table, local_path, require_writable, trouble_of
 from streaming.delta.properties import properties
-from streaming.store.schema_check import SchemaDifference, schema_difference
-from streaming.store.upgrade import upgrade_without_spark
+from streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
 from streaming.supervision.failure import cause_of
+from streaming.transforms.steps import literal
 
 _TICK = ["cluster", "tick_ms"]
 _SKIP_DAMAGED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
@@ -112,7 +113,7 @@ class Store:
             delta_append.create(path, table)
             return True
         if path is not None and table in PROMPT_TABLES and is_table(path):
-            self._require_ours(table, upgrade_without_spark(path, table))
+            upgrade_without_spark(path, table)
             return False
         if self.exists(table):
             self._upgrade(table, self.state(table))
@@ -145,22 +146,19 @@ class Store:
         """
         existing = DeltaTable.forPath(self.spark, self.location(table))
         (detail,) = existing.detail().select("partitionColumns", "properties").collect()
-        difference = schema_difference(table, existing.toDF().schema, detail["partitionColumns"])
-        self._require_ours(table, difference)
+        found = Schema.from_json(existing.toDF().schema.json())
+        difference = schema_difference(table, found, detail["partitionColumns"])
+        require_ours(self.location(table), table, difference)
         return TableState(difference.new, detail["properties"])
 
-    def _require_ours(self, table: Table, difference: SchemaDifference) -> None:
-        if difference.wrong:
-            raise HeadroomError(
-                self.location(table),
-                f"must have the columns and folders of {table.path}, but {'; '.join(difference.wrong)}",
-                "It was written by something else or by another version: point store.path elsewhere, or move it away.",
-            )
-
     def _upgrade(self, table: Table, state: TableState) -> None:
-        """Add missing columns, which are null in existing rows, and set missing properties."""
+        """Add missing columns, which are null in existing rows, and set missing properties.
+
+        Comments of existing columns stay: each would be a commit of a second.
+        """
         if state.new:
-            columns = ", ".join(f"{name} {column_type}" for name, column_type in state.new.items())
+            comments = {c.name: f" COMMENT {literal(c.meaning)}" for c in table.columns}
+            columns = ", ".join(f"{name} {of}{comments.get(name, '')}" for name, of in state.new.items())
             self._alter(table, f"ADD COLUMNS ({columns})")
         if not properties(table).items() <= state.properties.items():
             pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties(table).items())
