@@ -170,6 +170,12 @@ class AlertEngine:
         with self._lock:
             self._lifecycle.restore(events)
 
+    def await_first_ticks(self) -> None:
+        """Allow the next ticks the time of the first ones after a start, because Spark was started again."""
+        with self._lock:
+            now_ms = self._elapsed_ms()
+            self._last_tick = dict.fromkeys(self._last_tick, (None, now_ms))
+
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
         with self._lock:

@@ -139,6 +139,8 @@ class Pipeline:
         self._clock_ms = config.clock_ms
         self._activity = config.activity
         self._handover = handover
+        if handover is not None:
+            handover.engine.await_first_ticks()
         self._engine = (
             AlertEngine(settings, config.clock_ms, config.config, config.others, config.elapsed_ms)
             if handover is None

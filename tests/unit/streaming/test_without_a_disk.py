@@ -13,7 +13,8 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from schemas.config import KafkaSettings, Settings, StoreSettings
+from alerts.engine import AlertEngine
+from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming import scratch, session
@@ -209,6 +210,25 @@ def test_events_that_were_not_stored_are_stored_by_the_next_alert_path_before_it
     assert second.ticks == [20]
     assert [alert_id for alert_id, *_ in second.log.stored] == ["alert-10", "alert-20"]
     assert second.path.trouble is None
+
+
+def test_after_a_restart_of_spark_the_next_tick_has_as_much_time_as_the_first() -> None:
+    now_ms = [0]
+    engine = AlertEngine(Settings(cluster=ClusterSettings(name="orders")), lambda: now_ms[0])
+    engine.evaluate("orders", 0, [])
+    now_ms[0] = 60_000
+    engine.await_first_ticks()
+    for second in (60, 149):
+        now_ms[0] = second * 1000
+        assert engine.check_missing_ticks() == []
+    now_ms[0] = 151_000
+    assert [(e.kind, e.state) for e in engine.check_missing_ticks()] == [("no_data", "pending"), ("no_data", "firing")]
+    # It ends with the next ticks, as ever.
+    states = []
+    for second in range(152, 200):
+        now_ms[0] = second * 1000
+        states += [(e.kind, e.state) for e in engine.evaluate("orders", now_ms[0], [])]
+    assert states == [("no_data", "resolved")]
 
 
 def test_a_new_checkpoint_begins_behind_what_was_evaluated_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
