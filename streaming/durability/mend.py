@@ -107,7 +107,7 @@ def _create_again(folder: Path) -> None:
         rows = distinct_rows(data_files(aside), aside, definition)
         if rows:
             columns = {name: [row[name] for row in rows] for name in definition.names()}
-            append_columns(DeltaTable(str(folder)), columns, len(rows))
+            append_columns(DeltaTable(str(folder)), columns)
             sync_commits(str(folder), 0)
 
 
