@@ -47,13 +47,14 @@ class Producers:
         return 1_000 + int(batches_s * WRITE_BYTES_PER_S / RECORD_BYTES)
 
 
-def rates_after_switch(seed: int, dies: bool, again: bool) -> Iterator[tuple[float, float]]:
+def rates_after_switch(seed: int, dies: bool, again: bool, returns: bool = False) -> Iterator[tuple[float, float]]:
     """Yield the seconds since the switch, and the write rate of each tick that shows the new leader.
 
     Args:
         seed: seed of intervals, times of readings, and of the producers.
         dies: whether the leader dies; otherwise another one is elected.
         again: whether another broker is elected some seconds later.
+        returns: whether the dead leader comes back and leads again, because no other replica may.
     """
     draw = random.Random(seed)
     interval_s = draw.choice((1.0, 2.0, 5.0))
@@ -67,18 +68,22 @@ def rates_after_switch(seed: int, dies: bool, again: bool) -> Iterator[tuple[flo
     number = 0
     while (at_s := number * interval_s) < switch_s + 3 * window_s:
         number += 1
-        leader = 1 if at_s < switch_s else 2 if at_s < next_s else 4
-        answers = [2, 3, 4] if dies and at_s >= lost_s else [1, 2, 3, 4]
+        new = 1 if returns else 2
+        leader = 1 if at_s < switch_s else new if at_s < next_s else 4
+        is_away = dies and at_s >= lost_s and not (returns and at_s >= switch_s)
+        answers = [2, 3, 4] if is_away else [1, 2, 3, 4]
         read = {
             b: BrokerRead(
                 b, RATES, Metrics(7, {}, {}, (), {ORDERS: _log(producers, at_s + draw.uniform(0, 0.2))}), None
             )
             for b in answers
         }
-        partition = replace(MOVING, leader=leader, replicas=(3, 1, 2, 4), isr=(2, 4), adding=(3,), removing=())
+        known = None if returns and is_away else leader
+        partition = replace(MOVING, leader=known, replicas=(3, 1, 2, 4), isr=(2, 4), adding=(3,), removing=())
         metadata = replace(snapshot(partition, LISTS), brokers={b: Broker(b, "host", 9092, True) for b in (1, 2, 3, 4)})
         row = tick(builder, round(at_s * 1000), metadata, read)["moves"][0]
-        if leader != 1:
+        if at_s >= switch_s:
+            assert (row["previous_leader"] is None) == (leader == 1)
             logs = {log["broker"]: log for log in row["logs"]}
             log = row["before_log"] or logs[leader]
             grown = log["log_end_offset"] - log["prev_log_end_offset"]
@@ -93,11 +98,11 @@ def _log(producers: Producers, at_s: float) -> LogReading:
 # What producers held back while there was no leader comes at once: a rate of the new leader that reaches back over that
 # is no rate.
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("dies", [False, True])
-def test_the_rate_after_a_leader_switch_is_that_of_steady_producers(dies: bool, again: bool) -> None:
+@pytest.mark.parametrize(("dies", "returns"), [(False, False), (True, False), (True, True)])
+def test_the_rate_after_a_leader_switch_is_that_of_steady_producers(dies: bool, again: bool, returns: bool) -> None:
     wrong = []
     for seed in range(40):
-        rates = list(rates_after_switch(seed, dies, again))
+        rates = list(rates_after_switch(seed, dies, again, returns))
         assert rates[0][0] <= 5
         wrong += [
             (seed, round(at_s, 1), round(rate))
