@@ -70,17 +70,25 @@ def damages(location: str, *, thorough: bool = False) -> list[Damage]:
 
 
 def log_damages(location: str) -> list[Damage]:
-    """Return the damage of a table's log alone, which takes some milliseconds; an empty list at a URL."""
+    """Return the damage of a table's log alone, which takes some milliseconds.
+
+    The list is empty at a URL, and where this user may not look: that is no damage, and whoever reads there is told.
+    """
     path = local_path(location)
     if path is None:
         return []
     folder = Path(path)
-    return _lost_log(folder) or [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
+    with suppress(PermissionError):
+        return _lost_log(folder) or [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
+    return []
 
 
 def error_of_damage(location: str) -> HeadroomError | None:
     """Return the error of a damaged table, with the command that repairs it; None if it is undamaged."""
-    found = damages(location, thorough=True)
+    found: list[Damage] = []
+    # Where this user may not look nothing is known of damage; the library's error of it is no PermissionError.
+    with suppress(OSError):
+        found = damages(location, thorough=True)
     if not found:
         return None
     rule = f"is damaged: its file {found[0].file} {found[0].fault} (lost: {found[0].lost})"
