@@ -32,6 +32,7 @@ LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
+_LOST_CHECKPOINT = "nothing, if the commits are there"
 # First and last bytes of every Parquet file.
 _PARQUET = b"PAR1"
 
@@ -65,8 +66,11 @@ def damages(location: str, *, thorough: bool = False) -> list[Damage]:
     path = local_path(location)
     if path is None:
         return _missing_files(location)
-    # Data files can only be listed with an undamaged log.
-    return log_damages(location) or _damaged_files(Path(path), thorough)
+    # What this user may not read need not be damaged, and the reader's own error names it.
+    with suppress(PermissionError):
+        # Data files can only be listed with an undamaged log.
+        return _damaged_log(Path(path)) or _damaged_files(Path(path), thorough)
+    return []
 
 
 def log_damages(location: str) -> list[Damage]:
@@ -77,10 +81,13 @@ def log_damages(location: str) -> list[Damage]:
     path = local_path(location)
     if path is None:
         return []
-    folder = Path(path)
     with suppress(PermissionError):
-        return _lost_log(folder) or [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
+        return _damaged_log(Path(path))
     return []
+
+
+def _damaged_log(folder: Path) -> list[Damage]:
+    return _lost_log(folder) or [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
 
 
 def error_of_damage(location: str) -> HeadroomError | None:
@@ -144,7 +151,7 @@ def _readable(log: Path) -> Iterator[Path]:
 def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
     """Yield the damaged checkpoints of the log. None of them is needed while the commits exist."""
     log = folder / LOG
-    lost = "nothing, if the commits are there"
+    lost = _LOST_CHECKPOINT
     undamaged = set()
     for file in sorted(_files_named(log, _CHECKPOINT)):
         fault = _parquet_fault(file)
@@ -194,8 +201,11 @@ def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
     except TableNotFoundError:
         return []
     except DeltaError as error:
-        known = definition_of(folder) is not None
-        return [Damage(LOG, f"cannot be read ({cause_of(error)})", _rows_of(folder), known, whole=known)]
+        checkpoint = max(_files_named(folder / LOG, _CHECKPOINT), default=None)
+        if checkpoint is not None and "Parquet error" in str(error):
+            return [Damage(f"{LOG}/{checkpoint.name}", f"cannot be decoded ({cause_of(error)})", _LOST_CHECKPOINT)]
+        # Perhaps it is of a version that this library does not know.
+        return [Damage(LOG, f"cannot be read ({cause_of(error)})", "the table", can_be_mended=False)]
     files = table.get_add_actions(flatten=True)
     columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
     by_path = [(unquote(path), size_bytes, rows) for path, size_bytes, rows in zip(*columns, strict=True)]
@@ -258,6 +268,8 @@ def _parquet_fault(file: Path, size_bytes: int | None = None) -> str | None:
             end = opened.read()
     except FileNotFoundError:
         return "is missing"
+    except PermissionError:
+        raise
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if size_bytes is not None and length != size_bytes:

@@ -191,6 +191,16 @@ def test_an_undamaged_table_has_no_error(store: Path) -> None:
     assert kept(store) == list(range(COMMITS))
 
 
+def test_a_table_that_may_not_be_read_is_not_taken_for_damaged(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("open", "read_bytes", "iterdir"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, name, refused)
+            assert damages(str(store / ALERT_EVENTS.path), thorough=True) == []
+
+
 def test_a_table_that_may_not_be_changed_is_an_error_with_a_remedy(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
