@@ -63,7 +63,9 @@ def summary(records: "list[dict[str, object]]") -> str:
     ]
     failed = Counter(one["test"] for record in records for one in run_tests.failures(record))
     lines += [f"{count} of {len(records)} runs: {test}" for test, count in failed.most_common()]
-    return "\n".join([*lines, "No test failed."] if not failed else lines)
+    if records and not failed:
+        lines.append("No test failed.")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

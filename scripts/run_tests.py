@@ -199,7 +199,8 @@ def _run_side_by_side(commands: "list[list[str]]", environment: "dict[str, str]"
 def results(file: Path) -> "dict[str, object]":
     """Return what pytest's file of results has: number of tests, failed ones with their reasons, and the slowest."""
     try:
-        cases = list(ElementTree.parse(str(file)).iter("testcase"))
+        # That of a test that was interrupted has no name.
+        cases = [case for case in ElementTree.parse(str(file)).iter("testcase") if case.get("name")]
     except (OSError, ElementTree.ParseError):
         return {"tests": None, "failed": [], "slowest": []}
     failed = [(case, found) for case in cases for found in case if found.tag in ("failure", "error")]

@@ -25,6 +25,7 @@ worker 'gw0' crashed while running 'b'</error></testcase>
 <testcase classname="" name="tests.unit.test_c" time="0">
 <error message="collection failure">ImportError while importing
 E   ModuleNotFoundError: No module 'x'</error></testcase>
+<testcase time="9"/>
 </testsuite></testsuites>
 """
 
@@ -118,6 +119,7 @@ def test_what_failed_by_chance_is_counted_over_runs() -> None:
     assert "  order 7, beside 1: 1.5 minutes, exit code 1" in text
     assert "2 of 3 runs: t.py::test_x" in text
     assert "1 of 3 runs: unit" in text
+    assert flaky.summary([]) == "0 runs"
     assert flaky.summary([record(order=1, beside=0)]).endswith("No test failed.")
 
 
