@@ -41,6 +41,8 @@ class RunFolder:
             for other in sorted(records.glob(_PREFIX + "*")):
                 _remove_if_ended(other)
             self.temporary = Path(tempfile.mkdtemp(prefix="headroom-tests-"))
+            # As the folder of all temporary files, it lets others pass: tests act as another user.
+            self.temporary.chmod(0o711)
             self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=str(records)))
             self._lock = _lock_file(self.folder).open("w")
             self._lock.write(str(self.temporary))

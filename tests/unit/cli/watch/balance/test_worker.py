@@ -11,6 +11,7 @@ import pytest
 
 from alerts.engine import AlertEngine, WatchedCluster
 from alerts.inputs.broker_load import BalanceAdvice
+from cli.watch.balance import child_command
 from cli.watch.balance.child_command import ChildCommand, CommandResult
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.pipeline import ConfiguredClusters
@@ -191,7 +192,11 @@ def awaited(command: ChildCommand) -> CommandResult:
     return found
 
 
-def test_a_child_gives_its_json_or_the_last_line_of_its_messages(tmp_path: Any) -> None:
+def test_a_child_gives_its_json_or_the_last_line_of_its_messages(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At the lowest priority it would wait for all tests that run beside it.
+    monkeypatch.setattr(child_command, "_LOWEST_PRIORITY", 0)
     state = "docs/examples/balance_state.json"
     found = awaited(ChildCommand(("balance", "propose", "--until-in-band", "1", "--state", state, "--format", "json")))
     assert found.output is not None
