@@ -8,6 +8,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from schemas.alerts import AlertEvent
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
@@ -34,10 +35,17 @@ def test_a_place_that_spark_cannot_look_at_is_an_error(spark: SparkSession) -> N
     )
 
 
-def test_a_table_that_is_none_is_an_error_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+def test_alerts_start_without_a_table_whose_log_is_garbage_and_the_first_event_is_an_error(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     _garbage(tmp_path)
-    with pytest.raises(HeadroomError, match="Unrecognized token 'garbage'"):
-        EventLog(spark, Store(spark, str(tmp_path))).last_events()
+    log = EventLog(spark, Store(spark, str(tmp_path)))
+    event = AlertEvent("a", "no_data", "warning", "firing", "c1", "ticks", "s", "{}", "{}", 1, 2)
+    assert log.last_events() == []
+    assert "table alerts/events is damaged" in caplog.text
+    with pytest.raises(HeadroomError) as caught:
+        log.append([event], "writer", 0)
+    assert "is damaged" in log.trouble(caught.value)
 
 
 def test_folders_of_a_table_that_are_a_file_are_an_error_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
