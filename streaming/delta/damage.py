@@ -137,9 +137,19 @@ def _lost_log(folder: Path) -> list[Damage]:
     if os.path.lexists(log) and not log.is_dir():
         return [Damage(LOG, "is a file, and must be a folder", _rows_of(folder), has_definition, whole=True)]
     # A folder of something else is not Headroom's to repair.
-    if has_definition and folder.is_dir() and not any(_readable(log)) and data_files(folder):
+    if has_definition and folder.is_dir() and not any(_readable(log)) and any(_in_its_folder(folder)):
         return [Damage(LOG, "is missing", _rows_of(folder), whole=True)]
     return []
+
+
+def _in_its_folder(folder: Path) -> Iterator[Path]:
+    """Yield the data files that are in a folder of their day, or whatever the table is divided by."""
+    definition = definition_of(folder)
+    by = () if definition is None else definition.partition_by
+    for file in data_files(folder):
+        parts = file.relative_to(folder).parts[:-1]
+        if len(parts) == len(by) and all(part.startswith(f"{name}=") for part, name in zip(parts, by, strict=True)):
+            yield file
 
 
 def _readable(log: Path) -> Iterator[Path]:
