@@ -15,7 +15,7 @@ class ByModule(LoadScopeScheduling):
         spread: modules whose tests have nothing in common: any worker gets any of them.
         heavy: modules each of which keeps a core busy by itself.
         most_heavy: so many workers at most run one of them at the same time, while there is anything else to run.
-            Three of them would only wait for each other on two cores; beside two of them another worker fills the gaps.
+            Three of them would only wait for each other on two cores.
     """
 
     spread: frozenset[str] = frozenset()
