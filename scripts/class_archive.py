@@ -23,8 +23,9 @@ from streaming.session import CLASS_ARCHIVE
 from streaming.session_profile import QUICK_COMPILER
 
 _TIMEOUT_S = 240.0
-# A broker that is stopped cleanly writes its archive in seconds.
-_BROKER_STOP_S = 60.0
+# A JVM that is stopped cleanly writes its archive in seconds; on a slow machine in a minute.
+_STOP_S = 180.0
+_HEADER_BYTES = 64
 # Suppress the warnings about classes that cannot be archived: there are always some, and they need no action.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _CONFIG = """
@@ -47,6 +48,7 @@ def archive(folder: Path) -> None:
     """
     spark, kafka = _Archive("Spark", CLASS_ARCHIVE), _Archive("the broker", class_archive("kafka"))
     broker = BrokerOptions(java_options={1: [*_QUIET.split(), kafka.option]})
+    print("starting a broker", flush=True)
     with EmbeddedCluster(folder / "cluster", brokers=1, options=broker) as cluster:
         config = write_config(cluster)
         with config.open("a", encoding="utf-8") as file:
@@ -55,13 +57,17 @@ def archive(folder: Path) -> None:
         options = ["--format", "json", "--with-parent", "--config", str(config)]
         command = headroom_command("run", "alerts", "gold", "record", *options)
         collector = ChildProcess("collector", ["collect"], str(config))
+        print("running all jobs over its ticks", flush=True)
         try:
             with VerdictProcess("headroom run", command, folder / "run.log") as jobs:
                 written = [tables / table.path for table in (MESSAGES, THROTTLE_HEADROOM, LEADER_IMBALANCE)]
                 jobs.wait(lambda: all(map(_has_rows, written)), _TIMEOUT_S, "rows in the tables")
+                print("writing the archive of Spark", flush=True)
+                jobs.stop(_STOP_S)
         finally:
             collector.stop()
-        cluster.stop(_BROKER_STOP_S)
+        print("writing the archive of the broker", flush=True)
+        cluster.stop(_STOP_S)
     spark.publish()
     kafka.publish()
 
@@ -83,10 +89,14 @@ class _Archive:
         """Rename the temporary file to the archive's name.
 
         Raises:
-            RuntimeError: the JVM wrote no archive.
+            RuntimeError: the JVM wrote no archive, or only a part of one.
         """
         if not self._temporary.exists():
             raise RuntimeError(f"the JVM of {self._owner} wrote no archive")
+        # A JVM writes the header last; until then there are zeros in its place.
+        with self._temporary.open("rb") as file:
+            if not any(file.read(_HEADER_BYTES)):
+                raise RuntimeError(f"the JVM of {self._owner} ended before its archive was complete")
         self._temporary.rename(self._path)
 
 

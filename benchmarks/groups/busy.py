@@ -11,7 +11,6 @@ BENCH_BUSY_SWITCHES, BENCH_BUSY_STARTS and BENCH_BUSY_DEMOS set the numbers.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -40,11 +39,11 @@ class _Demo:
 
     Attributes:
         ok: everything but its times came true.
-        in_range: whether the move ended within the promised range; None without a promise or an end.
+        in_range: whether the move ended within the promised range; without a promise or an end it did not.
     """
 
     ok: bool
-    in_range: bool | None
+    in_range: bool
 
 
 def measure(on_progress: OnProgress) -> list[Figure]:
@@ -83,8 +82,8 @@ def _alerts(count: int, on_progress: OnProgress) -> list[Figure]:
 def _first_row_s(number: int, on_progress: OnProgress) -> float:
     """Return the seconds from the start of a watch to the first row of silver that a reader sees."""
     with BenchCluster(3) as bench, busy_cores(1), bench.watch() as watch:
-        found = lambda: query(bench.store, MESSAGES.path, "SELECT kind FROM data LIMIT 1")  # noqa: E731
-        watch.wait(found, _FIRST_ROW_S, "a row of silver", _POLL_S)
+        sql = "SELECT kind FROM data LIMIT 1"
+        watch.wait(lambda: query(bench.store, MESSAGES.path, sql), _FIRST_ROW_S, "a row of silver", _POLL_S)
         took_s = time.monotonic() - watch.started_s
     on_progress(f"start {number + 1}, beside 1: first row of silver after {took_s:.0f} s")
     return took_s
@@ -92,27 +91,24 @@ def _first_row_s(number: int, on_progress: OnProgress) -> float:
 
 def _demos(count: int, on_progress: OnProgress) -> list[Figure]:
     played = [_demo(number, beside, on_progress) for number in range(count) for beside in _DEMOS_BESIDE]
-    promised = [demo.in_range for demo in played if demo.in_range is not None]
     return [
-        Figure("demo_ok_busy_ratio", sum(demo.ok for demo in played) / len(played), "", len(played)),
-        Figure("demo_in_range_busy_ratio", sum(promised) / max(1, len(promised)), "", len(promised)),
+        Figure("demo_ok_busy_ratio", sum(demo.ok for demo in played) / len(played), "ratio", len(played)),
+        Figure("demo_in_range_busy_ratio", sum(demo.in_range for demo in played) / len(played), "ratio", len(played)),
     ]
 
 
 def _demo(number: int, beside: int, on_progress: OnProgress) -> _Demo:
-    folder = Path(tempfile.mkdtemp(prefix="headroom-bench-demo-"))
     name = f"demo {number + 1}, beside {beside}"
     try:
-        with busy_cores(beside):
-            outcome = run_demo(folder)
+        with busy_cores(beside), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            outcome = run_demo(Path(folder))
     except HeadroomError as error:
         on_progress(f"{name}: {error}")
-        return _Demo(False, None)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return _Demo(False, False)
     failed, promise = failures(outcome), recommendation_of(outcome.alert).finish
     low_s, high_s = promise.finish_low_s, promise.finish_high_s
-    in_range = None if low_s is None or high_s is None else low_s <= outcome.finish_s <= high_s
-    text = "no range" if low_s is None or high_s is None else f"promised {low_s:.0f} to {high_s:.0f} s"
+    in_range, text = False, "no range"
+    if low_s is not None and high_s is not None:
+        in_range, text = low_s <= outcome.finish_s <= high_s, f"promised {low_s:.0f} to {high_s:.0f} s"
     on_progress(f"{name}: ended after {outcome.finish_s:.0f} s, {text}{''.join('; ' + one for one in failed)}")
     return _Demo(not failed, in_range)

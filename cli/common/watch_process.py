@@ -144,20 +144,17 @@ class VerdictProcess(WatchLines):
     def _log_end(self, lines: int) -> str:
         return " | ".join(self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
 
-    def stop(self) -> None:
-        """Stop the process and its children; kill those that have not ended after 45 s, or later on a busy machine."""
+    def stop(self, grace_s: float = _STOP_S) -> None:
+        """Stop the process and its children; those that have not ended by themselves are killed.
+
+        Args:
+            grace_s: longest wait for the process, and then for its children, seconds; longer while the machine is busy.
+        """
         tree = self.processes()
         self._ask_to_stop()
-        patience = Patience(_STOP_S)
-        while self._process.poll() is None and not patience.is_over():
-            time.sleep(_POLL_S)
-        self._process.kill()
+        _end(tree[:1], grace_s)
         self._process.wait()
-        patience, left = Patience(_STOP_S), tree
-        while left and not patience.is_over():
-            _, left = psutil.wait_procs(left, timeout=_POLL_S)
-        for process in left:
-            process.kill()
+        _end(tree[1:], grace_s)
         self._reader.join(timeout=_STOP_S)
 
     def _ask_to_stop(self) -> None:
@@ -229,6 +226,20 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
             env=os.environ | environment | {STARTED_BY: str(os.getpid())},
             start_new_session=True,
         )
+
+
+def _end(processes: Sequence[psutil.Process], grace_s: float) -> None:
+    """Wait for processes that were told to end, and kill those that have not within the grace.
+
+    The grace is longer while the machine is busy.
+    """
+    patience = Patience(grace_s)
+    living = list(processes)
+    while living and not patience.is_over():
+        _, living = psutil.wait_procs(living, timeout=_POLL_S)
+    for process in living:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def _being_started(process: psutil.Process) -> bool:

@@ -25,6 +25,7 @@ from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config
 from schemas.environment import OF_MACHINE, without_settings
 from schemas.errors import HeadroomError
+from streaming.machine import this_machine
 from streaming.session_profile import QUICK_COMPILER
 
 _KEPT_FOLDER = "demo-data"
@@ -115,11 +116,9 @@ def run_demo(folder: Path) -> DemoOutcome:
 
 
 def _warn_if_busy(progress: ProgressView) -> None:
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    if load > 2 * cores:
-        progress.print_line(
-            f"Note: this machine is busy (load {load:.0f} on {cores} cores), so that times will be long"
-        )
+    machine = this_machine()
+    if machine is not None and machine.overloaded:
+        progress.print_line(f"Note: this machine is busy ({machine}), so that times will be long")
 
 
 def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:

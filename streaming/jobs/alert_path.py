@@ -6,7 +6,6 @@ On a local disk it then writes the rows that it has evaluated to the gold tables
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import uuid
 from collections import deque
@@ -23,12 +22,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
-from alerts.rules.no_ticks import Machine
 from schemas.alerts import AlertEvent
 from schemas.keys import Tick
 from streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
+from streaming.machine import this_machine
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.batch_offsets import alert_offsets, next_alert_offset
 from streaming.queries.caching import cached_frames
@@ -301,7 +300,7 @@ class AlertPath:
         Args:
             writer: identifies this run, permanently.
         """
-        events = self._engine.check_missing_ticks(self.gate.batch_s, _this_machine())
+        events = self._engine.check_missing_ticks(self.gate.batch_s, this_machine())
         if events:
             self._watchdog_version += 1
             self._commit(events, writer, self._watchdog_version)
@@ -334,14 +333,6 @@ class AlertPath:
             log.warning("events that could not be stored are stored now")
         self._trouble = None
         return True
-
-
-def _this_machine() -> Machine | None:
-    """Return how busy this machine is; None where the system does not tell."""
-    try:
-        return Machine(os.getloadavg()[0], os.cpu_count() or 1)
-    except OSError:
-        return None
 
 
 def _read_span(batch: DataFrame) -> tuple[int, int] | None:

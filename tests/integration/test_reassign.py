@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 
 from cli.main import headroom
 from cluster.admin.alter_configs import ConfigChange, alter_configs
@@ -22,6 +23,7 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.throttles.rates import apply_rates, clear_lists, clear_rates, read_throttles
 from schemas.config import Settings
+from tests.integration.scene import Scene
 from tests.integration.support import admin_of, create_topic, leaders, wait_until
 
 MB = 1_000_000
@@ -61,13 +63,11 @@ def throttles_of_others(settings: Settings) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def placed(cluster: EmbeddedCluster) -> None:
+def placed(cluster: EmbeddedCluster, settings: Settings) -> None:
     """Put every replica where the tests have them at first: what ended before a test took the rest back stays ended."""
-    away = {p: order for p, order in replicas(cluster).items() if order != BEFORE[p]}
-    if away:
-        with admin_of(cluster) as admin:
-            admin.alter_partition_reassignments({TopicPartition(TOPIC_NAME, p): BEFORE[p] for p in away})
-        wait_until(lambda: replicas(cluster) == BEFORE and not moving(cluster), 60, "the replicas of the beginning")
+    with closing(Scene(cluster, settings)) as scene:
+        scene.reorder(TOPIC_NAME, {p: BEFORE[p] for p, order in replicas(cluster).items() if order != BEFORE[p]})
+    wait_until(lambda: replicas(cluster) == BEFORE, 60, "the replicas of the beginning", lambda: replicas(cluster))
 
 
 def set_list(settings: Settings, text: str) -> None:

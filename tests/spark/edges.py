@@ -202,8 +202,5 @@ def _at(of: dict[str, Any], path: tuple[Any, ...]) -> Any:
 
 
 def _with(of: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    inner: Any = of
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
+    _at(of, path[:-1])[path[-1]] = value
     return of

@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cluster.embedded.processes import last_lines
 from streaming.session import CLASS_ARCHIVE
+
+_SETUP_LOG = CLASS_ARCHIVE.with_name("archive.log")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux tells what a process has mapped")
 def test_the_archived_classes_are_mapped(spark: SparkSession) -> None:
+    assert CLASS_ARCHIVE.exists(), f"set-up wrote none: {last_lines(_SETUP_LOG, 1)}"
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     pid = jvm.java.lang.ProcessHandle.current().pid()

@@ -30,10 +30,7 @@ class ByModule(LoadScopeScheduling):
     def _assign_work_unit(self, node: WorkerController) -> None:
         """Give a worker what is next in the queue, or what is next of the light modules."""
         others = [units for other, units in self.assigned_work.items() if other is not node]
-        running = sum(
-            any(self._is_heavy(s) and not all(unit.values()) for s, unit in units.items()) for units in others
-        )
-        if running >= self.most_heavy:
+        if sum(map(self._has_heavy, others)) >= self.most_heavy:
             light = next((scope for scope in self.workqueue if not self._is_heavy(scope)), None)
             if light is not None:
                 self.workqueue.move_to_end(light, last=False)

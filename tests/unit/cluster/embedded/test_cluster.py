@@ -13,35 +13,36 @@ TAKEN = HeadroomError("broker 1", "died while starting: Caused by: java.net.Bind
 OTHER = HeadroomError("broker 1", "died while starting: Caused by: java.io.IOException: No space left on device", "-")
 
 
-def started(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, *outcomes: HeadroomError | None, base_port: int | None = None
-) -> int:
-    """Start a cluster whose attempts have these outcomes, and return how many were made."""
-    left = list(outcomes)
+class Attempts:
+    """Starts of a cluster, whose attempts have these outcomes.
 
-    def launch(_: EmbeddedCluster) -> None:
-        outcome = left.pop(0)
+    Attributes:
+        made: how many were made.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *outcomes: HeadroomError | None) -> None:
+        self._outcomes = outcomes
+        self.made = 0
+        monkeypatch.setattr(EmbeddedCluster, "_launch", lambda _: self._next())
+        monkeypatch.setattr("cluster.embedded.cluster.require_free", lambda *_: None)
+
+    def _next(self) -> None:
+        self.made += 1
+        outcome = self._outcomes[self.made - 1]
         if outcome is not None:
             raise outcome
-
-    monkeypatch.setattr(EmbeddedCluster, "_launch", launch)
-    monkeypatch.setattr("cluster.embedded.cluster.require_free", lambda *_: None)
-    try:
-        EmbeddedCluster(folder, 1, base_port).start()
-    finally:
-        made = len(outcomes) - len(left)
-        (folder / "made").write_text(str(made))
-    return made
 
 
 def test_a_port_that_is_taken_for_a_moment_costs_another_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert started(tmp_path, monkeypatch, TAKEN, TAKEN, None) == 3
+    attempts = Attempts(monkeypatch, TAKEN, TAKEN, None)
+    EmbeddedCluster(tmp_path, 1).start()
+    assert attempts.made == 3
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "base_port", "attempts"),
+    ("outcomes", "base_port", "made"),
     [((TAKEN, TAKEN, TAKEN, None), None, 3), ((OTHER, None), None, 1), ((TAKEN, None), 20_000, 1)],
     ids=["taken for long", "another fault", "a port that was asked for"],
 )
@@ -50,11 +51,12 @@ def test_what_another_attempt_does_not_mend_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
     outcomes: tuple[HeadroomError | None, ...],
     base_port: int | None,
-    attempts: int,
+    made: int,
 ) -> None:
+    attempts = Attempts(monkeypatch, *outcomes)
     with pytest.raises(HeadroomError):
-        started(tmp_path, monkeypatch, *outcomes, base_port=base_port)
-    assert (tmp_path / "made").read_text() == str(attempts)
+        EmbeddedCluster(tmp_path, 1, base_port).start()
+    assert attempts.made == made
 
 
 @pytest.mark.parametrize(("outcomes", "spawned"), [((TAKEN, None), 2), ((OTHER, None), 1)])
