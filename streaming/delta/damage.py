@@ -25,7 +25,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
 from streaming.delta.locations import local_path
-from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows
+from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.supervision.failure import cause_of
 
 LOG = "_delta_log"
@@ -130,26 +130,19 @@ def _rows_of(folder: Path) -> str:
 
 def _lost_log(folder: Path) -> list[Damage]:
     """Return the damage of a table that has no log."""
-    has_definition = definition_of(folder) is not None
+    definition = definition_of(folder)
+    has_definition = definition is not None
     if os.path.lexists(folder) and not folder.is_dir():
         return [Damage(".", "is a file, and must be a folder", "the table", has_definition, whole=True)]
     log = folder / LOG
     if os.path.lexists(log) and not log.is_dir():
         return [Damage(LOG, "is a file, and must be a folder", _rows_of(folder), has_definition, whole=True)]
+    if definition is None or not folder.is_dir() or any(_readable(log)):
+        return []
     # A folder of something else is not Headroom's to repair.
-    if has_definition and folder.is_dir() and not any(_readable(log)) and any(_in_its_folder(folder)):
+    if any(may_be_of(file, folder, definition) for file in data_files(folder)):
         return [Damage(LOG, "is missing", _rows_of(folder), whole=True)]
     return []
-
-
-def _in_its_folder(folder: Path) -> Iterator[Path]:
-    """Yield the data files that are in a folder of their day, or whatever the table is divided by."""
-    definition = definition_of(folder)
-    by = () if definition is None else definition.partition_by
-    for file in data_files(folder):
-        parts = file.relative_to(folder).parts[:-1]
-        if len(parts) == len(by) and all(part.startswith(f"{name}=") for part, name in zip(parts, by, strict=True)):
-            yield file
 
 
 def _readable(log: Path) -> Iterator[Path]:

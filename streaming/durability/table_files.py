@@ -70,6 +70,28 @@ def distinct_rows(files: Iterable[Path], folder: Path, table: Table) -> list[dic
         return list(result.to_struct_array().to_pylist())
 
 
+def may_be_of(file: Path, folder: Path, table: Table) -> bool:
+    """Return whether a file lies where a table has its data files, and has a row with all its keys or cannot be read.
+
+    Args:
+        file: data file.
+        folder: folder of the table.
+        table: definition of the table.
+    """
+    parts = file.relative_to(folder).parts[:-1]
+    if len(parts) != len(table.partition_by):
+        return False
+    if not all(part.startswith(f"{name}=") for part, name in zip(parts, table.partition_by, strict=True)):
+        return False
+    schema = delta_schema(table)
+    if fault_of_file(file, folder, schema) is not None:
+        return True
+    keys = " AND ".join(f"{key} IS NOT NULL" for key in table.keys)
+    with _table_over([file], folder, schema) as opened:
+        query = QueryBuilder().register("data", opened).execute(f"SELECT 1 FROM data WHERE {keys} LIMIT 1")
+        return query.read_all().num_rows > 0
+
+
 def first_commit(table: Table) -> list[Mapping[str, Any]]:
     """Return the actions of the commit that creates a table: its protocol and its columns."""
     with tempfile.TemporaryDirectory() as folder:
