@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from alerts.delivery.outbox import Outbox
 from alerts.engine import AlertEngine
 from streaming.jobs.alert_path import PathState
+from streaming.store.delivery_table import DeliveryTable
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,10 @@ class Handover:
         engine: state of all alerts.
         path: state of the alert path.
         outbox: delivery to receivers, which continues meanwhile; None if there are no receivers.
+        deliveries: table in which the outbox records its attempts; None if there are no receivers.
     """
 
     engine: AlertEngine
     path: PathState
     outbox: Outbox | None
+    deliveries: DeliveryTable | None

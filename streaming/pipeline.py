@@ -153,11 +153,14 @@ class Pipeline:
         self._balances: LeaderBalanceFollower | None = None
         self._broker_loads: BrokerLoadFollower | None = None
         if config.receivers:
-            self._deliveries = DeliveryTable(spark, self._store)
-            passed_on = None if handover is None else handover.outbox
-            self._outbox = passed_on or Outbox(
-                config.receivers, self._deliveries, settings.notify, config.clock_ms, config.elapsed_ms
-            )
+            if handover is not None and handover.outbox is not None and handover.deliveries is not None:
+                self._outbox, self._deliveries = handover.outbox, handover.deliveries
+                self._deliveries.move_to(spark, self._store)
+            else:
+                self._deliveries = DeliveryTable(spark, self._store)
+                self._outbox = Outbox(
+                    config.receivers, self._deliveries, settings.notify, config.clock_ms, config.elapsed_ms
+                )
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
             self._suppressions = SuppressionFollower(
                 location, windows, self._outbox.update_suppressions, config.clock_ms
@@ -393,7 +396,7 @@ class Pipeline:
             self._alert_path.stop_without_store()
             state = self._alert_path.state()
             path = replace(state, trouble=state.trouble or self._trouble)
-            handover = Handover(self._engine, path, self._outbox)
+            handover = Handover(self._engine, path, self._outbox, self._deliveries)
         else:
             handover = None
         if handover is not None:

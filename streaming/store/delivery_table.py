@@ -39,6 +39,12 @@ class DeliveryTable:
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
         self._has_failed = False
 
+    def move_to(self, spark: SparkSession, store: Store) -> None:
+        """Use another session and its tables from now on, because the JVM of the earlier one has ended."""
+        with self._writing:
+            self._spark, self._store = spark, store
+            self._table = LowLatencyTable(spark, store, ALERT_DELIVERIES)
+
     def append(self, records: Sequence[DeliveryAttempt]) -> None:
         """Append delivery attempts; they are durable when this returns.
 

@@ -178,8 +178,14 @@ def test_what_only_the_memory_has_outlives_the_jvm(tmp_path: Path, monkeypatch: 
     handover = first.hand_over()
     assert handover is not None
     first.stop()
-    second = at.pipeline(handover=handover)
+    spark, kept = MagicMock(), at.log
+    at.log = MemoryLog()
+    second = at.pipeline(spark, handover=handover)
     before, after = NotedPath.made
+    # The outbox records in the table that the pipeline asks for damage, through the session that lives.
+    assert kept.moves == [spark]
+    kept.damaged = "table alerts/deliveries is damaged"
+    assert second._unstored_reason() is not None
     assert second.engine is first.engine
     assert after.asked == [("take_over", handover.path), "start_without_store"]
     assert handover.path.unstored == before.state().unstored

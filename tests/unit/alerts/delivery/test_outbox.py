@@ -34,6 +34,11 @@ class MemoryLog:
         self.events = list(events)
         self.records: list[DeliveryAttempt] = []
         self.die_at = list(die_at)
+        self.damaged: str | None = None
+        self.moves: list[object] = []
+
+    def move_to(self, spark: object, store: object) -> None:
+        self.moves.append(spark)
 
     def append(self, records: Sequence[DeliveryAttempt]) -> None:
         if any(record.state in self.die_at for record in records):
@@ -44,7 +49,7 @@ class MemoryLog:
         return Backlog(self.events, list(self.records))
 
     def damage(self) -> str | None:
-        return None
+        return self.damaged
 
     def states(self) -> list[str]:
         return [record.state for record in self.records]
