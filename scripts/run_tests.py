@@ -32,8 +32,7 @@ _PYTEST = {
     "unit": ["tests/unit", "-n", "4", "--dist", "worksteal"],
     # A module's fixtures are made by one process. tests/spark/conftest.py puts the longest modules first.
     "spark": ["tests/spark", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"],
-    # Two of them run modules with a JVM of Spark (tests/support/by_module.py), and the third fills their gaps.
-    "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
+    "integration": ["tests/integration", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"],
 }
 _SLOWEST = 20
 INTERRUPTED = 130

@@ -41,10 +41,6 @@ _LONG = (
 )
 # Modules whose tests have nothing in common.
 _SPREAD = frozenset({"test_embedded_cluster"})
-# Each has two JVMs of Spark, which keep a core busy.
-_HEAVY = frozenset(
-    {"test_watch", "test_standalone", "test_zookeeper_mode", "test_readme", "test_bands", "test_canary", "test_demo"}
-)
 BROKERS = (1, 2, 3, 4)
 
 
@@ -58,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     """Return the scheduler of several workers."""
     scheduler = ByModule(config, log)
-    scheduler.spread, scheduler.heavy = _SPREAD, _HEAVY
+    scheduler.spread = _SPREAD
     return scheduler
 
 

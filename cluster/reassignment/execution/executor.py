@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
-from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.moves import STALE_S, RunMoves
 from cluster.reassignment.execution.placement import RunPlacement
 from cluster.reassignment.execution.run_journal import RunJournal
 from cluster.reassignment.execution.throttling import RunThrottle
@@ -32,6 +32,8 @@ from schemas.keys import ReplicaKey, TopicPartition
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
+# Interval between two looks at a reason that may only be a stale answer.
+_AGAIN_S = 1.0
 _MB = 1e6
 
 
@@ -135,7 +137,7 @@ class ReassignmentExecutor:
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retried(f"batch {number}", self._control.read)
-            reason = self._reason_to_end(start, snapshot)
+            snapshot, reason = self._lasting_reason(number, start, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             self._run_batch(number, batch, snapshot)
@@ -143,6 +145,19 @@ class ReassignmentExecutor:
                 return f"batch {number} was taken back: {_STOPPED}"
             self._done += 1
         return None
+
+    def _lasting_reason(self, number: int, start: RunSnapshot, snapshot: RunSnapshot) -> tuple[RunSnapshot, str | None]:
+        """Return the newest snapshot, and why no batch may begin; None if one may.
+
+        A broker's metadata may say for some seconds after a move has ended that replicas are not in sync.
+        """
+        give_up_s = self._clock() + STALE_S
+        while (reason := self._reason_to_end(start, snapshot)) is not None:
+            if self._stop.is_set() or self._clock() >= give_up_s:
+                break
+            self._sleep(_AGAIN_S)
+            snapshot = self._retried(f"batch {number}", self._control.read)
+        return snapshot, reason
 
     def _reason_to_end(self, start: RunSnapshot, snapshot: RunSnapshot) -> str | None:
         """Return why no batch may begin now; None if one may."""

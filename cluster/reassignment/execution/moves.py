@@ -16,7 +16,7 @@ from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
 # A broker's metadata may be older than an answer of the controller by about this time.
-_STALE_S = 5.0
+STALE_S = 5.0
 _POLL_S = 0.5
 
 
@@ -95,7 +95,7 @@ class RunMoves:
         if replicas == target:
             self._elsewhere_s.pop(name, None)
             return False
-        return self._clock() - self._elsewhere_s.setdefault(name, self._clock()) < _STALE_S
+        return self._clock() - self._elsewhere_s.setdefault(name, self._clock()) < STALE_S
 
     def cancel(self, originals: Mapping[TopicPartition, tuple[int, ...] | None]) -> dict[TopicPartition, str]:
         """Cancel reassignments, restore the order of their replicas, and return by partition why that failed.

@@ -353,6 +353,25 @@ def test_no_further_batch_begins_after_a_lost_replica_or_outside_the_window() ->
         assert stage.left_behind() == []
 
 
+def test_metadata_that_is_older_than_the_end_of_a_batch_does_not_end_the_run() -> None:
+    stage = Stage()
+    stale: list[int] = []
+
+    def answer_late(cluster: FakeReassignedCluster) -> None:
+        # The controller lists the move no more, and a broker does not know yet that the new replica is in sync.
+        name = TopicPartition("c", 0)
+        if cluster.left:
+            cluster.partitions[name] = placement(("c", 0), (2,), isr=())
+        elif len(stale) < 6:
+            stale.append(1)
+        else:
+            cluster.partitions[name] = placement(("c", 0), (2,))
+
+    stage.cluster.on_look = answer_late
+    assert stage.run().stopped is None
+    assert len(stale) == 6
+
+
 def test_outside_the_window_nothing_is_written_or_changed() -> None:
     stage = Stage()
     outcome = stage.run(policy=RunPolicy(RATE, blocked_reason=lambda snapshot: "not now"))
