@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
+import threading
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaError, SaslAuthenticationFailedError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster.connection.bootstrap import connect_to_first
 from cluster.connection.refusal import Refusal, why_refused
-from cluster.secrets import secret
-from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSettings
+from cluster.secrets import sasl_password, section_of
+from schemas.config import KafkaSettings, SecurityProtocol, Settings
 from schemas.errors import HeadroomError
 
+log = logging.getLogger(__name__)
 CLIENT_ID = "headroom"
 # Minimum request timeout, after which an unanswered request no longer counts against its connection.
 _GIVE_UP_MS = 2000
@@ -41,16 +44,16 @@ def connection_options(kafka: KafkaSettings, section: str = "cluster") -> dict[s
         "request_timeout_ms": kafka.request_timeout_ms,
         **_RECONNECT,
     }
-    return options | _sasl(kafka, section) | _tls(kafka)
+    return options | _sasl(kafka) | _tls(kafka)
 
 
-def _sasl(kafka: KafkaSettings, section: str) -> dict[str, Any]:
+def _sasl(kafka: KafkaSettings) -> dict[str, Any]:
     if kafka.security_protocol not in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
         return {}
     return {
         "sasl_mechanism": kafka.sasl_mechanism,
         "sasl_plain_username": kafka.sasl_username,
-        "sasl_plain_password": secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file"),
+        "sasl_plain_password": sasl_password(kafka),
     }
 
 
@@ -74,19 +77,15 @@ def ticks_options(settings: Settings) -> dict[str, Any]:
         HeadroomError: no bootstrap servers, or a password file cannot be read.
     """
     kafka = settings.ticks_cluster()
-    return connection_options(kafka, _section(kafka))
-
-
-def _section(kafka: KafkaSettings) -> str:
-    """Return the section of the settings that errors name."""
-    return "ticks" if isinstance(kafka, TicksSettings) else "cluster"
+    return connection_options(kafka, section_of(kafka))
 
 
 class AdminConnection:
     """Connection to the brokers' admin API that sends a request to one chosen broker with its own timeout.
 
     kafka-python picks the broker itself and waits the whole request timeout, so a broker that hangs would cost a tick.
-    The client is created at first use and may be used from several threads.
+    The client is created at first use and may be used from several threads. If a broker refuses its password, and the
+    setting's file has another one by now, a new client takes its place.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -94,6 +93,7 @@ class AdminConnection:
         self._client: KafkaAdminClient | None = None
         self._forwarding: AdminConnection | None = None
         self._greeted: int | None = None
+        self._creating = threading.RLock()
 
     @property
     def forwarding(self) -> AdminConnection:
@@ -112,10 +112,11 @@ class AdminConnection:
         Raises:
             HeadroomError: no broker could be reached, or it refused the connection.
         """
-        if self._client is None:
-            self._client = _connect(self._kafka)
-            self._greet(self._client)
-        return self._client
+        with self._creating:
+            if self._client is None:
+                self._client = _connect(self._kafka)
+                self._greet(self._client)
+            return self._client
 
     def _greet(self, client: KafkaAdminClient) -> None:
         """Connect to a broker that answers, because the client sends its own requests to a connected one."""
@@ -139,7 +140,8 @@ class AdminConnection:
         Raises:
             KafkaError: the broker is unknown or out of reach, or did not answer within ``timeout_s`` seconds.
         """
-        manager = self.client()._manager
+        client = self.client()
+        manager = client._manager
         timeout_ms = max(1, int(timeout_s * 1000))
 
         async def exchange() -> Any:
@@ -153,6 +155,24 @@ class AdminConnection:
         except UnknownBrokerIdError:
             manager.cluster.request_update()
             raise
+        except SaslAuthenticationFailedError:
+            # The client would keep this answer, and never ask the broker again.
+            manager._auth_failures.pop(node, None)
+            if client.config["sasl_plain_password"] != sasl_password(self._kafka):
+                log.warning("%s refuses the password, which has been changed: it is read again", self.subject)
+                self._drop(client)
+            raise
+
+    @property
+    def subject(self) -> str:
+        """Return the setting and the servers, for errors."""
+        return f"{section_of(self._kafka)}.bootstrap_servers {self._kafka.bootstrap_servers}"
+
+    def _drop(self, client: KafkaAdminClient) -> None:
+        """Close a client, unless another thread has done so."""
+        with self._creating:
+            if self._client is client:
+                self.close()
 
     def close(self) -> None:
         """Close the connections; the next request opens them again."""
@@ -165,7 +185,7 @@ class AdminConnection:
 
 
 def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
-    section = _section(kafka)
+    section = section_of(kafka)
     options = connection_options(kafka, section)
     servers = options.pop("bootstrap_servers")
     limits = {"bootstrap_timeout_ms": kafka.request_timeout_ms}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import reduce
 
 from pyspark import inheritable_thread_target
@@ -16,6 +17,7 @@ from schemas.tick_messages import KINDS
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.caching import Cache, cached_frames
+from streaming.queries.resume import forget_lost_table, may_lose_records
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
@@ -84,10 +86,15 @@ class HistoryJob:
         self._oldest_s = max(0.0, idle_s - trigger_s / 2)
         self.gate = BatchGate()
         self._written = Written()
+        self._silver: StreamingQuery | None = None
+        # What an earlier process has written: newest tick of each cluster by table, and newest rejected record.
+        self._earlier_ticks: dict[Table, Mapping[str, int]] = {}
+        self._earlier_rejected: tuple[datetime | None] | None = None
 
     def prepare(self) -> None:
         """Create missing tables, and read which ticks the existing ones have."""
         self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
+        self._earlier_ticks, self._earlier_rejected = {}, None
 
     def start(self) -> list[StreamingQuery]:
         """Start both queries and return them."""
@@ -96,18 +103,22 @@ class HistoryJob:
         return [self._start_bronze(), self._start_silver()]
 
     def _start_bronze(self) -> StreamingQuery:
-        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s)
+        lost = may_lose_records(self._spark, self._topic, self._bronze_checkpoint, self.name, all_partitions=True)
+        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s, lost_fail=not lost)
         writer = bronze(records).writeStream.format("delta").queryName("bronze")
         writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
         return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
 
     def _start_silver(self) -> StreamingQuery:
+        if self._silver is not None:
+            forget_lost_table(self._spark, self._silver, self._silver_checkpoint, BRONZE_TICKS.path)
         # Maintenance deletes old days from bronze, long after they were read.
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
         paced = writer.trigger(processingTime=_ms(silver_trigger_s(self._trigger_s)))
-        return paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
+        self._silver = paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
+        return self._silver
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
         """Write the silver rows of a micro-batch of bronze rows; skip messages that are written already."""
@@ -155,10 +166,15 @@ class HistoryJob:
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 
     def _without_written(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
-        """Return the rows that the table does not have; the first batch after a crash may repeat some."""
-        if not self._written.first_batch:
+        """Return the rows that the table does not have.
+
+        An earlier process may have written some of a batch. It is the first one, or any if bronze is read again.
+        """
+        if not self._written.any_earlier:
             return rows
-        last_tick = self._store.last_ticks(table)
+        if table not in self._earlier_ticks:
+            self._earlier_ticks[table] = self._store.last_ticks(table)
+        last_tick = self._earlier_ticks[table]
         if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
             return rows
         return not_in(rows, self._store.read_since(table, min(first_tick.values())), table.keys)
@@ -168,13 +184,24 @@ class HistoryJob:
         accepted = fresh
         with cached_frames() as cache:
             bad = cache(reduce(DataFrame.unionByName, rejected)) if rejected else None
-            if bad is not None and bad.limit(1).count():
+            first = None if bad is None else bad.agg({"timestamp": "min"}).collect()[0][0]
+            if bad is not None and first is not None:
                 rows = quarantine(bad)
-                if self._written.first_batch:
+                if self._may_be_rejected(first):
                     rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
                 self._store.append(rows, QUARANTINE)
                 accepted = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
             self._store.append(ledger(accepted), MESSAGES)
+
+    def _may_be_rejected(self, timestamp: datetime) -> bool:
+        """Return whether an earlier process may have rejected records of this time or later."""
+        if not self._written.any_earlier:
+            return False
+        if self._earlier_rejected is None:
+            (newest,) = self._store.read(QUARANTINE).agg({"timestamp": "max"}).collect()
+            self._earlier_rejected = (newest[0],)
+        (last,) = self._earlier_rejected
+        return last is not None and timestamp <= last
 
     def _not_written(self, headers: MessageHeaders, cache: Cache) -> MessageHeaders:
         """Return the valid records without duplicates and without those that an earlier batch wrote."""

@@ -15,11 +15,12 @@ class Written:
 
     Attributes:
         first_batch: whether the next batch may be one that an earlier process has written in part.
+        any_earlier: whether an earlier process may have written to the tables.
         last_tick: newest written tick, epoch milliseconds, by cluster.
     """
 
     def __init__(self) -> None:
-        self.first_batch = True
+        self.first_batch = self.any_earlier = True
         self.last_tick: dict[str, int] = {}
         # For clusters without recent ticks in the table: any of their ticks may be written already.
         self._unknown_ms = sys.maxsize
@@ -32,10 +33,10 @@ class Written:
             tables: tables that the job writes. The last one is written last and shows which ticks are written.
         """
         if store.ensure(*tables):
-            self.first_batch, self.last_tick, self._unknown_ms = False, {}, 0
+            self.first_batch, self.any_earlier, self.last_tick, self._unknown_ms = False, False, {}, 0
         else:
             # A query that starts again may repeat a batch that was written in part.
-            self.first_batch = True
+            self.first_batch = self.any_earlier = True
             self.last_tick = store.last_ticks(tables[-1])
 
     def may_have(self, ticks: Iterable[Tick]) -> bool:

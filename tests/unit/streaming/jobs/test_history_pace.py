@@ -13,12 +13,15 @@ from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 
 
-def bronze_options(monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: float) -> dict[str, object]:
+def bronze_options(
+    monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: float, *, expired: bool = False
+) -> dict[str, object]:
     """The options of the topic's stream that the bronze query reads."""
     spark, reader = MagicMock(), MagicMock()
     spark.readStream.format.return_value.options.return_value = reader
     reader.option.return_value = reader
     monkeypatch.setattr(silver, "bronze", lambda records: MagicMock())
+    monkeypatch.setattr(silver, "may_lose_records", lambda *_, **__: expired)
     topic = TicksTopic(spark, "ticks", kafka_options(KafkaSettings("b:1"), None))
     HistoryJob(MagicMock(), topic, MagicMock(), "checkpoints", trigger_s, idle_s=idle_s)._start_bronze()
     return dict(call.args for call in reader.option.call_args_list)
@@ -39,6 +42,13 @@ def test_few_messages_wait_for_the_last_trigger_within_the_idle_time(
     assert isinstance(most, int)
     # A backlog is read in whole batches: what is left at its end is what may wait.
     assert 0 < fewest < most
+
+
+@pytest.mark.parametrize("expired", [False, True])
+def test_lost_records_stop_bronze_unless_they_were_found_and_told_before(
+    monkeypatch: pytest.MonkeyPatch, expired: bool
+) -> None:
+    assert bronze_options(monkeypatch, 1.0, 1.0, expired=expired)["failOnDataLoss"] == ("false" if expired else "true")
 
 
 @pytest.mark.parametrize(("bronze_s", "silver_s"), [(0.2, 0.2), (1.0, 1.0), (10.0, 1.0), (30.0, 3.0), (300.0, 30.0)])
