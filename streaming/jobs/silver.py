@@ -14,10 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
+from streaming.jobs.bronze_query import BronzeQuery, milliseconds
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.caching import Cache, cached_frames
-from streaming.queries.resume import forget_lost_table, may_lose_records
+from streaming.queries.resume import forget_lost_table
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
@@ -30,13 +31,8 @@ _COORDINATES = ["topic", "partition", "offset"]
 # With the timestamp, because a topic that was created again reuses the offsets of the old one.
 _POSITION = [*_COORDINATES, "timestamp"]
 _RECORD = [*_COORDINATES, "timestamp", "date", "value", "header"]
-# With the largest messages (10,000 rows) 1 GB as text, and 200 MB in files. A backlog is processed in such batches. A
-# batch of the silver query, which is cached, is an eighth of that, or one file.
-_BRONZE_OFFSETS = 2000
+# Memory: a batch of the silver query, which is cached, is an eighth of one of bronze, or one file.
 _SILVER_BYTES = "24m"
-# Fewer messages than this wait for the idle interval: a commit to all tables costs as much for one message as for
-# hundreds. A small cluster sends a dozen a tick, one of 20,000 partitions some fifty.
-_FEW_OFFSETS = 200
 # The silver query follows the commits to bronze, whose own trigger sets the pace. Each look at bronze's log costs some
 # milliseconds. A batch that takes longer than the interval is followed by the next one at once.
 _SILVER_TRIGGER_S, _SILVER_TRIGGER_RATIO = 1.0, 0.1
@@ -78,12 +74,10 @@ class HistoryJob:
         self._spark = spark
         self._topic = topic
         self._store = store
-        self._bronze_checkpoint = f"{checkpoints}/bronze"
+        self._bronze = BronzeQuery(spark, topic, store, f"{checkpoints}/bronze", trigger_s, idle_s)
         self._silver_checkpoint = f"{checkpoints}/silver"
         self._trigger_s = trigger_s
         self._wait_for_gold = wait_for_gold
-        # Spark compares the age at each trigger. A little less than a whole number of them loses none to rounding.
-        self._oldest_s = max(0.0, idle_s - trigger_s / 2)
         self.gate = BatchGate()
         self._written = Written()
         self._silver: StreamingQuery | None = None
@@ -100,14 +94,7 @@ class HistoryJob:
         """Start both queries and return them."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self.prepare()
-        return [self._start_bronze(), self._start_silver()]
-
-    def _start_bronze(self) -> StreamingQuery:
-        lost = may_lose_records(self._spark, self._topic, self._bronze_checkpoint, self.name, all_partitions=True)
-        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s, lost_fail=not lost)
-        writer = bronze(records).writeStream.format("delta").queryName("bronze")
-        writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
-        return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
+        return [self._bronze.start(), self._start_silver()]
 
     def _start_silver(self) -> StreamingQuery:
         if self._silver is not None:
@@ -116,7 +103,7 @@ class HistoryJob:
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
-        paced = writer.trigger(processingTime=_ms(silver_trigger_s(self._trigger_s)))
+        paced = writer.trigger(processingTime=milliseconds(silver_trigger_s(self._trigger_s)))
         self._silver = paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
         return self._silver
 
@@ -230,20 +217,10 @@ def silver_trigger_s(bronze_trigger_s: float) -> float:
     return min(bronze_trigger_s, max(_SILVER_TRIGGER_S, bronze_trigger_s * _SILVER_TRIGGER_RATIO))
 
 
-def _ms(seconds: float) -> str:
-    return f"{round(seconds * 1000)} milliseconds"
-
-
 def not_in(rows: DataFrame, written: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the rows whose keys are not in ``written``; null keys compare as equal."""
     same = " AND ".join(f"new.{key} <=> old.{key}" for key in keys)
     return rows.alias("new").join(written.select(*keys).alias("old"), F.expr(same), "left_anti")
-
-
-def bronze(records: DataFrame) -> DataFrame:
-    """Return the rows of ``bronze/ticks`` from Kafka records."""
-    dated = records.withColumn("date", F.to_date("timestamp"))
-    return dated.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in BRONZE_TICKS.columns])
 
 
 def header_rejected(records: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -47,12 +47,27 @@ class PartitionReader(Protocol):
         ...
 
 
-def may_lose_records(
-    spark: SparkSession, topic: PartitionReader, checkpoint: str, query: str, *, all_partitions: bool
-) -> bool:
-    """Return whether records that the query would read next have expired, and log their offsets.
+class Start(NamedTuple):
+    """How a query starts.
 
-    If the topic was created again, its checkpoint is removed: the query starts with the first record of the new one.
+    Attributes:
+        offsets: partition to first offset for a new checkpoint; None: the first record that is there, or where the
+            checkpoint stops.
+        has_gap: whether the last planned batch is unfinished, and some of its records have expired. It has to be
+            finished without them first.
+    """
+
+    offsets: Mapping[int, int] | None = None
+    has_gap: bool = False
+
+
+def prepare_start(
+    spark: SparkSession, topic: PartitionReader, checkpoint: str, query: str, *, all_partitions: bool
+) -> Start:
+    """Return how a query starts, and log the records that it will never read.
+
+    Its checkpoint is replaced if records that it would read next have expired, and removed if the topic was created
+    again.
 
     Args:
         spark: session.
@@ -62,31 +77,47 @@ def may_lose_records(
         all_partitions: whether it reads all partitions, or those of its checkpoint.
     """
     stored = Checkpoint(spark, checkpoint)
-    position = _position(stored, topic.name)
-    states = None if position is None else topic.states(position.offsets, all_partitions=all_partitions)
-    if position is None or not states:
-        return False
+    found = stored.position()
+    if found is None:
+        return Start()
+    position = TopicPosition(_offsets(found.source, topic.name), _offsets(found.planned, topic.name), found.read_ms)
+    states = topic.states(position.offsets, all_partitions=all_partitions)
+    if not states:
+        return Start()
     if position.is_of_earlier_topic(states):
         stored.remove()
-        until = "" if position.read_ms is None else f" at {moment(position.read_ms)}"
-        log.warning(
-            "topic %s was created again since job %s read it last%s: what the earlier one had after that is lost; "
-            "the job continues with the first record of the new topic",
-            topic.name,
-            query,
-            until,
-        )
-        return False
+        _log_created_again(topic.name, query, position.read_ms)
+        return Start()
     lost = position.lost(states)
+    if not lost:
+        return Start()
+    if not found.is_finished:
+        _log_lost(topic.name, query, position.lost_of_planned(states))
+        return Start(has_gap=True)
+    _log_lost(topic.name, query, lost)
+    stored.replace()
+    return Start(position.starts(states))
+
+
+def _log_created_again(topic: str, query: str, read_ms: int | None) -> None:
+    log.warning(
+        "topic %s was created again since query %s read it last%s: what the earlier one had after that is lost; "
+        "it continues with the first record of the new topic",
+        topic,
+        query,
+        "" if read_ms is None else f" at {moment(read_ms)}",
+    )
+
+
+def _log_lost(topic: str, query: str, lost: Mapping[int, tuple[int, int]]) -> None:
     if lost:
         log.warning(
-            "topic %s: %s expired before job %s read them, and are lost; the job continues with the first records that "
-            "are there: raise retention.ms of the topic, or run the job more often",
-            topic.name,
+            "topic %s: %s expired before query %s read them, and are lost; it continues with the first records that "
+            "are there: raise retention.ms of the topic, or run this job more often",
+            topic,
             describe_lost(lost),
             query,
         )
-    return bool(lost)
 
 
 def forget_lost_table(spark: SparkSession, stopped: StreamingQuery, checkpoint: str, table: str) -> None:
@@ -110,13 +141,6 @@ def forget_lost_table(spark: SparkSession, stopped: StreamingQuery, checkpoint: 
         table,
         stopped.name,
     )
-
-
-def _position(checkpoint: Checkpoint, topic: str) -> TopicPosition | None:
-    stored = checkpoint.position()
-    if stored is None:
-        return None
-    return TopicPosition(_offsets(stored.source, topic), _offsets(stored.planned, topic), stored.read_ms)
 
 
 def _offsets(source: Mapping[str, Any], topic: str) -> dict[int, int]:

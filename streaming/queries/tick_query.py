@@ -14,7 +14,7 @@ from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.queries.batch_gate import Batch, BatchGate
 from streaming.queries.idle_pace import IdlePace
-from streaming.queries.resume import may_lose_records
+from streaming.queries.resume import prepare_start
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
@@ -79,8 +79,8 @@ class TickQuery(ABC):
         # Set the pool before the preparations. On one core they would otherwise delay the first verdict.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self.prepare()
-        # Its stream skips expired records anyway. The topic may have been created again.
-        may_lose_records(self._spark, self._topic, self._checkpoint, self.name, all_partitions=False)
+        # A new checkpoint begins with the first record: ticks that are written are left out anyway.
+        prepare_start(self._spark, self._topic, self._checkpoint, self.name, all_partitions=False)
         stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")

@@ -80,13 +80,22 @@ class TicksTopic:
         """
         return partition_states(self._spark, self._topic, self._options(), offsets, () if all_partitions else offsets)
 
-    def stream(self, max_offsets: int, min_offsets: int, oldest_s: float, *, lost_fail: bool = True) -> DataFrame:
-        """Return the whole topic as a stream of Kafka records, from its beginning.
+    def stream(
+        self,
+        max_offsets: int,
+        min_offsets: int,
+        oldest_s: float,
+        starts: Mapping[int, int] | None = None,
+        *,
+        lost_fail: bool = True,
+    ) -> DataFrame:
+        """Return the whole topic as a stream of Kafka records.
 
         Args:
             max_offsets: most records in one micro-batch.
             min_offsets: fewer records wait for more.
             oldest_s: longest such wait since the last micro-batch, seconds.
+            starts: partition to first offset for a new checkpoint; None: its first record.
             lost_fail: whether records that expired unread fail the query. If not, it skips them.
         """
         reader = self._spark.readStream.format("kafka").options(**self._options())
@@ -94,7 +103,8 @@ class TicksTopic:
         reader = reader.option("minOffsetsPerTrigger", min_offsets)
         reader = reader.option("failOnDataLoss", str(lost_fail).lower())
         reader = reader.option("maxTriggerDelay", f"{round(oldest_s * 1000)}ms")
-        return reader.option("startingOffsets", "earliest").load()
+        starting = "earliest" if starts is None else json.dumps({self._topic: starts})
+        return reader.option("startingOffsets", starting).load()
 
     def alert_messages_since(self, first: int) -> DataFrame:
         """Return the present records of the alert partition from offset ``first`` on."""

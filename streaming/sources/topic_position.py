@@ -70,7 +70,28 @@ class TopicPosition:
             partitions: what the partitions have now. One that the query has not seen yet is read from offset 0.
         """
         spans = {number: (self.offsets.get(number, 0), state.earliest) for number, state in partitions.items()}
-        return {number: span for number, span in sorted(spans.items()) if span[0] < span[1]}
+        return _not_empty(spans)
+
+    def lost_of_planned(self, partitions: Mapping[int, PartitionState]) -> dict[int, tuple[int, int]]:
+        """Return the offsets of the last planned batch that expired unread, by partition.
+
+        Args:
+            partitions: what the partitions have now.
+        """
+        lost = self.lost(partitions)
+        return _not_empty({p: (first, min(end, self.planned.get(p, 0))) for p, (first, end) in lost.items()})
+
+    def starts(self, partitions: Mapping[int, PartitionState]) -> dict[int, int]:
+        """Return the offset of each partition's next record that is there.
+
+        Args:
+            partitions: what the partitions have now.
+        """
+        return {number: max(self.offsets.get(number, 0), state.earliest) for number, state in partitions.items()}
+
+
+def _not_empty(spans: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    return {number: span for number, span in sorted(spans.items()) if span[0] < span[1]}
 
 
 def describe_lost(lost: Mapping[int, tuple[int, int]]) -> str:

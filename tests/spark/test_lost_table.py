@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, FETCHER_LAG, MESSAGES, QUARANTINE
-from streaming.jobs.silver import HistoryJob, bronze
+from streaming.jobs.bronze_query import bronze
+from streaming.jobs.silver import HistoryJob
 from streaming.session import throughput_session
 from streaming.store.store import Store
 from tests.spark.support import ListTopic, counts
@@ -55,8 +56,9 @@ class Bronze:
         """Remove the log before a checkpoint of it, as Delta does after two days."""
         log = DeltaLog(self.location)
         log.create_checkpoint()
+        self.add()
         for file in Path(self.location, "_delta_log").glob("*.json"):
-            if int(file.stem) <= log.version():
+            if int(file.stem) < log.version():
                 file.unlink()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.queries import resume
 from streaming.queries.checkpoint import Position
-from streaming.queries.resume import forget_lost_table, may_lose_records
+from streaming.queries.resume import Start, forget_lost_table, prepare_start
 from streaming.sources.topic_position import PartitionState
 
 READ_MS = 1_800_000_000_000
@@ -23,13 +23,16 @@ class Stored:
 
     def __init__(self, position: Position | None) -> None:
         self.read: Position | None = position
-        self.removed = 0
+        self.removed = self.replaced = 0
 
     def position(self) -> Position | None:
         return self.read
 
     def remove(self) -> None:
         self.read, self.removed = None, self.removed + 1
+
+    def replace(self) -> None:
+        self.replaced += 1
 
 
 class Topic:
@@ -46,20 +49,22 @@ class Topic:
         return self._states
 
 
-def start(monkeypatch: pytest.MonkeyPatch, stored: Stored, topic: Topic) -> bool:
+def start(monkeypatch: pytest.MonkeyPatch, stored: Stored, topic: Topic) -> Start:
     monkeypatch.setattr(resume, "Checkpoint", lambda *_: stored)
     spark: Any = None
-    return may_lose_records(spark, topic, "checkpoint", "record", all_partitions=True)
+    return prepare_start(spark, topic, "checkpoint", "bronze", all_partitions=True)
 
 
-def read_to(*offsets: int) -> Stored:
-    ends = {"ticks": {str(partition): offset for partition, offset in enumerate(offsets)}}
-    return Stored(Position(ends, ends, READ_MS))
+def read_to(*offsets: int, planned: int | None = None) -> Stored:
+    """A checkpoint that has read up to some offsets; ``planned`` is the end of an unfinished batch of partition 0."""
+    ends = {str(partition): offset for partition, offset in enumerate(offsets)}
+    of_batch = ends if planned is None else ends | {"0": planned}
+    return Stored(Position({"ticks": ends}, {"ticks": of_batch}, READ_MS, planned is None))
 
 
 def test_a_new_query_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic({0: PartitionState(7, 9)})
-    assert not start(monkeypatch, Stored(None), topic)
+    assert start(monkeypatch, Stored(None), topic) == Start()
     assert topic.asked is None
 
 
@@ -68,31 +73,43 @@ def test_a_topic_that_cannot_be_read_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, states: dict[int, PartitionState] | None
 ) -> None:
     stored = read_to(5)
-    assert not start(monkeypatch, stored, Topic(states))
+    assert start(monkeypatch, stored, Topic(states)) == Start()
     assert stored.removed == 0
 
 
-def test_expired_records_are_told_once_with_their_offsets_and_the_query_continues(
+def test_expired_records_are_named_and_a_new_checkpoint_begins_with_the_first_that_is_there(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored, topic = read_to(5, 7), Topic({0: PartitionState(6, 9), 1: PartitionState(0, 9, READ_MS)})
-    assert start(monkeypatch, stored, topic)
-    assert (stored.removed, topic.asked) == (0, {0: 5, 1: 7})
+    assert start(monkeypatch, stored, topic) == Start({0: 6, 1: 7})
+    assert (stored.removed, stored.replaced, topic.asked) == (0, 1, {0: 5, 1: 7})
     (line,) = caplog.messages
-    assert "topic ticks: offsets 5 to 5 of partition 0 (1) expired before job record read them" in line
+    assert "topic ticks: offsets 5 to 5 of partition 0 (1) expired before query bronze read them" in line
     assert "retention.ms" in line
+
+
+def test_an_unfinished_batch_comes_first_with_what_of_it_is_lost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = read_to(5, planned=8)
+    assert start(monkeypatch, stored, Topic({0: PartitionState(20, 30)})) == Start(has_gap=True)
+    assert (stored.removed, stored.replaced) == (0, 0)
+    assert "offsets 5 to 7 of partition 0 (3)" in caplog.messages[0]
+    # Once it is finished, the rest of what is lost is skipped.
+    assert start(monkeypatch, read_to(8), Topic({0: PartitionState(20, 30)})) == Start({0: 20})
+    assert "offsets 8 to 19 of partition 0 (12)" in caplog.messages[1]
 
 
 def test_a_topic_that_was_created_again_is_read_from_its_first_record(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored = read_to(5)
-    assert not start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)}))
+    assert start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)})) == Start()
     assert stored.removed == 1
     (line,) = caplog.messages
-    assert "topic ticks was created again since job record read it last at 2027-01-15 08:00:00 UTC" in line
+    assert "topic ticks was created again since query bronze read it last at 2027-01-15 08:00:00 UTC" in line
     # The next start finds a new checkpoint.
-    assert not start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)}))
+    assert start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)})) == Start()
     assert stored.removed == 1
 
 
