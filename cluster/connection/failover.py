@@ -180,7 +180,7 @@ class BrokerFailover:
                 return BrokerAnswer(node, answer, failures)
             failures[node] = NotControllerError()
         if failures and all(isinstance(error, SaslAuthenticationFailedError) for error in failures.values()):
-            # The next request connects anew. It reads the password again, and fails with the brokers' reason.
+            # The next request connects again. It reads the password again, and fails with the brokers' reason.
             route.connection.close()
         raise NoAnswerError(failures)
 

@@ -14,9 +14,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
-from streaming.jobs.bronze_query import BronzeQuery, milliseconds
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
+from streaming.queries.bronze_query import BronzeQuery, milliseconds
 from streaming.queries.caching import Cache, cached_frames
 from streaming.queries.resume import forget_lost_table
 from streaming.queries.written import Written

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.text.formatting import moment
 from streaming.queries.checkpoint import Checkpoint
-from streaming.sources.topic_position import PartitionState, TopicPosition, describe_lost
+from streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class PartitionReader(Protocol):
         """Return the name of the topic."""
         ...
 
-    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionState] | None:
+    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionOffsets] | None:
         """Return what the partitions have now; None if unknown.
 
         Args:

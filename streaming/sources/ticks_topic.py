@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from schemas.tick_messages import ALERT_PARTITION
 from streaming.sources.kafka_options import offset_options
-from streaming.sources.topic_position import PartitionState
+from streaming.sources.topic_position import PartitionOffsets
 from streaming.sources.topic_reader import partition_states
 from streaming.sources.trust import ANY, Trust
 
@@ -71,7 +71,7 @@ class TicksTopic:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
 
-    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionState] | None:
+    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionOffsets] | None:
         """Return what the partitions have now; None if unknown.
 
         Args:

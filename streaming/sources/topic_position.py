@@ -13,7 +13,7 @@ from schemas.bounds import TICK_OFF_S
 
 
 @dataclass(frozen=True)
-class PartitionState:
+class PartitionOffsets:
     """What a partition has now.
 
     Attributes:
@@ -42,7 +42,7 @@ class TopicPosition:
     planned: Mapping[int, int]
     read_ms: int | None
 
-    def is_of_earlier_topic(self, partitions: Mapping[int, PartitionState]) -> bool:
+    def is_of_earlier_topic(self, partitions: Mapping[int, PartitionOffsets]) -> bool:
         """Return whether the topic was created again since it was read.
 
         Args:
@@ -54,7 +54,7 @@ class TopicPosition:
             if (state := partitions.get(number)) is not None
         )
 
-    def _is_younger(self, state: PartitionState, position: int) -> bool:
+    def _is_younger(self, state: PartitionOffsets, position: int) -> bool:
         is_shorter = state.end < position
         if state.last_read_ms is None or self.read_ms is None:
             return is_shorter
@@ -63,7 +63,7 @@ class TopicPosition:
         skew_ms = 0 if is_shorter else TICK_OFF_S * 1000
         return state.last_read_ms > self.read_ms + skew_ms
 
-    def lost(self, partitions: Mapping[int, PartitionState]) -> dict[int, tuple[int, int]]:
+    def lost(self, partitions: Mapping[int, PartitionOffsets]) -> dict[int, tuple[int, int]]:
         """Return the offsets that expired unread, by partition: first one, and end (exclusive).
 
         Args:
@@ -72,7 +72,7 @@ class TopicPosition:
         spans = {number: (self.offsets.get(number, 0), state.earliest) for number, state in partitions.items()}
         return _not_empty(spans)
 
-    def lost_of_planned(self, partitions: Mapping[int, PartitionState]) -> dict[int, tuple[int, int]]:
+    def lost_of_planned(self, partitions: Mapping[int, PartitionOffsets]) -> dict[int, tuple[int, int]]:
         """Return the offsets of the last planned batch that expired unread, by partition.
 
         Args:
@@ -81,7 +81,7 @@ class TopicPosition:
         lost = self.lost(partitions)
         return _not_empty({p: (first, min(end, self.planned.get(p, 0))) for p, (first, end) in lost.items()})
 
-    def starts(self, partitions: Mapping[int, PartitionState]) -> dict[int, int]:
+    def starts(self, partitions: Mapping[int, PartitionOffsets]) -> dict[int, int]:
         """Return the offset of each partition's next record that is there.
 
         Args:

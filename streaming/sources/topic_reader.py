@@ -9,7 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streaming.sources.topic_position import PartitionState
+from streaming.sources.topic_position import PartitionOffsets
 
 _PREFIX = "kafka."
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -29,7 +29,7 @@ _RECORDS_MS, _POLL_MS = 10_000, 500
 
 def partition_states(
     spark: SparkSession, topic: str, options: Mapping[str, str], offsets: Mapping[int, int], only: Collection[int] = ()
-) -> dict[int, PartitionState] | None:
+) -> dict[int, PartitionOffsets] | None:
     """Return what the partitions of a topic have now; None if they cannot be read.
 
     Args:
@@ -65,7 +65,7 @@ class _Partitions:
         """Close the client."""
         self._client.close()
 
-    def states(self, offsets: Mapping[int, int], only: Collection[int]) -> dict[int, PartitionState]:
+    def states(self, offsets: Mapping[int, int], only: Collection[int]) -> dict[int, PartitionOffsets]:
         """Return the state of all partitions, or of some."""
         found = [int(info.partition()) for info in self._client.partitionsFor(self._topic)]
         partitions = [self._of(number) for number in sorted(found) if not only or number in only]
@@ -73,7 +73,7 @@ class _Partitions:
         end = {p.partition(): offset for p, offset in self._client.endOffsets(partitions).items()}
         last_read = {p: min(offset, end[p]) - 1 for p, offset in offsets.items() if p in end}
         times_ms = self._times_ms({p: offset for p, offset in last_read.items() if offset >= earliest[p]})
-        return {p: PartitionState(earliest[p], end[p], times_ms.get(p)) for p in end}
+        return {p: PartitionOffsets(earliest[p], end[p], times_ms.get(p)) for p in end}
 
     def _times_ms(self, offsets: Mapping[int, int]) -> dict[int, int]:
         """Return the timestamps of one record of each partition, epoch milliseconds; none of those not answered."""

@@ -17,7 +17,7 @@ from cluster.embedded import EmbeddedCluster
 from schemas.config import KafkaSettings, SparkSettings
 from schemas.tables import BRONZE_TICKS
 from streaming.delta.query import rows
-from streaming.jobs.bronze_query import BronzeQuery
+from streaming.queries.bronze_query import BronzeQuery
 from streaming.session import build_session
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic

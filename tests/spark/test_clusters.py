@@ -16,10 +16,10 @@ from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.jobs.bronze_query import bronze
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.transforms.silver import SILVER

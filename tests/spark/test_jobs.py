@@ -24,9 +24,9 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.jobs.bronze_query import bronze
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.session import throughput_session
 from streaming.store.event_log import EventLog
 from streaming.store.low_latency_table import record_rows

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, FETCHER_LAG, MESSAGES, QUARANTINE
-from streaming.jobs.bronze_query import bronze
 from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.session import throughput_session
 from streaming.store.store import Store
 from tests.spark.support import ListTopic, counts

@@ -112,7 +112,7 @@ class Brokers:
     ("errors", "closed"),
     [((REFUSED, REFUSED), 1), ((REFUSED, KafkaTimeoutError()), 0), ((KafkaTimeoutError(),) * 2, 0)],
 )
-def test_where_all_brokers_refuse_the_next_request_connects_anew_and_names_the_reason(
+def test_where_all_brokers_refuse_the_next_request_connects_again_and_names_the_reason(
     errors: tuple[Exception, ...], closed: int
 ) -> None:
     brokers: Any = Brokers(*errors)

@@ -7,9 +7,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from schemas.config import KafkaSettings
-from streaming.jobs import bronze_query
-from streaming.jobs.bronze_query import BronzeQuery
 from streaming.jobs.silver import silver_trigger_s
+from streaming.queries import bronze_query
+from streaming.queries.bronze_query import BronzeQuery
 from streaming.queries.resume import Start
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic

@@ -12,7 +12,7 @@ import pytest
 from streaming.queries import resume
 from streaming.queries.checkpoint import Position
 from streaming.queries.resume import Start, forget_lost_table, prepare_start
-from streaming.sources.topic_position import PartitionState
+from streaming.sources.topic_position import PartitionOffsets
 
 READ_MS = 1_800_000_000_000
 LATER_MS = READ_MS + 3_600_000
@@ -40,11 +40,11 @@ class Topic:
 
     name = "ticks"
 
-    def __init__(self, states: dict[int, PartitionState] | None) -> None:
+    def __init__(self, states: dict[int, PartitionOffsets] | None) -> None:
         self._states = states
         self.asked: Mapping[int, int] | None = None
 
-    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionState] | None:
+    def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionOffsets] | None:
         self.asked = offsets
         return self._states
 
@@ -63,14 +63,14 @@ def read_to(*offsets: int, planned: int | None = None) -> Stored:
 
 
 def test_a_new_query_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = Topic({0: PartitionState(7, 9)})
+    topic = Topic({0: PartitionOffsets(7, 9)})
     assert start(monkeypatch, Stored(None), topic) == Start()
     assert topic.asked is None
 
 
 @pytest.mark.parametrize("states", [None, {}])
 def test_a_topic_that_cannot_be_read_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, states: dict[int, PartitionState] | None
+    monkeypatch: pytest.MonkeyPatch, states: dict[int, PartitionOffsets] | None
 ) -> None:
     stored = read_to(5)
     assert start(monkeypatch, stored, Topic(states)) == Start()
@@ -80,7 +80,7 @@ def test_a_topic_that_cannot_be_read_changes_nothing(
 def test_expired_records_are_named_and_a_new_checkpoint_begins_with_the_first_that_is_there(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stored, topic = read_to(5, 7), Topic({0: PartitionState(6, 9), 1: PartitionState(0, 9, READ_MS)})
+    stored, topic = read_to(5, 7), Topic({0: PartitionOffsets(6, 9), 1: PartitionOffsets(0, 9, READ_MS)})
     assert start(monkeypatch, stored, topic) == Start({0: 6, 1: 7})
     assert (stored.removed, stored.replaced, topic.asked) == (0, 1, {0: 5, 1: 7})
     (line,) = caplog.messages
@@ -92,11 +92,11 @@ def test_an_unfinished_batch_comes_first_with_what_of_it_is_lost(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored = read_to(5, planned=8)
-    assert start(monkeypatch, stored, Topic({0: PartitionState(20, 30)})) == Start(has_gap=True)
+    assert start(monkeypatch, stored, Topic({0: PartitionOffsets(20, 30)})) == Start(has_gap=True)
     assert (stored.removed, stored.replaced) == (0, 0)
     assert "offsets 5 to 7 of partition 0 (3)" in caplog.messages[0]
     # Once it is finished, the rest of what is lost is skipped.
-    assert start(monkeypatch, read_to(8), Topic({0: PartitionState(20, 30)})) == Start({0: 20})
+    assert start(monkeypatch, read_to(8), Topic({0: PartitionOffsets(20, 30)})) == Start({0: 20})
     assert "offsets 8 to 19 of partition 0 (12)" in caplog.messages[1]
 
 
@@ -104,12 +104,12 @@ def test_a_topic_that_was_created_again_is_read_from_its_first_record(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stored = read_to(5)
-    assert start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)})) == Start()
+    assert start(monkeypatch, stored, Topic({0: PartitionOffsets(0, 9, LATER_MS)})) == Start()
     assert stored.removed == 1
     (line,) = caplog.messages
     assert "topic ticks was created again since query bronze read it last at 2027-01-15 08:00:00 UTC" in line
     # The next start finds a new checkpoint.
-    assert start(monkeypatch, stored, Topic({0: PartitionState(0, 9, LATER_MS)})) == Start()
+    assert start(monkeypatch, stored, Topic({0: PartitionOffsets(0, 9, LATER_MS)})) == Start()
     assert stored.removed == 1
 
 
