@@ -158,7 +158,7 @@ class AdminConnection:
         except SaslAuthenticationFailedError:
             # The client would keep this answer, and never ask the broker again.
             manager._auth_failures.pop(node, None)
-            if client.config["sasl_plain_password"] != sasl_password(self._kafka):
+            if client.config.get("sasl_plain_password") != sasl_password(self._kafka):
                 log.warning("%s refuses the password, which has been changed: it is read again", self.subject)
                 self._drop(client)
             raise

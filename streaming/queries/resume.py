@@ -51,8 +51,8 @@ class Start(NamedTuple):
     """How a query starts.
 
     Attributes:
-        offsets: partition to first offset for a new checkpoint; None: the first record that is there, or where the
-            checkpoint stops.
+        offsets: partition to first offset for a new checkpoint, also one that a crash has left without a batch; None:
+            the first record that is there. A checkpoint with a batch continues where it stops.
         has_gap: whether the last planned batch is unfinished, and some of its records have expired. It has to be
             finished without them first.
     """
@@ -83,14 +83,14 @@ def prepare_start(
     position = TopicPosition(_offsets(found.source, topic.name), _offsets(found.planned, topic.name), found.read_ms)
     states = topic.states(position.offsets, all_partitions=all_partitions)
     if not states:
-        return Start()
+        return Start(position.offsets)
     if position.is_of_earlier_topic(states):
         stored.remove()
         _log_created_again(topic.name, query, position.read_ms)
         return Start()
     lost = position.lost(states)
     if not lost:
-        return Start()
+        return Start(position.starts(states))
     if not found.is_finished:
         _log_lost(topic.name, query, position.lost_of_planned(states))
         return Start(has_gap=True)

@@ -73,8 +73,16 @@ def test_a_topic_that_cannot_be_read_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, states: dict[int, PartitionOffsets] | None
 ) -> None:
     stored = read_to(5)
-    assert start(monkeypatch, stored, Topic(states)) == Start()
+    assert start(monkeypatch, stored, Topic(states)) == Start({0: 5})
     assert stored.removed == 0
+
+
+def test_nothing_is_lost_of_a_topic_that_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = read_to(5, planned=8)
+    assert start(monkeypatch, stored, Topic({0: PartitionOffsets(0, 9, READ_MS), 1: PartitionOffsets(0, 3)})) == Start(
+        {0: 5, 1: 0}
+    )
+    assert (stored.removed, stored.replaced) == (0, 0)
 
 
 def test_expired_records_are_named_and_a_new_checkpoint_begins_with_the_first_that_is_there(
