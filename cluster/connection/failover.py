@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from kafka.errors import KafkaError, NotControllerError, SaslAuthenticationFailedError, UnsupportedVersionError
+from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
 
 from cluster.connection.admin_connection import AdminConnection
 
@@ -179,9 +179,6 @@ class BrokerFailover:
                 self._note_responder(node, _is_controller_sought(failures))
                 return BrokerAnswer(node, answer, failures)
             failures[node] = NotControllerError()
-        if failures and all(isinstance(error, SaslAuthenticationFailedError) for error in failures.values()):
-            # The next request connects again. It reads the password again, and fails with the brokers' reason.
-            route.connection.close()
         raise NoAnswerError(failures)
 
     def _in_turn(self, first: int | None, deadline_s: float, failures: Mapping[int, KafkaError]) -> Iterator[int]:

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaTimeoutError, SaslAuthenticationFailedError
+from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, SaslAuthenticationFailedError
 
 from cluster.connection import admin_connection
 from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, MetadataError
 from cluster.connection.refusal import why_refused
 from schemas.config import ClusterSettings, SecurityProtocol
 from tests.unit.fakes.kafka_listeners import Listener, listening
 
+DISCONNECTED = KafkaConnectionError("socket disconnected")
 REFUSED = SaslAuthenticationFailedError("Invalid username or password")
 
 
@@ -27,17 +27,19 @@ class Client:
     """kafka-python's client as far as a connection uses it: brokers accept the password ``accepted``."""
 
     accepted = "old"
+    # kafka-python reports some refusals as such, and others as a lost connection.
+    error: Exception = REFUSED
 
     def __init__(self, password: str) -> None:
         self.config = {"sasl_plain_password": password}
         self.closed = False
-        self._manager = SimpleNamespace(
-            run=self._run, _auth_failures={1: REFUSED}, cluster=SimpleNamespace(brokers=list)
-        )
+        brokers = [SimpleNamespace(node_id=node) for node in (1, 2)]
+        cluster = SimpleNamespace(brokers=lambda: brokers)
+        self._manager = SimpleNamespace(run=self._run, _auth_failures={1: REFUSED}, cluster=cluster)
 
     def _run(self, exchange: Any) -> str:
         if self.closed or self.config["sasl_plain_password"] != Client.accepted:
-            raise REFUSED
+            raise Client.error
         return "answer"
 
     def close(self) -> None:
@@ -58,67 +60,70 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     return made
 
 
+@pytest.mark.parametrize("error", [REFUSED, DISCONNECTED])
 def test_a_password_that_was_changed_in_its_file_is_used_for_the_next_request(
-    tmp_path: Path, clients: list[Client], caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    clients: list[Client],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    error: KafkaError,
 ) -> None:
     file = tmp_path / "password"
     file.write_text("old")
     connection = AdminConnection(settings_of(file))
     assert connection.send(None, 1, 1.0) == "answer"
-    Client.accepted = "new"
+    monkeypatch.setattr(Client, "accepted", "new")
+    monkeypatch.setattr(Client, "error", error)
     file.write_text("new")
-    with pytest.raises(SaslAuthenticationFailedError):
+    with pytest.raises(type(error)):
         connection.send(None, 1, 1.0)
     assert connection.send(None, 1, 1.0) == "answer"
     assert [client.closed for client in clients] == [True, False]
-    assert caplog.messages == [
-        "cluster.bootstrap_servers b:1 refuses the password, which has been changed: it is read again"
-    ]
+    (line,) = caplog.messages
+    assert line == "cluster.bootstrap_servers b:1: the password has been changed, and is read again"
 
 
-def test_a_broker_that_refuses_an_unchanged_password_is_asked_again_by_the_same_client(
-    tmp_path: Path, clients: list[Client]
+@pytest.mark.parametrize(
+    ("error", "nodes", "closed"),
+    [
+        # One broker of two: the client stays, and asks it again.
+        (REFUSED, [1, 1], False),
+        (DISCONNECTED, [1, 1], False),
+        # All of them: the next request connects again, which gives the reason.
+        (DISCONNECTED, [1, 2], True),
+        (REFUSED, [1, 2], True),
+        (KafkaTimeoutError(), [1, 2], False),
+    ],
+)
+def test_an_unchanged_password_is_tried_by_a_new_client_once_all_brokers_have_ended_the_connection(
+    tmp_path: Path,
+    clients: list[Client],
+    monkeypatch: pytest.MonkeyPatch,
+    error: KafkaError,
+    nodes: list[int],
+    closed: bool,
 ) -> None:
     file = tmp_path / "password"
     file.write_text("old")
     connection = AdminConnection(settings_of(file))
-    Client.accepted = "new"
-    for _ in range(2):
-        with pytest.raises(SaslAuthenticationFailedError):
-            connection.send(None, 1, 1.0)
-    assert [client.closed for client in clients] == [False]
-    assert clients[0]._manager._auth_failures == {}
+    monkeypatch.setattr(Client, "accepted", "new")
+    monkeypatch.setattr(Client, "error", error)
+    for node in nodes:
+        with pytest.raises(type(error)):
+            connection.send(None, node, 1.0)
+    assert [client.closed for client in clients] == [closed]
+    assert (1 in clients[0]._manager._auth_failures) == isinstance(error, KafkaTimeoutError)
 
 
-class Brokers:
-    """Connection to two brokers, each of which fails in its own way."""
-
-    def __init__(self, *errors: Exception) -> None:
-        self.forwarding = self
-        self._errors = errors
-        self.closed = 0
-
-    def nodes(self) -> list[int]:
-        return list(range(1, len(self._errors) + 1))
-
-    def send(self, request: Any, node: int, timeout_s: float) -> Any:
-        raise self._errors[node - 1]
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@pytest.mark.parametrize(
-    ("errors", "closed"),
-    [((REFUSED, REFUSED), 1), ((REFUSED, KafkaTimeoutError()), 0), ((KafkaTimeoutError(),) * 2, 0)],
-)
-def test_where_all_brokers_refuse_the_next_request_connects_again_and_names_the_reason(
-    errors: tuple[Exception, ...], closed: int
+def test_without_a_password_a_lost_connection_changes_nothing(
+    clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    brokers: Any = Brokers(*errors)
-    with pytest.raises(MetadataError):
-        BrokerFailover(brokers, 1.0).send_to_any("topics", None)
-    assert brokers.closed == closed
+    connection = AdminConnection(ClusterSettings("b:1"))
+    monkeypatch.setattr(Client, "error", DISCONNECTED)
+    for node in (1, 2):
+        with pytest.raises(KafkaConnectionError):
+            connection.send(None, node, 1.0)
+    assert [client.closed for client in clients] == [False]
 
 
 @pytest.mark.parametrize("by_file", [True, False])
