@@ -18,7 +18,7 @@ from alerts.recommendations.recommender import Recommender
 from alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
-from alerts.rules.no_ticks import MissingTicks, is_missing
+from alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from alerts.rules.reassignments.eta_tracker import EtaTracker
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.formatting import format_duration
@@ -28,7 +28,7 @@ from planning.finish.quota import WINDOW_S
 from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertEvent, AlertKind
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.config import ClusterSettings, Settings
 from schemas.keys import BrokerRole
 
@@ -170,6 +170,12 @@ class AlertEngine:
         with self._lock:
             self._lifecycle.restore(events)
 
+    def await_first_ticks(self) -> None:
+        """Allow the next ticks the time of the first ones after a start, because Spark was started again."""
+        with self._lock:
+            now_ms = self._elapsed_ms()
+            self._last_tick = dict.fromkeys(self._last_tick, (None, now_ms))
+
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
         with self._lock:
@@ -185,7 +191,7 @@ class AlertEngine:
         """
         with self._lock:
             self._detect_clock_set_back(cluster, tick_ms)
-            active = self._active_subjects(cluster)
+            active, firing = self._active_subjects(cluster), self._active_subjects(cluster, AlertState.FIRING)
         earlier = self._earlier(cluster, tick_ms, statuses)
         recommender = self._settings_of(cluster).recommender(earlier, self._fresh_election_plan(cluster, tick_ms))
         tick = RuleInputs(
@@ -200,6 +206,7 @@ class AlertEngine:
             self._is_backlog(cluster, self._clock_ms() - tick_ms),
             owners=self._owners.get(cluster, {}),
             loads=self._load_inputs(cluster, tick_ms),
+            firing=firing,
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -387,11 +394,12 @@ class AlertEngine:
         self._recent[cluster] = [tick, *remembered]
         return [((tick_ms - earlier_ms) / 1000, loads) for earlier_ms, loads in remembered]
 
-    def check_missing_ticks(self, batch_s: float | None = None) -> list[AlertEvent]:
+    def check_missing_ticks(self, batch_s: float | None = None, machine: Machine | None = None) -> list[AlertEvent]:
         """Return the events of clusters whose ticks are missing; the watchdog calls it periodically.
 
         Args:
             batch_s: how long the current micro-batch has been running, in seconds; None if none is.
+            machine: how busy this machine is; None if unknown.
         """
         now, elapsed_ms, old_s = self._clock_ms(), self._elapsed_ms(), self._settings.alerts.no_data_s
         events: list[AlertEvent] = []
@@ -406,7 +414,7 @@ class AlertEngine:
                 missing_ms = elapsed_ms - received_ms
                 limit_s = limit_s if tick_ms is not None else max(limit_s, _START_S)
                 if is_missing(missing_ms / 1000, limit_s, batch_s):
-                    missing = MissingTicks(cluster, tick_ms, now - missing_ms, now, batch_s, old_s)
+                    missing = MissingTicks(cluster, tick_ms, now - missing_ms, now, batch_s, old_s, machine)
                     # In the collector's time: otherwise later ticks could be older than this and be ignored.
                     at_ms = now if tick_ms is None else tick_ms + missing_ms
                     try:
@@ -452,10 +460,14 @@ class AlertEngine:
         """Return why the store cannot be written; None for clusters other than the first, which report it too."""
         return self._store_trouble if cluster == self._settings.cluster.name else None
 
-    def _active_subjects(self, cluster: str) -> set[Subject]:
-        """Return the subjects of a cluster's pending and firing alerts."""
+    def _active_subjects(self, cluster: str, state: AlertState | None = None) -> set[Subject]:
+        """Return the subjects of a cluster's pending and firing alerts, or only of those in one state."""
         active = self._lifecycle.active()
-        return {(AlertKind(event.kind), event.subject) for event in active if event.cluster == cluster}
+        return {
+            (AlertKind(event.kind), event.subject)
+            for event in active
+            if event.cluster == cluster and state in (None, AlertState(event.state))
+        }
 
     def _is_backlog(self, cluster: str, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""

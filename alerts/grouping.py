@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding, Subject
 from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Severity
@@ -85,7 +86,7 @@ class ActiveAlert:
 
     def _advice_is_enough(self, other: Finding) -> bool:
         """Return whether the recommended increase is enough for another broker too."""
-        advised, required = self._raise_of(other), other.evidence.required_bytes_per_s
+        advised, required = self._raise_of(other), _lasting_required_bytes_per_s(other)
         enough = advised is not None and required is not None and required <= advised.to_bytes_per_s
         return enough and self._has_cause_of(other) and not self._is_lowered(other)
 
@@ -99,6 +100,14 @@ class ActiveAlert:
         if other.kind not in THROTTLE_KINDS or broker is None or role is None:
             return None
         return self.raises.get(BrokerRole(broker, role))
+
+
+def _lasting_required_bytes_per_s(finding: Finding) -> float | None:
+    """Return the rate that a throttle has to exceed, also once dead brokers are back; None if unknown."""
+    evidence = finding.evidence
+    if isinstance(evidence, ThrottleEvidence):
+        return evidence.lasting_required_bytes_per_s
+    return evidence.required_bytes_per_s
 
 
 def group_findings(

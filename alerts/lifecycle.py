@@ -138,14 +138,10 @@ class Lifecycle:
 
     def _apply_assessment(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
-        down = assessment.enough_while_down.items()
-        kept_subjects = assessment.keep_firing | {
-            s for s, throttle in down if not self._exceeds_announced_requirement(cluster, s, throttle)
-        }
-        keep_firing = {(cluster, kind.value, subject) for kind, subject in kept_subjects}
+        keep_firing = {(cluster, kind.value, subject) for kind, subject in assessment.keep_firing}
         due = self._due(cluster, tick_ms, assessment.findings, keep_firing)
         active = self._active(cluster, assessment.findings)
-        grouped = group_findings(assessment.findings, active, due, kept_subjects)
+        grouped = group_findings(assessment.findings, active, due, assessment.keep_firing)
         found: set[Key] = set()
         for finding in grouped.findings:
             key = (cluster, finding.kind.value, finding.subject)
@@ -248,12 +244,6 @@ class Lifecycle:
             if tick_ms - since_ms >= finding.hold_s * 1000:
                 due.add(finding.key)
         return due
-
-    def _exceeds_announced_requirement(self, cluster: str, subject: Subject, throttle_bytes_per_s: float) -> bool:
-        """Return whether a throttle exceeds the required rate that the alert announced, which resolves the alert."""
-        alert = self._alerts.get((cluster, subject[0].value, subject[1]))
-        required = None if alert is None else evidence_of(alert.event).required_bytes_per_s
-        return required is not None and throttle_bytes_per_s > required
 
     def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
         """Return firing alerts, and pending alerts that have a finding."""

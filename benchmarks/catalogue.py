@@ -7,6 +7,7 @@ from collections.abc import Callable
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups import (
     alert_latency,
+    busy,
     collector_cost,
     crash_recovery,
     finish_time,
@@ -38,6 +39,7 @@ from benchmarks.results import Figure
 GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "switch": alert_latency.measure,
     "start": startup.measure,
+    "busy": busy.measure,
     "gold": gold.measure,
     "finish": finish_time.measure,
     "smallest": smallest_throttle.measure,

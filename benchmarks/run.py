@@ -17,6 +17,7 @@ from benchmarks import report
 from benchmarks.catalogue import GROUPS
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
 from cli.common.output import print_table
+from schemas.environment import OF_MACHINE, without_settings
 from schemas.errors import HeadroomError
 
 
@@ -30,6 +31,8 @@ def run(only: str | None) -> None:
     \b
     switch      BENCH_SWITCHES: number of leader switches
     start       BENCH_STARTS: number of starts
+    busy        BENCH_BUSY_SWITCHES, BENCH_BUSY_STARTS, BENCH_BUSY_DEMOS: number of switches, of starts, and of demos
+                beside each of none, one and two busy processes
     gold        BENCH_GOLD_STARTS, BENCH_GOLD_TICKS: number of starts, and of measured ticks
     finish      BENCH_MOVES, BENCH_FIRST_MOVE: number of moves and the first one, to measure in parts
     smallest    BENCH_SITUATIONS, BENCH_FIRST_SITUATION: the same for situations
@@ -61,7 +64,9 @@ def run(only: str | None) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     machine_text = machine()
     click.echo(f"Machine: {machine_text}")
-    failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, machine_text)]
+    # Those of the environment win over the files of clusters that are measured.
+    with without_settings(but=OF_MACHINE):
+        failed = [name for name in ([only] if only else GROUPS) if not _run_group(name, machine_text)]
     if failed:
         click.echo(f"Failed: {', '.join(failed)}", err=True)
         sys.exit(1)

@@ -11,6 +11,8 @@ PREFIX = "HEADROOM_"
 JARS = "HEADROOM_JARS"
 # Process id of the process of Headroom that started this one.
 STARTED_BY = "HEADROOM_STARTED_BY"
+# Prefix of the settings that are about this machine, not about a cluster or receivers.
+OF_MACHINE = "HEADROOM_SPARK__"
 
 
 def is_setting(name: str) -> bool:
@@ -19,9 +21,17 @@ def is_setting(name: str) -> bool:
 
 
 @contextmanager
-def without_settings() -> Iterator[None]:
-    """Hide all settings from processes started in this block, such as JVMs: they need none, and some are secrets."""
-    hidden = {name: os.environ.pop(name) for name in [name for name in os.environ if is_setting(name)]}
+def without_settings(but: str | None = None) -> Iterator[None]:
+    """Hide all settings from this block and from processes started in it.
+
+    JVMs need none, and some are secrets. A cluster that Headroom starts has its settings in a file, and the environment
+    would win, which may name the operator's cluster.
+
+    Args:
+        but: prefix of those that stay.
+    """
+    names = [name for name in os.environ if is_setting(name) and not (but and name.startswith(but))]
+    hidden = {name: os.environ.pop(name) for name in names}
     try:
         yield
     finally:

@@ -76,7 +76,8 @@ ROWS: dict[str, str] = {
         "unchanged_since_ms BIGINT>>, "
         # The topic's counters on the partition's leader; null: not read.
         f"topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
-        # The last samples under the previous leader, kept for one rate window after a switch; null otherwise.
+        # The last samples under the previous leader, kept until readings of a rate window begin after the switch and
+        # after the backlog of producers; null otherwise.
         f"before_log STRUCT<{_LOG_SAMPLE}>, before_topic_counters STRUCT<{_TOPIC_SAMPLE}>, "
         # remote_storage: remote.storage.enable is true, so locally deleted segments do not raise the log start offset.
         # recompressed: compression.type is not producer, so the log may grow by other bytes than BytesInPerSec counts.

@@ -8,6 +8,7 @@ jars; another Java ignores it.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from cli.common.child_process import ChildProcess, headroom_command
 from cli.common.watch_process import VerdictProcess
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from cluster.java import class_archive
+from schemas.environment import without_settings
 from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
 from streaming.session import CLASS_ARCHIVE
 from streaming.session_profile import QUICK_COMPILER
@@ -48,7 +50,7 @@ def archive(folder: Path) -> None:
     with EmbeddedCluster(folder / "cluster", brokers=1, options=broker) as cluster:
         config = write_config(cluster)
         with config.open("a", encoding="utf-8") as file:
-            file.write(_CONFIG.format(options=f"{QUICK_COMPILER} {_QUIET} {spark.option}"))
+            file.write(_CONFIG.format(options=f"{QUICK_COMPILER} {_QUIET} {shlex.quote(spark.option)}"))
         tables = folder / "cluster" / "headroom-data"
         options = ["--format", "json", "--with-parent", "--config", str(config)]
         command = headroom_command("run", "alerts", "gold", "record", *options)
@@ -94,7 +96,8 @@ def _has_rows(table: Path) -> bool:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
+    # Those of the environment win over the file of the cluster that is started here.
+    with tempfile.TemporaryDirectory() as temporary, without_settings():
         try:
             archive(Path(temporary))
         except Exception as error:

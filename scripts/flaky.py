@@ -6,33 +6,50 @@ Standard library only, as run_tests.py.
 import argparse
 import json
 import random
-import subprocess
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
 
+import child
 import run_tests
 
 
 def main() -> int:
-    """Run the tiers several times, print what failed and how often, and return 1 if anything did."""
+    """Run the tiers several times, print what failed how often, and return 1 if anything did, 130 if interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", type=int, nargs="?", default=6, help="number of runs")
     parser.add_argument("--tiers", nargs="+", default=[], metavar="TIER", help="all if none is given")
     arguments = parser.parse_args()
-    records = []
+    if arguments.runs < 1:
+        parser.error("at least one run is needed")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    records, code = [], 0
     try:
         for number in range(arguments.runs):
             seed, beside = random.randrange(10**6), number % 2
             print(f"\n==== run {number + 1} of {arguments.runs}: order {seed}, beside {beside}", flush=True)
-            command = [sys.executable, str(Path(run_tests.__file__)), *arguments.tiers]
-            before = set(run_tests.RECORDS.glob("*.json"))
-            subprocess.run([*command, "--keep-going", "--order", str(seed), "--beside", str(beside)])
-            records += [json.loads(file.read_text()) for file in set(run_tests.RECORDS.glob("*.json")) - before]
+            own, record = _run(["--order", str(seed), "--beside", str(beside), *arguments.tiers])
+            if own == run_tests.INTERRUPTED:
+                raise KeyboardInterrupt
+            code = code or own
+            records += [record] if record else []
+            if record is None:
+                print(f"==== run {number + 1} left no record: exit code {own}", flush=True)
     except KeyboardInterrupt:
-        return 130
+        code = run_tests.INTERRUPTED
     print("\n" + summary(records), flush=True)
-    return int(any(record["code"] for record in records))
+    return code
+
+
+def _run(arguments: "list[str]") -> "tuple[int, dict[str, object] | None]":
+    """Return the exit code of one run, and its record; None if it wrote none."""
+    before = set(run_tests.RECORDS.glob("*.json"))
+    process = child.start([sys.executable, str(Path(run_tests.__file__)), "--keep-going", *arguments])
+    code = child.finish(process)
+    # Others may run in this checkout.
+    new = set(run_tests.RECORDS.glob(f"*-{process.pid}.json")) - before
+    return code, json.loads(new.pop().read_text()) if new else None
 
 
 def summary(records: "list[dict[str, object]]") -> str:
@@ -44,20 +61,11 @@ def summary(records: "list[dict[str, object]]") -> str:
         )
         for record in records
     ]
-    failed = Counter(one["test"] for record in records for one in failures(record))
+    failed = Counter(one["test"] for record in records for one in run_tests.failures(record))
     lines += [f"{count} of {len(records)} runs: {test}" for test, count in failed.most_common()]
-    return "\n".join([*lines, "No test failed."] if not failed else lines)
-
-
-def failures(record: "dict[str, object]") -> "list[dict[str, str]]":
-    """Return the failed tests of a run; a step that failed without any counts as one."""
-    found = []
-    for step in record["steps"]:
-        failed = step.get("failed", [])
-        found += failed
-        if step["code"] != 0 and not failed:
-            found.append({"test": step["name"], "reason": "exit code {}".format(step["code"])})
-    return found
+    if records and not failed:
+        lines.append("No test failed.")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -42,9 +43,13 @@ _CONNECT_S = 20.0
 
 
 def missing(root: Path, configurations: "tuple[str, ...]") -> "list[str]":
-    """Return the configurations of the current ivy.xml that are not downloaded yet."""
-    inputs_hash = _ivy_hash(root)
-    return [c for c in configurations if not preflight.is_stamped(_stamp(root, c), inputs_hash)]
+    """Return the configurations of the current ivy.xml that are not downloaded yet, or damaged since."""
+    return [c for c in configurations if not _is_fetched(root, c)]
+
+
+def _is_fetched(root: Path, configuration: str) -> bool:
+    stamped = preflight.is_stamped(_stamp(root, configuration), _ivy_hash(root))
+    return stamped and _is_whole(root / ".jars", configuration)
 
 
 def fetch(root: Path, configurations: "list[str]", pyspark_jars: Path) -> None:
@@ -99,7 +104,7 @@ class JarsStep(Step):
         log = self._root / ".jars" / "ivy.log"
         for attempt in range(1, ATTEMPTS + 1):
             code = self.command(command, self._root, log)
-            if code == 0 and _complete(incoming, self._configurations):
+            if code == 0 and all(_is_whole(incoming, c) for c in self._configurations):
                 return
             if self.is_stopped:
                 raise SetupError("jars", "were not fetched", "Run this again")
@@ -175,8 +180,14 @@ def proxy_options(environment: "os._Environ[str] | dict[str, str]") -> "list[str
     return options
 
 
-def _complete(incoming: Path, configurations: "list[str]") -> bool:
-    return all(any((incoming / c).glob(name + "*.jar")) for c in configurations for name in REQUIRED[c])
+def _is_whole(folder: Path, configuration: str) -> bool:
+    """Return whether a configuration's folder has the required jars, and each of its jars has an end, as of a zip.
+
+    A jar that was cut off would fail much later, as a class that is missing.
+    """
+    found = list((folder / configuration).glob("*.jar"))
+    required = all(any(jar.name.startswith(name) for jar in found) for name in REQUIRED[configuration])
+    return required and all(zipfile.is_zipfile(str(jar)) for jar in found)
 
 
 def _failure_reason(log: Path) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,15 +21,27 @@ def package(folder: Path) -> None:
         subprocess.CalledProcessError: the wheel could not be built.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    # Setuptools would add files of an earlier build to the wheel.
-    shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-deps"]
     offline = ["--no-build-isolation", "--no-index", "--wheel-dir", str(folder)]
-    subprocess.run([*pip, *offline, str(ROOT)], check=True)
+    with tempfile.TemporaryDirectory(prefix="headroom-package-") as sources:
+        _copy_sources(Path(sources))
+        subprocess.run([*pip, *offline, sources], check=True)
     # A wheel is a zip, and spark-submit recognizes one by its suffix.
     next(folder.glob("headroom-*.whl")).rename(folder / "headroom.zip")
     shutil.copy(ROOT / "scripts" / "submit.py", folder)
     shutil.copytree(ROOT / ".jars" / "spark", folder / "jars")
+
+
+def _copy_sources(to: Path) -> None:
+    """Copy what the wheel is built from.
+
+    Setuptools builds in the folder of the sources: two builds in the checkout would remove each other's files, and the
+    wheel would have files of an earlier one.
+    """
+    for name in ("pyproject.toml", "LICENSE"):
+        shutil.copy(ROOT / name, to)
+    for package in ROOT.glob("*/__init__.py"):
+        shutil.copytree(package.parent, to / package.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 if __name__ == "__main__":

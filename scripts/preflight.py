@@ -21,6 +21,15 @@ class SetupError(Exception):
         super().__init__(f"{subject}: {rule}. {remedy}")
 
 
+def use_utf8() -> None:
+    """Let programs that are started from now on read paths with any letters; with ``LC_ALL=C`` Java cannot.
+
+    With ``LANG=C`` Python itself does so for its children (PEP 538).
+    """
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
 def check_python() -> None:
     """Check that this Python is new enough."""
     if sys.version_info[:2] < MIN_PYTHON:
@@ -53,8 +62,14 @@ def java_command() -> str:
 def check_java() -> str:
     """Check that Java is installed and new enough, and return the output of ``java -version``."""
     java = java_command()
-    result = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    version_output = result.stdout.decode(errors="replace")
+    try:
+        result = subprocess.run([java, "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        rule = f"{java} cannot be run ({error.strerror})"
+        raise SetupError("java", rule, "Install Java 17, or set JAVA_HOME to it") from None
+    lines = result.stdout.decode(errors="replace").splitlines(keepends=True)
+    # One about JAVA_TOOL_OPTIONS says nothing about this Java.
+    version_output = "".join(line for line in lines if not line.startswith("Picked up "))
     version = java_version(version_output)
     if version is None:
         raise SetupError("java", f"{java} does not print its version", "Install Java 17, or set JAVA_HOME to it")

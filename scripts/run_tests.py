@@ -1,12 +1,14 @@
 """Runs the tests in tiers, the fast ones first, and prints what each took; run by make, standard library only.
 
 It runs before the virtual environment exists, because set-up is part of what a fresh clone takes. Each run leaves a
-record in build/test-runs: minutes and failed tests of each tier, and how busy the machine was.
+record in build/test-runs: minutes and failed tests of each tier, and how busy the machine was. Several runs may share a
+checkout. One that is interrupted or killed leaves nothing running.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree
 
-from machine_load import MachineLoad
+import child
+import preflight
+from runs.folder import RunFolder
+from runs.machine_load import MachineLoad
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "build" / "test-runs"
@@ -27,16 +32,20 @@ _PYTEST = {
     "unit": ["tests/unit", "-n", "4", "--dist", "worksteal"],
     # A module's fixtures are made by one process. tests/spark/conftest.py puts the longest modules first.
     "spark": ["tests/spark", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"],
-    "integration": ["tests/integration", "-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"],
+    # Two of them run modules with a JVM of Spark (tests/support/by_module.py), and the third fills their gaps.
+    "integration": ["tests/integration", "-n", "3", "--dist", "loadscope", "--no-loadscope-reorder"],
 }
 _SLOWEST = 20
+INTERRUPTED = 130
+# Of pytest, without a failed test.
+_EXIT_CODES = {2: "pytest was interrupted", 3: "internal error of pytest", 5: "no test was found"}
 # Compiled modules are kept, whatever the shell says: each process of pytest and each headroom that a test starts would
-# compile all modules again.
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+# compile all modules again. Options for pytest, such as -k, would leave tests out unnoticed.
+_NOT_INHERITED = ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 
 
 def main() -> int:
-    """Run tiers, and return the exit code: 0 if all passed, 1 if one failed, 130 if interrupted."""
+    """Run tiers, and return the exit code: 0 if all passed, 1 if one failed, 130 if interrupted, also by SIGTERM."""
     parser = argparse.ArgumentParser(description="Run the tests in tiers, the fast ones first.")
     parser.add_argument("tiers", nargs="*", metavar="TIER", help=", ".join(TIERS) + "; all if none is given")
     parser.add_argument("--keep-going", action="store_true", help="run the next tiers although one has failed")
@@ -48,17 +57,29 @@ def main() -> int:
         parser.error("{}: is no tier; choose from {}".format(", ".join(unknown), ", ".join(TIERS)))
     names = [name for name in TIERS if name in (arguments.tiers or TIERS)]
     options = [] if arguments.order is None else ["--random-order", "--random-order-seed", str(arguments.order)]
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.beside)]
+    preflight.use_utf8()
+    # A CI server that cancels a run sends SIGTERM.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    busy = [child.start([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.beside)]
     try:
         record = run(names, options, arguments.keep_going)
+    except OSError as error:
+        print(f"tests: {error}. Make {RECORDS} and the folder for temporary files writable", file=sys.stderr)
+        return 1
     finally:
         for process in busy:
-            process.kill()
-            process.wait()
+            child.stop(process, signal.SIGKILL)
     record.update(beside=arguments.beside, order=arguments.order)
     print("\n" + table(record), flush=True)
-    file = RECORDS / (record["date"].replace(":", "").replace("-", "") + ".json")
-    file.write_text(json.dumps(record, indent=1) + "\n")
+    # Two runs may begin in the same second.
+    name = "{}-{}".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
+    try:
+        (RECORDS / name).write_text(json.dumps(record, indent=1) + "\n")
+        # Not half of a record on a full disk.
+        (RECORDS / name).rename(RECORDS / (name + ".json"))
+    except OSError as error:
+        print(f"tests: the record of the run cannot be written: {error}", file=sys.stderr)
+        return record["code"] or 1
     return record["code"]
 
 
@@ -69,35 +90,54 @@ def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str
         names: the tiers.
         options: options of pytest.
         keep_going: run the next tiers of tests although one has failed.
+
+    Raises:
+        OSError: a folder of the run cannot be written.
     """
-    RECORDS.mkdir(parents=True, exist_ok=True)
     began, done, code = datetime.now(timezone.utc), [], 0
     fresh = not Path(PYTHON).exists()
     load = MachineLoad()
+    folder = RunFolder(RECORDS)
     try:
-        for name, commands in steps(names, options):
+        for name, commands in steps(names, options, folder.folder):
             print("\n== " + name, flush=True)
-            done.append(_run_step(name, commands))
-            if done[-1]["code"] != 0:
+            done.append(_run_step(name, commands, folder))
+            own = done[-1]["code"]
+            if own == INTERRUPTED:
+                code = INTERRUPTED
+                break
+            if own != 0:
                 code = 1
                 if not (keep_going and name in _PYTEST):
                     break
     except KeyboardInterrupt:
-        code = 130
-    return {
+        code = INTERRUPTED
+    finally:
+        folder.close(keep=code == 1)
+    changes = _git("status", "--porcelain")
+    record = {
         "date": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": _git("rev-parse", "--short=12", "HEAD"),
-        "changed": bool(_git("status", "--porcelain")),
+        "commit": _git("rev-parse", "--short=12", "HEAD") or "",
+        "changed": None if changes is None else bool(changes),
         "fresh": fresh,
         "tiers": names,
         "code": code,
         "machine": load.figures(),
         "steps": done,
     }
+    if code == 1:
+        record["temporary"] = str(folder.temporary)
+    return record
 
 
-def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[list[str]]]]":
-    """Return the steps of a run in their order, each with its commands: tiers, and before them the set-up they need."""
+def steps(names: "list[str]", options: "list[str]", folder: Path) -> "list[tuple[str, list[list[str]]]]":
+    """Return the steps of a run in their order, each with its commands: tiers, and before them the set-up they need.
+
+    Args:
+        names: the tiers.
+        options: options of pytest.
+        folder: folder of results.
+    """
     setup = [sys.executable, str(ROOT / "scripts" / "setup.py")]
     commands = {
         "lint": [[PYTHON, "-m", "ruff", "check", "."], [PYTHON, "-m", "ruff", "format", "--check", "."]],
@@ -105,7 +145,7 @@ def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[lis
         "types": [[PYTHON, "-m", "mypy"], [PYTHON, "-m", "pytest", "tests", "--collect-only", "-v"]],
     }
     for name, arguments in _PYTEST.items():
-        commands[name] = [[PYTHON, "-m", "pytest", *arguments, "--junitxml", str(_results(name)), *options]]
+        commands[name] = [[PYTHON, "-m", "pytest", *arguments, "--junitxml", str(_results(folder, name)), *options]]
     heavy = [name for name in names if name in _NEED_JAVA]
     # Jars arrive beside the packages. The archives keep both cores busy, so they wait until what is fast has passed.
     # Unit tests start no JVM, but some look at the jars: what is packed, and where Kafka's tools are.
@@ -117,28 +157,36 @@ def steps(names: "list[str]", options: "list[str]") -> "list[tuple[str, list[lis
     return found + [(name, commands[name]) for name in heavy]
 
 
-def _run_step(name: str, commands: "list[list[str]]") -> "dict[str, object]":
-    _results(name).unlink() if _results(name).exists() else None
+def _run_step(name: str, commands: "list[list[str]]", folder: RunFolder) -> "dict[str, object]":
+    """Run the commands of a step, and return its part of the record; code 130 if it was interrupted."""
+    environment = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
+    # Set-up keeps what Java prints about itself, and tests of its errors look at it.
+    environment.update(folder.environment(with_java=name in _NEED_JAVA))
     load = MachineLoad()
-    if len(commands) == 1:
-        code = subprocess.run(commands[0], cwd=str(ROOT), env=_ENVIRONMENT).returncode
-    else:
-        code = _run_side_by_side(commands)
+    try:
+        if len(commands) == 1:
+            code = child.finish(child.start(commands[0], cwd=str(ROOT), env=environment))
+        else:
+            code = _run_side_by_side(commands, environment)
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     step = {"name": name, "code": code, "machine": load.figures()}
     if name in _PYTEST:
-        step.update(results(_results(name)))
+        step.update(results(_results(folder.folder, name)))
+        step["left_running"] = folder.end_processes()
     return step
 
 
-def _run_side_by_side(commands: "list[list[str]]") -> int:
+def _run_side_by_side(commands: "list[list[str]]", environment: "dict[str, str]") -> int:
     """Run commands at the same time, print the last line of each, or all if it failed, and return the first failure."""
     code = 0
     with ExitStack() as stack:
-        outputs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
-        processes = [
-            subprocess.Popen(command, cwd=str(ROOT), env=_ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
-            for command, output in zip(commands, outputs, strict=True)
-        ]
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+", errors="replace")) for _ in commands]
+        processes = []
+        for command, output in zip(commands, outputs, strict=True):
+            process = child.start(command, cwd=str(ROOT), env=environment, stdout=output, stderr=subprocess.STDOUT)
+            stack.callback(child.stop, process)
+            processes.append(process)
         for process, output in zip(processes, outputs, strict=True):
             own = process.wait()
             code = code or own
@@ -151,7 +199,8 @@ def _run_side_by_side(commands: "list[list[str]]") -> int:
 def results(file: Path) -> "dict[str, object]":
     """Return what pytest's file of results has: number of tests, failed ones with their reasons, and the slowest."""
     try:
-        cases = list(ElementTree.parse(str(file)).iter("testcase"))
+        # That of a test that was interrupted has no name.
+        cases = [case for case in ElementTree.parse(str(file)).iter("testcase") if case.get("name")]
     except (OSError, ElementTree.ParseError):
         return {"tests": None, "failed": [], "slowest": []}
     failed = [(case, found) for case in cases for found in case if found.tag in ("failure", "error")]
@@ -166,11 +215,34 @@ def results(file: Path) -> "dict[str, object]":
 
 def _test_id(case: ElementTree.Element) -> str:
     """Return the name by which pytest can run a test, without its class if it has one."""
-    return case.get("classname", "").replace(".", "/") + ".py::" + case.get("name", "")
+    module = case.get("classname", "")
+    # A module that cannot be imported has only its name.
+    file = (module or case.get("name", "")).replace(".", "/") + ".py"
+    return file + "::" + case.get("name", "") if module else file
 
 
 def _first_line(found: ElementTree.Element) -> str:
-    return ((found.get("message") or found.text or "").strip().splitlines() or ["no reason"])[0][:300]
+    message, text = (found.get("message") or "").strip(), (found.text or "").strip()
+    # Of a process of pytest that has crashed, or that was ended because its test hangs.
+    crash = next((line for line in text.splitlines() if line.startswith("worker ")), "")
+    if message == "collection failure":
+        message = next((line[1:].strip() for line in text.splitlines() if line.startswith("E ")), message)
+    return ((crash or message or text).splitlines() or ["no reason"])[0][:300]
+
+
+def failures(record: "dict[str, object]") -> "list[dict[str, str]]":
+    """Return the failed tests of a run; a step that failed without any counts as one."""
+    found = []
+    for step in record["steps"]:
+        failed = step.get("failed", [])
+        found += failed
+        if step["code"] not in (0, INTERRUPTED) and not failed:
+            found.append({"test": step["name"], "reason": _EXIT_CODES.get(step["code"], _exit_text(step["code"]))})
+    return found
+
+
+def _exit_text(code: int) -> str:
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def table(record: "dict[str, object]") -> str:
@@ -180,7 +252,7 @@ def table(record: "dict[str, object]") -> str:
         tests = "" if step.get("tests") is None else step["tests"]
         failed = len(step["failed"]) if "failed" in step else ""
         minutes = step["machine"]["seconds"] / 60
-        outcome = "" if step["code"] == 0 else "  FAILED"
+        outcome = {0: "", INTERRUPTED: "  INTERRUPTED"}.get(step["code"], "  FAILED")
         lines.append("{:<16} {:>8.1f} {:>7} {:>7}{}".format(step["name"], minutes, tests, failed, outcome))
     missing = [name for name in record["tiers"] if name not in {step["name"] for step in record["steps"]}]
     lines += ["{:<16} {:>8}".format(name, "not run") for name in missing]
@@ -192,9 +264,14 @@ def table(record: "dict[str, object]") -> str:
         lines += ["", "slowest tests, seconds"]
         slowest.sort(key=lambda one: -one["seconds"])
         lines += ["{:>8.1f}  {}".format(one["seconds"], one["test"]) for one in slowest[:_SLOWEST]]
-    failed = [one for step in record["steps"] for one in step.get("failed", [])]
+    left = [command for step in record["steps"] for command in step.get("left_running", [])]
+    if left:
+        lines += ["", "left running by tests, and killed"] + ["  " + command for command in left]
+    failed = failures(record)
     if failed:
         lines += ["", "failed tests"] + ["  {}: {}".format(one["test"], one["reason"]) for one in failed]
+        if "temporary" in record:
+            lines.append("Until the next run, their files are in {}.".format(record["temporary"]))
     return "\n".join(lines)
 
 
@@ -207,17 +284,17 @@ def _load_text(machine: "dict[str, float]") -> str:
     return text + "."
 
 
-def _results(name: str) -> Path:
-    return RECORDS / (name + ".xml")
+def _results(folder: Path, name: str) -> Path:
+    return folder / (name + ".xml")
 
 
-def _git(*arguments: str) -> str:
-    """Return what git prints; empty where there is no git, as in an unpacked archive."""
+def _git(*arguments: str) -> "str | None":
+    """Return what git prints; None where it does not answer, as in an unpacked archive or for another user's files."""
     try:
         found = subprocess.run(["git", *arguments], cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:
-        return ""
-    return found.stdout.decode().strip()
+        return None
+    return found.stdout.decode().strip() if found.returncode == 0 else None
 
 
 if __name__ == "__main__":

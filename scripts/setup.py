@@ -4,6 +4,8 @@ It runs before the virtual environment exists, so it uses only the standard libr
 so that an old Python prints a clear error instead of a syntax error.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import jars
@@ -25,6 +28,7 @@ VENV_STAMP = VENV / ".installed"
 VENV_LOG = VENV / "pip.log"
 ARCHIVE_STAMP = ROOT / ".jars" / ".archived"
 ARCHIVE_LOG = ROOT / ".jars" / "archive.log"
+LOCK = ROOT / ".jars" / ".lock"
 
 
 # What a target needs beyond packages: configurations of jars, and the class archives of Spark and brokers.
@@ -48,6 +52,7 @@ def main() -> int:
     if level not in LEVELS:
         print("set-up: {}: is not one of {}".format(level, ", ".join(LEVELS)), file=sys.stderr)
         return 2
+    preflight.use_utf8()
     try:
         preflight.check_python()
         java = preflight.check_java() if LEVELS[level] else ""
@@ -59,6 +64,10 @@ def main() -> int:
     except SetupError as error:
         print(f"set-up: {error}", file=sys.stderr)
         return 1
+    except OSError as error:
+        # A full or read-only disk, or the files of another user.
+        print(f"set-up: {error}. Make room there, or make it writable, then run this again", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("set-up: interrupted. Run it again to continue.", file=sys.stderr)
         return 130
@@ -67,6 +76,27 @@ def main() -> int:
 
 def _fetch(configurations: "tuple[str, ...]") -> None:
     """Install the packages and download the jars that are missing, side by side."""
+    if PackagesStep().is_done and not jars.missing(ROOT, configurations):
+        return
+    with _alone():
+        # Another one may have fetched them meanwhile.
+        _fetch_missing(configurations)
+
+
+@contextlib.contextmanager
+def _alone() -> "Iterator[None]":
+    """Let only one set-up of this checkout be in this block at a time."""
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("set-up: waiting for another set-up of this checkout", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch_missing(configurations: "tuple[str, ...]") -> None:
     packages = PackagesStep()
     steps: list[Step] = [] if packages.is_done else [packages]
     missing = jars.missing(ROOT, configurations)
@@ -99,7 +129,8 @@ class PackagesStep(Step):
 
     def __init__(self) -> None:
         super().__init__("packages")
-        self.is_done = preflight.is_stamped(VENV_STAMP, _venv_hash())
+        # The Python that it was made with may have been removed or replaced since.
+        self.is_done = preflight.is_stamped(VENV_STAMP, _venv_hash()) and _usable_venv()
         self._began = time.monotonic()
 
     def work(self) -> None:
@@ -208,6 +239,12 @@ def _archive_classes(java: str) -> None:
     inputs_hash = hashlib.sha256(inputs).hexdigest()
     if preflight.is_stamped(ARCHIVE_STAMP, inputs_hash):
         return
+    with _alone():
+        if not preflight.is_stamped(ARCHIVE_STAMP, inputs_hash):
+            _write_archives(inputs_hash)
+
+
+def _write_archives(inputs_hash: str) -> None:
     print("set-up: archiving classes, so that Spark and brokers start faster (once, about a minute)", flush=True)
     step = ArchiveStep()
     run_all([step])

@@ -6,11 +6,14 @@ import threading
 import time
 from pathlib import Path
 
+import child
 from preflight import SetupError
 
 # A terminal shows one line that changes; a log gets a new line now and then.
 _TERMINAL_EVERY_S = 0.5
 _LOG_EVERY_S = 10.0
+# Ivy and pip end at once.
+_STOP_S = 10.0
 _WIDTH = 118
 
 
@@ -45,7 +48,7 @@ class Step(threading.Thread):
     def command(self, words: "list[str]", folder: Path, log: Path) -> int:
         """Run a command whose output goes to a file, and return its exit code; -1 after ``stop``."""
         with log.open("wb") as output:
-            process = subprocess.Popen(words, cwd=str(folder), stdout=output, stderr=subprocess.STDOUT)
+            process = child.start(words, cwd=str(folder), stdout=output, stderr=subprocess.STDOUT)
             self._process = process
             if self._stopped:
                 process.terminate()
@@ -56,7 +59,7 @@ class Step(threading.Thread):
         """End the command that runs, and start no other one."""
         self._stopped = True
         if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
+            child.stop(self._process, grace_s=_STOP_S)
 
     @property
     def is_stopped(self) -> bool:

@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -24,6 +24,8 @@ from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
 from streaming.clock import now_ms
 from streaming.delta.locations import local_path, trouble_of
 from streaming.delta.query import table_url
+from streaming.durability.query_checkpoints import query_checkpoint
+from streaming.handover import Handover
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.alert_path_gold import AlertPathGold
 from streaming.jobs.gold import GoldJob
@@ -47,7 +49,7 @@ from streaming.store.store import Store
 from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
-from streaming.supervision.restarting_job import RestartingJob, reason_of
+from streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of
 from streaming.tables.quarantine import QuarantineCount
 from streaming.tables.suppressions import SuppressionFollower
 from streaming.tables.throttle_owners import ThrottleOwnersFollower
@@ -122,9 +124,10 @@ class Pipeline:
     Args:
         spark: session.
         config: configuration.
+        handover: what the pipeline before this one has passed on; None if the tables have everything.
     """
 
-    def __init__(self, spark: SparkSession, config: PipelineConfig) -> None:
+    def __init__(self, spark: SparkSession, config: PipelineConfig, handover: Handover | None = None) -> None:
         settings = config.settings
         self._spark = spark
         self._settings = settings
@@ -135,15 +138,26 @@ class Pipeline:
         self._events = EventLog(spark, self._store)
         self._clock_ms = config.clock_ms
         self._activity = config.activity
-        self._engine = AlertEngine(settings, config.clock_ms, config.config, config.others, config.elapsed_ms)
+        self._handover = handover
+        if handover is not None:
+            handover.engine.await_first_ticks()
+        self._engine = (
+            AlertEngine(settings, config.clock_ms, config.config, config.others, config.elapsed_ms)
+            if handover is None
+            else handover.engine
+        )
         self._quarantine = QuarantineCount(settings.store.path)
         self._outbox: Outbox | None = None
+        self._deliveries: DeliveryTable | None = None
         self._suppressions: SuppressionFollower | None = None
         self._balances: LeaderBalanceFollower | None = None
         self._broker_loads: BrokerLoadFollower | None = None
         if config.receivers:
-            deliveries = DeliveryTable(spark, self._store)
-            self._outbox = Outbox(config.receivers, deliveries, settings.notify, config.clock_ms, config.elapsed_ms)
+            self._deliveries = DeliveryTable(spark, self._store)
+            passed_on = None if handover is None else handover.outbox
+            self._outbox = passed_on or Outbox(
+                config.receivers, self._deliveries, settings.notify, config.clock_ms, config.elapsed_ms
+            )
             location, windows = table_url(settings.store.path, ALERT_MARKS.path), settings.alerts.maintenance
             self._suppressions = SuppressionFollower(
                 location, windows, self._outbox.update_suppressions, config.clock_ms
@@ -160,7 +174,7 @@ class Pipeline:
         self._interval_s = min(of_cluster.collect.interval_s for of_cluster in watched)
         self._run = f"watchdog-{uuid.uuid4()}"
         self._jobs: list[RestartingJob] = []
-        self._trouble: str | None = None
+        self._trouble: str | None = None if handover is None else handover.path.trouble
         locations = dict.fromkeys((settings.store.path, settings.store.checkpoints()))
         self._probes = {location: InTime[str | None](location) for location in locations}
         self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
@@ -189,7 +203,11 @@ class Pipeline:
 
     @spark_failures()
     def start_alert_path(self, listener: AlertPathListener) -> None:
-        """Start the alert path, the delivery to receivers, and the followers of leader balance and of the journal."""
+        """Start the alert path, the delivery to receivers, and the followers of leader balance and of the journal.
+
+        If the store cannot be written, ticks are evaluated without it.
+        """
+        self._probe_store()
         listeners = [_EngineListener(self._engine), listener]
         if self._outbox is not None and self._suppressions is not None:
             # Suppressions are read before the first notification. Events of an earlier run are resumed before the first
@@ -198,13 +216,19 @@ class Pipeline:
             self._outbox.start()
             listeners.insert(0, _OutboxListener(self._outbox))
         composite = CompositeListener(listeners)
-        source = AlertPathSource(self._topic, f"{self._settings.store.checkpoints()}/alert_path")
+        checkpoint = f"{self._settings.store.checkpoints()}/alert_path"
+        mend = query_checkpoint(checkpoint, self._store.location).mend
+        source = AlertPathSource(self._topic, checkpoint, mend, lambda: self._activity.records_from(0))
         if local_path(self._settings.store.path) is not None:
             self._alert_path_gold = AlertPathGold(self._spark, self._store, self._interval_s)
         self._alert_path = AlertPath(self._spark, source, self._events, self._engine, composite, self._alert_path_gold)
         self._gates.append(self._alert_path.gate)
         alert_path = self._alert_path
+        if self._handover is not None:
+            alert_path.take_over(self._handover.path)
         self._supervise(AlertPath.name, lambda: [alert_path.start()])
+        if self._trouble:
+            self._run_without_store()
         self._balances = LeaderBalanceFollower(
             self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
         )
@@ -262,12 +286,21 @@ class Pipeline:
             self._schedule.start()
 
     def _supervise(self, name: str, start: Callable[[], Sequence[StreamingQuery]]) -> None:
-        """Start a job, and restart it after failures from now on."""
+        """Start a job, and restart it after failures from now on; if the store cannot be written, the job waits."""
         # The load is written by the upkeep, and no job has to wait for its repair.
         written = [table for table in TABLES if table.path.startswith(_WRITES.get(name, ()))]
         tables = [table for table in written if table is not PARTITION_LOAD]
         job = RestartingJob(name, start, DamageCheck(self._store, tables).is_damaged)
-        job.start_or_wait()
+        if not self._trouble:
+            try:
+                job.start_or_wait()
+            except JOB_FAILURES:
+                # The disk may have filled since the last probe.
+                self._probe_store()
+                if not self._trouble:
+                    raise
+        if self._trouble:
+            job.wait(self._trouble)
         self._jobs.append(job)
 
     def _topic_of(self, spark: SparkSession) -> TicksTopic:
@@ -286,6 +319,8 @@ class Pipeline:
             self._check()
 
     def _check(self) -> None:
+        # Asks the JVM, which may have ended while no query runs.
+        _ = self._spark.sparkContext.startTime
         for job in self._jobs:
             job.check()
         is_due = time.monotonic() >= self._probe_at_s
@@ -304,8 +339,9 @@ class Pipeline:
             self._alert_path.check_missing_ticks(self._run)
 
     def _unstored_reason(self) -> str | None:
-        """Return why events of the alert path are not stored; None if all are."""
-        return None if self._alert_path is None else self._alert_path.trouble
+        """Return why events of the alert path, or attempts to deliver them, are not stored; None if all are."""
+        trouble = None if self._alert_path is None else self._alert_path.trouble
+        return trouble or (None if self._deliveries is None else self._deliveries.damage())
 
     def _probe_store(self) -> None:
         """Check whether the store can be written, and pass a change on to the engine, alert path and outbox."""
@@ -342,7 +378,27 @@ class Pipeline:
         for job in self._jobs:
             job.forget_failures()
             if job.down and job.name == AlertPath.name and self._alert_path is not None:
+                # Tells where the alert partition ends.
+                self._activity.start()
                 self._alert_path.start_without_store()
+
+    def hand_over(self) -> Handover | None:
+        """Return what the tables could not take, for the pipeline that replaces this one; None if they have it all.
+
+        Call it before ``stop``, which leaves the outbox running then.
+        """
+        if self._alert_path is None:
+            handover = self._handover
+        elif self._trouble or self._unstored_reason() is not None:
+            self._alert_path.stop_without_store()
+            state = self._alert_path.state()
+            path = replace(state, trouble=state.trouble or self._trouble)
+            handover = Handover(self._engine, path, self._outbox)
+        else:
+            handover = None
+        if handover is not None:
+            self._outbox = None
+        return handover
 
     def stop(self) -> None:
         """Stop the jobs; an unfinished batch is repeated at the next start.
@@ -355,6 +411,8 @@ class Pipeline:
                 self._stop()
         finally:
             self._activity.stop()
+            if self._alert_path is not None:
+                self._alert_path.stop_without_store()
             for follower in (self._suppressions, self._balances, self._broker_loads, self._owners):
                 if follower is not None:
                     follower.stop()

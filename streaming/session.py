@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ from schemas.config import SparkSettings
 from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
+from streaming.scratch import LOCAL_DIR, scratch_trouble, use_memory
 from streaming.session_profile import QUICK_COMPILER, SessionProfile, submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
@@ -95,6 +97,9 @@ _LOCAL_CONF = {
     "spark.ui.showConsoleProgress": "false",
     # Delta writes its log without checksum files; see _write_no_checksum_files.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # After a suspend of more than two minutes (a laptop, a moved VM) Spark would take its own JVM for dead, and log
+    # hundreds of lines, again and again.
+    "spark.storage.blockManagerHeartbeatTimeoutMs": "86400000",
     # For the UI, Spark keeps a thousand jobs and plans, and describes every plan at length.
     "spark.ui.retainedJobs": "10",
     "spark.ui.retainedStages": "10",
@@ -132,7 +137,7 @@ _COMPILERS = {
 }
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.
-_DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile=file:{_LOG}"
+_DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile={_LOG.as_uri()}"
 # The JVM's default on a small machine, the serial collector, pauses the alert path for 1 s, or lets the heap grow for
 # hours. G1 does neither. It widens the heap when collections take more than a fifth of the time, by default an
 # eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
@@ -181,7 +186,7 @@ def build_session(
         HeadroomError: the jars are missing, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = _submitted_conf(settings) if submitted() else _own_conf(settings, profile)
+    conf = _submitted_conf(settings) if submitted() else _with_scratch(_own_conf(settings, profile))
     builder = SparkSession.builder.appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
@@ -301,6 +306,19 @@ def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str
     return conf | settings.conf
 
 
+def _with_scratch(conf: dict[str, str]) -> dict[str, str]:
+    """Return settings of a session with temporary files in memory, if they cannot be written where they usually are.
+
+    Spark does not start without them, and its readers of Kafka unpack libraries there.
+    """
+    trouble = scratch_trouble(conf)
+    folder = None if trouble is None else use_memory(trouble)
+    if folder is None:
+        return conf
+    options = f"{conf['spark.driver.extraJavaOptions']} -Djava.io.tmpdir={folder} -XX:-UsePerfData"
+    return conf | {LOCAL_DIR: folder, "spark.driver.extraJavaOptions": options}
+
+
 def _initial_heap(settings: SparkSettings, profile: SessionProfile) -> str:
     """Return the JVM option of the initial heap: small, and at most the limit."""
     try:
@@ -316,7 +334,7 @@ def _archived_classes(settings: SparkSettings) -> str:
     if settings.jars or not archive.exists():
         return ""
     # A different Java version than at set-up ignores the archive. Its warnings at every start are switched off.
-    return f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
+    return f" {shlex.quote(f'-XX:SharedArchiveFile={archive}')} -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def _submitted_conf(settings: SparkSettings) -> dict[str, str]:

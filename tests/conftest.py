@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
+
+from schemas.environment import is_setting
+
+# Variables of the shell that would lead tests elsewhere: settings of Headroom, which override those of a test's file,
+# so that its commands would change the cluster of whoever runs it; another Spark than the one that is installed.
+_ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
+for _name in [name for name in os.environ if is_setting(name) or name in _ELSEWHERE]:
+    del os.environ[_name]
 
 # A slow or busy machine is no failure: speed is measured in benchmarks/. The examples are the same in every run, so
 # that a change fails on what it changed; others are looked for with --hypothesis-profile=explore.
@@ -13,19 +23,30 @@ settings.load_profile("same")
 
 
 class FailuresAtOnce:
-    """Prints a failed test when it fails, not only at the end of the run."""
+    """Prints a failed test, and a module that cannot be imported, when it fails, not only at the end of the run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Print one line with the reason."""
+        if report.failed:
+            # A process of several that has crashed, or was ended because its test hangs, reports no step.
+            step = report.when if report.when in ("setup", "call", "teardown") else "process"
+            self._print(f"{step} of {report.nodeid}", report.longreprtext)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Print one line with the reason."""
+        if report.failed:
+            self._print(f"collection of {report.nodeid}", report.longreprtext)
+
+    def _print(self, what: str, text: str) -> None:
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        if report.failed and terminal is not None:
-            lines = report.longreprtext.strip().splitlines() or ["no reason"]
+        if terminal is not None:
+            lines = text.strip().splitlines() or ["no reason"]
             reason = next((line[1:].strip() for line in lines if line.startswith("E ")), lines[-1])
             terminal.ensure_newline()
-            terminal.write_line(f"FAILED in {report.when} of {report.nodeid}: {reason}", red=True)
+            terminal.write_line(f"FAILED in {what}: {reason}", red=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:

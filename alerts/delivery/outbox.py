@@ -59,11 +59,13 @@ class Outbox:
         self._started = False
 
     def start(self) -> None:
-        """Resume undelivered events and start the threads; call it before the first event is added.
+        """Resume undelivered events and start the threads; call it before the first event. A second call does nothing.
 
         Raises:
             HeadroomError: the tables cannot be read.
         """
+        if self._started:
+            return
         backlog = self._log.backlog([worker.receiver.name for worker in self._workers])
         for worker in self._workers:
             worker.start(backlog)

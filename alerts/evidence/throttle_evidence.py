@@ -44,6 +44,11 @@ class ThrottleEvidence(Evidence):
         counting_partitions: number of partitions that count against the throttle.
         switches: leader switches that are the cause, largest traffic first.
         reason: unknown inputs if the verdict is no_data; None otherwise.
+        down_required_bytes_per_s: known addition to ``required_bytes_per_s`` once dead brokers are back; None if
+            unknown.
+        lasting_required_bytes_per_s: rate that a throttle has to exceed, also once dead brokers are back; None if
+            unknown.
+        down_brokers: these brokers; empty if there are none, or only single replicas are offline.
     """
 
     verdict: Verdict
@@ -56,14 +61,20 @@ class ThrottleEvidence(Evidence):
     counting_partitions: int
     switches: Sequence[LeaderSwitch]
     reason: str | None
+    down_required_bytes_per_s: float | None = None
+    lasting_required_bytes_per_s: float | None = None
+    down_brokers: Sequence[int] = ()
 
     @staticmethod
-    def of(status: ThrottleStatus, switches: Sequence[LeaderSwitch] = ()) -> ThrottleEvidence:
+    def of(
+        status: ThrottleStatus, switches: Sequence[LeaderSwitch] = (), down_brokers: Sequence[int] = ()
+    ) -> ThrottleEvidence:
         """Return the evidence of a throttle status.
 
         Args:
             status: throttle status.
             switches: leader switches that are the cause, largest traffic first.
+            down_brokers: dead brokers whose replicas the broker will serve again.
         """
         load = status.load
         return ThrottleEvidence(
@@ -85,6 +96,9 @@ class ThrottleEvidence(Evidence):
             switch_tick_ms=max((switch.switch_tick_ms for switch in switches), default=None),
             switches=switches,
             reason=status.reason,
+            down_required_bytes_per_s=load.down_required_bytes_per_s,
+            lasting_required_bytes_per_s=load.lasting_required_bytes_per_s,
+            down_brokers=down_brokers,
         )
 
     def to_json(self) -> dict[str, Any]:

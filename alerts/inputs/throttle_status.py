@@ -221,8 +221,6 @@ class ThrottleStatus:
         eta_high_s: latest value of eta_s; None if never or unknown.
         lost_leaderless_replicas: those of lost_replicas without a leader; None in rows of older versions.
         lost_leaderless_moving_replicas: those of them whose partition moves; None in rows of older versions.
-        down_required_bytes_per_s: for a leader, known addition to required_bytes_per_s if the dead brokers of its
-            followers were up; None in rows of older versions.
     """
 
     load: ThrottleLoad
@@ -261,7 +259,6 @@ class ThrottleStatus:
     eta_high_s: float | None = None
     lost_leaderless_replicas: int | None = None
     lost_leaderless_moving_replicas: int | None = None
-    down_required_bytes_per_s: float | None = None
 
     @property
     def broker(self) -> int:
@@ -336,7 +333,6 @@ def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
         # Rows of older versions do not have these columns.
         lost_leaderless_replicas=row.get("lost_leaderless_replicas"),
         lost_leaderless_moving_replicas=row.get("lost_leaderless_moving_replicas"),
-        down_required_bytes_per_s=row.get("down_required_bytes_per_s"),
     )
 
 
@@ -415,6 +411,8 @@ def _throttle_load(
         fetch=fetch,
         known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
         known_required_bytes_per_s=row["known_required_bytes_per_s"],
+        # Rows of older versions do not have this column.
+        down_required_bytes_per_s=row.get("down_required_bytes_per_s"),
     )
 
 

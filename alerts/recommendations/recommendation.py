@@ -37,6 +37,7 @@ class BrokerThrottle:
         throttle_bytes_per_s: throttle in force; None if there is none.
         required_bytes_per_s: rate that it has to exceed; None if unknown.
         recommended_bytes_per_s: recommended throttle; None if there is none.
+        down_required_bytes_per_s: known addition to the required rate once dead brokers are back; None if unknown.
     """
 
     broker_id: int
@@ -45,6 +46,7 @@ class BrokerThrottle:
     throttle_bytes_per_s: float | None
     required_bytes_per_s: float | None
     recommended_bytes_per_s: float | None
+    down_required_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)

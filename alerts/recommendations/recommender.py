@@ -88,8 +88,8 @@ class Recommender:
     def _throttle_above(
         self, statuses: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str
     ) -> ThrottleChoice:
-        limited = [status.load for status in statuses if status.load.limited_replicas]
-        smallest = max(smallest_bytes_per_s, *(load.required_bytes_per_s or 0.0 for load in limited), 0.0)
+        needing = [status.load for status in statuses if status.load.needs_throttle]
+        smallest = max(smallest_bytes_per_s, *(load.lasting_required_bytes_per_s or 0.0 for load in needing), 0.0)
         throttle = self.policy.throttle_above(smallest)
         if throttle is None:
             carried = format_rate(self.policy.capacity_bytes_per_s)

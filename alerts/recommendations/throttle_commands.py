@@ -61,14 +61,15 @@ def moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
 def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle and can be raised.
 
-    This includes brokers outside the move if an old list still limits an out-of-sync replica. Dead brokers are left
+    This includes brokers outside the move if an old list limits an out-of-sync replica, or will once a broker is back.
+    Dead brokers are left
     out, because they cannot apply a rate. Brokers without a rate are left out, because a rate would slow them down.
 
     Args:
         statuses: every broker and role of a tick.
         throttle_bytes_per_s: throttle.
     """
-    part = moving_brokers(statuses) | {status.broker for status in statuses if status.load.limited_replicas}
+    part = moving_brokers(statuses) | {status.broker for status in statuses if status.load.needs_throttle}
     return {
         status.load.broker_role
         for status in statuses

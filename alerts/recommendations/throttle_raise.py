@@ -70,15 +70,18 @@ class ThrottleRaise:
 
     @cached_property
     def per_broker(self) -> list[BrokerThrottle]:
-        """Return every broker and role that a throttle limits; empty if nothing is recommended."""
+        """Return every broker and role that a throttle limits, or will once dead brokers are back; empty without
+        a recommendation.
+        """
         if self.action is Action.NONE:
             return []
-        return [_per_broker(status, self.throttle_bytes_per_s) for status in self._limited]
+        return [_per_broker(s, self.throttle_bytes_per_s) for s in self.statuses if s.load.needs_throttle]
 
     @cached_property
     def finish(self) -> FinishRange:
         """Return when the move finishes under the throttle, by a simulation of all its copies."""
-        limited, throttle = [status.load for status in self._limited], self.throttle_bytes_per_s
+        limited = [status.load for status in self.statuses if status.load.limited_replicas]
+        throttle = self.throttle_bytes_per_s
         found = finish(limited, throttle, self.earlier) if limited and throttle is not None else None
         return NO_FINISH if found is None else FinishRange(found.middle_s, found.low_s, found.high_s)
 
@@ -102,17 +105,21 @@ class ThrottleRaise:
         """Return the recommendation as it is stored, ready for JSON."""
         return recommendation_json(self)
 
-    @property
-    def _limited(self) -> list[ThrottleStatus]:
-        return [status for status in self.statuses if status.load.limited_replicas]
-
 
 def _per_broker(status: ThrottleStatus, throttle: int | None) -> BrokerThrottle:
     own = status.load.throttle_bytes_per_s
     # Higher rates stay, and brokers without a rate stay without one.
     recommended = None if throttle is None or own is None else max(throttle, own)
-    required = status.load.required_bytes_per_s
-    return BrokerThrottle(status.broker, status.role, status.verdict, own, required, recommended)
+    load = status.load
+    return BrokerThrottle(
+        status.broker,
+        status.role,
+        status.verdict,
+        own,
+        load.required_bytes_per_s,
+        recommended,
+        load.down_required_bytes_per_s,
+    )
 
 
 def _down_brokers(statuses: Sequence[ThrottleStatus]) -> str | None:

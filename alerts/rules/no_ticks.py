@@ -14,6 +14,8 @@ from schemas.alerts import AlertKind, Severity
 TICKS = "ticks"
 # A micro-batch takes one to two seconds; a longer one is worth a mention.
 _LONG_BATCH_S = 5.0
+# So many times as many programs as the machine has cores: each gets half of what it wants, or less.
+_OVERLOADED_RATIO = 2.0
 
 _COLLECTOR = "the collector: does it run, and does it reach the brokers (its log, `headroom check`)"
 _TOPIC = "the cluster that holds the ticks topic: is it within reach of both"
@@ -34,6 +36,28 @@ def is_missing(missing_s: float, limit_s: float, batch_s: float | None) -> bool:
     return missing_s >= (2 * limit_s if is_evaluating else limit_s)
 
 
+@dataclass(frozen=True)
+class Machine:
+    """How busy the machine is that evaluates.
+
+    Attributes:
+        load: how many programs run or wait for a core, mean of the last minute.
+        cores: its cores.
+    """
+
+    load: float
+    cores: int
+
+    @property
+    def overloaded(self) -> bool:
+        """Return whether programs wait for a core for as long as they run, or longer."""
+        return self.load > _OVERLOADED_RATIO * self.cores
+
+    def __str__(self) -> str:
+        """Return the load and the cores as in ``load 10 on 2 cores``."""
+        return f"load {self.load:.0f} on {self.cores} cores"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MissingTicksEvidence(Evidence):
     """Evidence that ticks are missing.
@@ -43,12 +67,16 @@ class MissingTicksEvidence(Evidence):
         last_judged_ms: when it was evaluated, epoch milliseconds; None if there was none.
         silent_ms: time since that tick, milliseconds; None if there was none.
         batch_s: how long the current micro-batch has been running, seconds; None if none is.
+        machine_load: load of the machine that evaluates, mean of the last minute; None if unknown.
+        machine_cores: its cores; None if the load is unknown.
     """
 
     last_tick_ms: int | None
     last_judged_ms: int | None
     silent_ms: int | None
     batch_s: float | None
+    machine_load: float | None
+    machine_cores: int | None
 
 
 @dataclass(frozen=True)
@@ -62,6 +90,7 @@ class MissingTicks:
         now_ms: current time, epoch milliseconds.
         batch_s: how long the current micro-batch has been running, seconds; None if none is.
         old_s: a tick evaluated this many seconds after its time is late.
+        machine: how busy the machine is that evaluates; None if unknown.
     """
 
     cluster: str
@@ -70,6 +99,7 @@ class MissingTicks:
     now_ms: int
     batch_s: float | None
     old_s: float
+    machine: Machine | None = None
 
     @property
     def late_s(self) -> float | None:
@@ -88,7 +118,7 @@ class MissingTicks:
             kind=AlertKind.NO_DATA,
             subject=TICKS,
             severity=Severity.CRITICAL,
-            summary=f"No verdict on any move: {self._last()}{self._cause()}",
+            summary=f"No verdict on any move: {self._last()}{self._cause()}{self._overload()}",
             evidence=self._evidence(),
             recommendation=recommender.no_throttle_change(self._where(), Action.CHECK),
             hold_s=0.0,
@@ -110,8 +140,15 @@ class MissingTicks:
             return f"; that one was judged {format_duration(self.late_s)} late"
         return ""
 
+    def _overload(self) -> str:
+        if self.machine is None or not self.machine.overloaded:
+            return ""
+        return f"; this machine is overloaded ({self.machine})"
+
     def _where(self) -> str:
-        if self.long_batch_s is not None:
+        if self.machine is not None and self.machine.overloaded:
+            places = [f"this machine, which is overloaded ({self.machine})", _COLLECTOR, _TOPIC]
+        elif self.long_batch_s is not None:
             places = [_MACHINE, _TOPIC, _COLLECTOR]
         elif self.late_s is not None:
             places = [f"{_MACHINE}, or is its clock not the collector's", _TOPIC, _COLLECTOR]
@@ -125,4 +162,6 @@ class MissingTicks:
             last_judged_ms=None if self.tick_ms is None else self.judged_ms,
             silent_ms=None if self.tick_ms is None else self.now_ms - self.tick_ms,
             batch_s=self.batch_s,
+            machine_load=None if self.machine is None else round(self.machine.load, 1),
+            machine_cores=None if self.machine is None else self.machine.cores,
         )

@@ -34,6 +34,7 @@ class RuleInputs:
         tick_ms: time of the tick, epoch milliseconds.
         eta_tracker: expectations of the cluster's earlier ticks.
         active: subjects of the cluster's pending and firing alerts.
+        firing: those of them that fire.
         store_trouble: location that cannot be written, and the reason; None if the store is writable, and for clusters
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.
@@ -55,6 +56,7 @@ class RuleInputs:
     missing: MissingTicks | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
     loads: BalanceInputs = field(default_factory=BalanceInputs)
+    firing: Collection[Subject] = ()
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property
@@ -71,6 +73,11 @@ class RuleInputs:
     def has_unknown_verdict(self) -> bool:
         """Return whether the verdict of any broker and role is unknown."""
         return any(status.verdict is Verdict.NO_DATA for status in self.statuses)
+
+    @cached_property
+    def dead_brokers(self) -> frozenset[int]:
+        """Return the brokers that are down."""
+        return frozenset(status.broker for status in self.statuses if not status.alive)
 
     @cached_property
     def has_moves(self) -> bool:
@@ -99,13 +106,10 @@ class Assessment:
     Attributes:
         findings: conditions that hold.
         keep_firing: subjects within the exit margin or unknown: their alerts neither fire nor resolve.
-        enough_while_down: throttles, bytes/s, that are enough only while brokers are down: their alerts keep firing,
-            unless the throttle exceeds the announced required rate.
     """
 
     findings: list[Finding] = field(default_factory=list)
     keep_firing: set[Subject] = field(default_factory=set)
-    enough_while_down: dict[Subject, float] = field(default_factory=dict)
 
     @staticmethod
     def union(assessments: Iterable[Assessment]) -> Assessment:
@@ -114,7 +118,6 @@ class Assessment:
         for one in assessments:
             every.findings.extend(one.findings)
             every.keep_firing.update(one.keep_firing)
-            every.enough_while_down.update(one.enough_while_down)
         return every
 
 

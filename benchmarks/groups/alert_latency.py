@@ -45,9 +45,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     figures = []
     with BenchCluster(3) as bench:
         if count:
-            with bench.watch() as watch:
-                delays_s = [_warm_switch(bench, watch, number, on_progress) for number in range(count)]
-                _require_all_written(bench, watch)
+            delays_s = warm_switches(bench, count, on_progress)
             figures += [
                 Figure("switch_to_alert_s_median", percentile(delays_s, 0.5), "s", count),
                 Figure("switch_to_alert_s_p95", percentile(delays_s, 0.95), "s", count),
@@ -60,6 +58,18 @@ def measure(on_progress: OnProgress) -> list[Figure]:
                 Figure("switch_to_alert_cold_s_max", max(delays_s), "s", cold),
             ]
     return figures
+
+
+def warm_switches(bench: BenchCluster, count: int, on_progress: OnProgress) -> list[float]:
+    """Return the latencies in seconds of switches under one watch, each with a move of its own.
+
+    Raises:
+        HeadroomError: a move was not healthy before its switch, or an alert did not fire or is not in the table.
+    """
+    with bench.watch() as watch:
+        delays_s = [_warm_switch(bench, watch, number, on_progress) for number in range(count)]
+        _require_all_written(bench, watch)
+    return delays_s
 
 
 def _warm_switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:

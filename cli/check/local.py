@@ -11,16 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
-from cli.check.machine import available_bytes, cores
 from cli.check.result import Check, failed, ok, unknown
 from cluster.java import jar_folder, java_command
-from schemas.config import Settings
+from cluster.machine import available_bytes, cores
+from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
-from schemas.tables import TABLES
+from schemas.tables import ALL_TABLES, DURABLE_TABLES
 from streaming.delta.damage import Damage, damages
 from streaming.delta.locations import local_path, require_writable
 from streaming.delta.query import table_url
+from streaming.durability.query_checkpoints import checkpoints_of
 
 MIN_PYTHON = (3, 10)
 MIN_JAVA = 17
@@ -42,7 +43,7 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
         ("Memory", lambda: [memory(available_bytes(), settings)]),
         ("Cores", lambda: [cpu(cores())]),
         ("Store", lambda: [store(settings)]),
-        ("Tables", lambda: tables(settings.store.path)),
+        ("Tables", lambda: [*tables(settings.store.path), *checkpoints(settings.store)]),
         *([("Goals", lambda: [goals(settings)])] if settings.balance.goals else []),
     ]
 
@@ -133,10 +134,23 @@ def tables(store_path: str) -> list[Check]:
     """Return whether the existing tables are intact: one check per damaged table, or a single check if none is."""
     if local_path(store_path) is None:
         return []
-    found = {table.path: damages(table_url(store_path, table.path)) for table in TABLES}
-    existing = sum(Path(table_url(store_path, table.path)).exists() for table in TABLES)
+    # Tables with rows that a promise rests on are small enough to be decoded.
+    found = {
+        table.path: damages(table_url(store_path, table.path), thorough=table in DURABLE_TABLES) for table in ALL_TABLES
+    }
+    existing = sum(Path(table_url(store_path, table.path)).exists() for table in ALL_TABLES)
     return [_damaged(path, damage) for path, damage in found.items() if damage] or [
         ok("Tables", f"{existing} are there, none is damaged" if existing else "there are none yet")
+    ]
+
+
+def checkpoints(store: StoreSettings) -> list[Check]:
+    """Return one check per damaged checkpoint; none if all are undamaged."""
+    found = {name: checkpoint.damage() for name, _, checkpoint in checkpoints_of(store)}
+    return [
+        failed("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
+        for name, one in found.items()
+        if one is not None
     ]
 
 

@@ -145,15 +145,17 @@ class VerdictProcess(WatchLines):
         return " | ".join(self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
 
     def stop(self) -> None:
-        """Stop the process and its children; kill those that have not ended after 45 s."""
+        """Stop the process and its children; kill those that have not ended after 45 s, or later on a busy machine."""
         tree = self.processes()
         self._ask_to_stop()
-        try:
-            self._process.wait(timeout=_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        _, left = psutil.wait_procs(tree, timeout=_STOP_S)
+        patience = Patience(_STOP_S)
+        while self._process.poll() is None and not patience.is_over():
+            time.sleep(_POLL_S)
+        self._process.kill()
+        self._process.wait()
+        patience, left = Patience(_STOP_S), tree
+        while left and not patience.is_over():
+            _, left = psutil.wait_procs(left, timeout=_POLL_S)
         for process in left:
             process.kill()
         self._reader.join(timeout=_STOP_S)

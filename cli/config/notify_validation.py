@@ -14,6 +14,9 @@ from schemas.quantities import is_url, parse_urls
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
 # Of Alertmanager's API, which is added to each URL.
 _API_PATH = re.compile(r"/api(/v\d+(/alerts)?)?$")
+# A name would be plain text, which mentions nobody.
+_MENTION = r"<(?:!subteam\^S[A-Z0-9]+|@[UW][A-Z0-9]+|!here|!channel|!everyone)>"
+_MENTIONS = re.compile(rf"{_MENTION}(?: {_MENTION})*")
 _SEVERITIES = [severity.value for severity in reversed(Severity)]
 _URL = "must be a URL that begins with http:// or https://, without a user or password in it"
 
@@ -50,6 +53,13 @@ def _slack(slack: SlackSettings) -> Iterator[SettingError]:
         yield SettingError((section, "channel"), "must be the id of a channel, such as C0123456789, not its name")
     if slack.webhook_url and not is_url(slack.webhook_url):
         yield SettingError((section, "webhook_url"), _URL)
+    for name in ("mention_critical", "mention_warning", "mention_info"):
+        mention = getattr(slack, name)
+        if mention and not _MENTIONS.fullmatch(mention):
+            rule = "must be a mention in Slack's form, such as <!subteam^S0123456789>, <@U0123456789> or <!here>"
+            yield SettingError((section, name), rule)
+        elif mention and not (slack.by_token() or slack.by_webhook()):
+            yield SettingError((section, name), "has no effect without a token or a webhook_url")
     if not is_url(slack.api_url):
         yield SettingError((section, "api_url"), _URL)
 

@@ -23,6 +23,7 @@ from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from cli.demo.scenario import BROKERS, DemoKafka
 from cli.demo.story import DemoRun
 from cluster.embedded import EmbeddedCluster, write_config
+from schemas.environment import OF_MACHINE, without_settings
 from schemas.errors import HeadroomError
 from streaming.session_profile import QUICK_COMPILER
 
@@ -57,7 +58,10 @@ def demo(keep: bool, folder: Path | None, strict: bool) -> None:
     run_folder = _prepare(folder, keep)
     kept = keep
     try:
-        _print_outcome(_run(run_folder), strict)
+        # Those of the environment win over the demo's file: it would change the operator's own cluster.
+        with without_settings(but=OF_MACHINE):
+            outcome = run_demo(run_folder)
+        _print_outcome(outcome, strict)
     except HeadroomError:
         # The data of a run that failed is kept for inspection.
         kept = True
@@ -89,7 +93,12 @@ def _prepare(folder: Path | None, keep: bool) -> Path:
     return chosen.resolve()
 
 
-def _run(folder: Path) -> DemoOutcome:
+def run_demo(folder: Path) -> DemoOutcome:
+    """Play the demo in an empty folder, and return its measurements.
+
+    Raises:
+        HeadroomError: a step of it did not happen in time, or a broker or the watch ended.
+    """
     progress = ProgressView(console())
     _warn_if_busy(progress)
     cluster = EmbeddedCluster(folder, len(BROKERS))

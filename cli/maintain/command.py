@@ -11,9 +11,10 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json_line, print_table
 from cli.config.load import load_settings
-from cli.maintain.repair import print_failed, print_repairs, repair_tables
+from cli.maintain.repair import print_failed, print_repairs, repair_store
 from cli.watch.pipeline import require_store
 from schemas.config import Settings
+from streaming.delta.locations import require_writable
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
 from streaming.session_profile import SessionProfile
 
@@ -34,7 +35,8 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
 
     After a disk has lost or damaged files, --repair makes the tables readable without them. It shows each file, its
     fault and the rows that are lost. Damaged files are moved to the folder _damaged next to their table. Nothing else
-    is lost, and jobs that wait for a table continue automatically. `headroom check` shows damaged files.
+    is lost, and jobs that wait for a table continue automatically. `headroom check` shows damaged files. Damaged
+    checkpoints of stopped jobs are moved aside too; a job does that itself when it starts.
 
     \b
     Example:  headroom maintain --config headroom.toml
@@ -42,14 +44,16 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     """  # noqa: D301
     log_to_stderr()
     settings = load_settings(config)
-    require_store(settings)
     if repair:
-        repairs = repair_tables(settings.store.path)
+        # Not the folders of tables: there may be files in their places.
+        require_writable(settings.store.path)
+        repairs = repair_store(settings.store)
         if output_format == "json":
             print_json_line([asdict(one) for one in repairs])
         else:
             print_repairs(repairs)
         ctx.exit(1 if print_failed(repairs) else 0)
+    require_store(settings)
     done = _maintain(settings)
     if output_format == "json":
         print_json_line([_as_json(one) for one in done])

@@ -19,6 +19,7 @@ from cli.common.parameters import WholeNumber
 from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.config.load import load_settings
 from cli.watch.heartbeat import send_heartbeats
+from cli.watch.output.relay import relayed_output
 from cluster.collector.collector import Collector, TickReport
 from cluster.collector.publisher import PublishError, SentMessages
 from cluster.collector.rows.encoder import Message
@@ -68,15 +69,16 @@ def collect(
         end_with_parent(stop)
     if once:
         settings = with_time_for_one_tick(settings)
-    collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(verbose))
-    if once:
-        collect_once(collector)
-        return
-    timer = threading.Timer(seconds, stop.set) if seconds is not None else None
-    if timer is not None:
-        timer.daemon = True
-        timer.start()
-    collector.run(stop)
+    with relayed_output(stdout=not print_ticks):
+        collector = Collector(settings, PrintSink() if print_ticks else None, _reporter(verbose))
+        if once:
+            collect_once(collector)
+            return
+        timer = threading.Timer(seconds, stop.set) if seconds is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        collector.run(stop)
 
 
 def with_time_for_one_tick(settings: Settings) -> Settings:

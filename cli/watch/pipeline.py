@@ -14,7 +14,7 @@ from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
 from cli.config.load import load_settings
-from cli.watch.printer import VerdictPrinter
+from cli.watch.output.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers
 from cluster.collector.activity import AlertPartitionActivity
 from cluster.collector.ticks_topic import ensure_topic
@@ -24,11 +24,13 @@ from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
+from streaming.delta.damage import log_damages
 from streaming.delta.locations import require_writable
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import SessionProfile, submitted
 
 if TYPE_CHECKING:
+    from streaming.handover import Handover
     from streaming.pipeline import Pipeline
 
 
@@ -94,24 +96,46 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     return ConfiguredClusters(settings, first, others)
 
 
-def require_store(settings: Settings) -> None:
+def require_store(settings: Settings, *, on_read_only_disk: bool = False) -> None:
     """Check that tables and checkpoints are writable, as far as this can be checked before Spark starts.
+
+    Args:
+        settings: all settings.
+        on_read_only_disk: accept a file system that is read-only.
 
     Raises:
         HeadroomError: a folder is a file, or this user may not write there.
     """
     folder = settings.store.path.rstrip("/")
-    for location in (folder, settings.store.checkpoints(), *(f"{folder}/{table.path}" for table in TABLES)):
-        require_writable(location)
+    for location in (folder, settings.store.checkpoints()):
+        require_writable(location, on_read_only_disk=on_read_only_disk)
+    for table in TABLES:
+        try:
+            require_writable(f"{folder}/{table.path}", on_read_only_disk=on_read_only_disk)
+        except HeadroomError:
+            # Alerts do not wait for the repair of a damaged table.
+            if not log_damages(f"{folder}/{table.path}"):
+                raise
 
 
-def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: bool = True) -> Pipeline:
+def build_pipeline(
+    clusters: ConfiguredClusters,
+    app_name: str,
+    *,
+    with_alerts: bool = True,
+    is_restart: bool = False,
+    handover: Handover | None = None,
+) -> Pipeline:
     """Return a pipeline over a new Spark session, and create the ticks topic if it does not exist.
 
     Args:
         clusters: settings of all clusters.
         app_name: name of the Spark application.
         with_alerts: whether the alert path will run in the pipeline. It needs receivers, and a session of low latency.
+            It also runs while the disk of the store is full or read-only.
+        is_restart: whether this process has built a pipeline before. The store is no wrong setting then, and the alert
+            path runs whatever has happened to it.
+        handover: what the pipeline before this one has passed on; None if there was none.
 
     Raises:
         HeadroomError: jars are missing, the tables cannot be written, or the ticks topic cannot be reached.
@@ -121,7 +145,8 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
     from streaming.session import build_session
 
     settings = clusters.settings
-    require_store(settings)
+    if not (with_alerts and is_restart):
+        require_store(settings, on_read_only_disk=with_alerts)
     ticks_kafka = settings.ticks_cluster()
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if with_alerts else []
@@ -136,7 +161,7 @@ def build_pipeline(clusters: ConfiguredClusters, app_name: str, *, with_alerts: 
         receivers,
         activity=AlertPartitionActivity(settings),
     )
-    return Pipeline(spark, config)
+    return Pipeline(spark, config, handover)
 
 
 def _throughput(clusters: ConfiguredClusters) -> SessionProfile:

@@ -35,7 +35,7 @@ def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None =
     makers: dict[str, Callable[[], Receiver]] = {
         "log": lambda: LogReceiver(logging.getLogger("headroom.alerts")),
         "slack": lambda: SlackReceiver(
-            SlackApi(slack, _secret(slack, "slack", "token")), slack.channel, notify.digest_after, links
+            SlackApi(slack, _secret(slack, "slack", "token")), slack.channel, notify.digest_after, links, slack.mention
         ),
         "slack_webhook": lambda: SlackWebhookReceiver(slack, _secret(slack, "slack", "webhook_url"), links),
         "alertmanager": lambda: AlertmanagerReceiver(

@@ -14,6 +14,7 @@ from streaming.supervision.failure import JvmEnded
 from streaming.supervision.failures import Failures
 
 if TYPE_CHECKING:
+    from streaming.handover import Handover
     from streaming.pipeline import Pipeline
 
 _RESTART_AFTER_S = 2.0
@@ -24,15 +25,17 @@ _MAX_ENDS = 3
 class RestartingPipeline:
     """A pipeline that restarts some seconds after its JVM has ended, and restores its state from the tables.
 
+    What the tables could not take, the next pipeline gets from the one that has ended.
+
     Args:
-        build: returns a pipeline over a new Spark session.
+        build: returns a pipeline over a new Spark session; gets what the one before has passed on.
         start: starts the jobs of a pipeline.
         now_s: monotonic clock, in seconds.
     """
 
     def __init__(
         self,
-        build: Callable[[], Pipeline],
+        build: Callable[[Handover | None], Pipeline],
         start: Callable[[Pipeline], None],
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -40,18 +43,22 @@ class RestartingPipeline:
         self._start = start
         self._now_s = now_s
         self._pipeline: Pipeline | None = None
+        self._handover: Handover | None = None
         self._restart_at_s, self._last_error = 0.0, ""
         self._jvm_ends = Failures(_MAX_ENDS, now_s)
 
     def start(self) -> None:
         """Build the pipeline and start its jobs; after an error nothing is left running."""
-        self._pipeline = self._build()
+        self._pipeline = self._build(self._handover)
         try:
             self._start(self._pipeline)
         except BaseException:
+            if self._handover is not None:
+                self._handover = self._pipeline.hand_over()
             with suppress(HeadroomError):
-                self.stop()
+                self._stop_pipeline()
             raise
+        self._handover = None
 
     def check(self) -> None:
         """Check the pipeline, and restart it if its JVM has ended and the delay has passed.
@@ -73,6 +80,12 @@ class RestartingPipeline:
         Raises:
             HeadroomError: Spark itself has stopped before.
         """
+        handover, self._handover = self._handover, None
+        if handover is not None and handover.outbox is not None:
+            handover.outbox.stop()
+        self._stop_pipeline()
+
+    def _stop_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
             pipeline.stop()
@@ -100,8 +113,10 @@ class RestartingPipeline:
         from streaming.session import forget_jvm
 
         self._jvm_ends.add()
+        if self._pipeline is not None:
+            self._handover = self._pipeline.hand_over()
         with suppress(HeadroomError):
-            self.stop()
+            self._stop_pipeline()
         if self._jvm_ends.are_too_many:
             raise error
         forget_jvm()

@@ -17,8 +17,9 @@ from cli.common.parameters import WholeNumber
 from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.metrics_server import serving_metrics
+from cli.watch.output.printer import VerdictPrinter
+from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
-from cli.watch.printer import VerdictPrinter
 from cli.watch.priority import lower_session
 from cli.watch.single_instance import exclusive_jobs
 from streaming.session_profile import submitted
@@ -72,8 +73,10 @@ def run(
         end_with_parent(stop)
     alerting = bool(_ALERTING & set(jobs))
     parts = sorted({part for job in jobs for part in _PARTS.get(job, (job,))})
+    printer = VerdictPrinter(output_format)
     # After a watch was killed, its record process ends within seconds; the one of the next watch waits for that.
     with (
+        relayed_output(output_format),
         exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop),
         serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
@@ -82,7 +85,7 @@ def run(
         # Where Spark's cluster runs the driver, this installation may not be there to start commands of.
         checks = [pipeline.check, *([worker.check] if alerting and not submitted() else [])]
         try:
-            _start(pipeline, set(jobs), VerdictPrinter(output_format), state, worker)
+            _start(pipeline, set(jobs), printer, state, worker)
             supervise(checks, stop, seconds)
         finally:
             worker.stop()

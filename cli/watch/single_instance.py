@@ -131,8 +131,8 @@ def _owner_text(file: IO[str]) -> str:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
         since = moment(int(owner["since_ms"]))
-        return one_line(
-            f", pid {owner['pid']} on host {owner['host']} since {since} ({owner['command']})", 3 * _MAX_CHARACTERS
-        )
+        pid = int(owner["pid"])
+        text = f", pid {pid} on host {owner['host']} since {since} ({owner['command']}; `kill {pid}` there ends it)"
+        return one_line(text, 3 * _MAX_CHARACTERS)
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
         return ""

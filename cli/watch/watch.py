@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import count
 
 import click
 
@@ -16,8 +17,9 @@ from cli.common.stopping import end_with_parent, stop_on_signals
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.heartbeat import BeatingProcess
 from cli.watch.metrics_server import serving_metrics
+from cli.watch.output.printer import VerdictPrinter
+from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
-from cli.watch.printer import VerdictPrinter
 from cli.watch.restarting_pipeline import RestartingPipeline
 from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
@@ -54,7 +56,11 @@ def watch(
         end_with_parent(stop)
     printer = VerdictPrinter(output_format)
     # Before anything is started, because a store or port in use ends the command.
-    with exclusive_jobs(clusters.settings.store, ["alerts"]), serving_metrics(clusters) as state:
+    with (
+        relayed_output(output_format),
+        exclusive_jobs(clusters.settings.store, ["alerts"]),
+        serving_metrics(clusters) as state,
+    ):
         collectors = [
             BeatingProcess(f"collector of {name}", ["collect"], config)
             for name, config in clusters.configs
@@ -65,8 +71,11 @@ def watch(
         try:
             echo("Starting the collector and Spark ...", err=True)
             listener = CompositeListener([PrintingListener(printer), HistoryStarter(history)])
+            starts = count()
             pipeline = RestartingPipeline(
-                lambda: build_pipeline(clusters, "headroom watch"),
+                lambda handover: build_pipeline(
+                    clusters, "headroom watch", is_restart=next(starts) > 0, handover=handover
+                ),
                 lambda built: start_alert_output(built, printer, listener, state, worker),
             )
             try:

@@ -146,7 +146,8 @@ class OtherCollectors:
         """
         if self.other is not None:
             rule = f"another one writes its ticks: {self.other}"
-            remedy = "One is enough. End that one first, or keep this one as a spare that is started now and then."
+            end = f"`kill {self.other.collector_pid}` there"
+            remedy = f"One is enough. End that one first ({end}), or keep this one as a spare, started now and then."
             raise HeadroomError(f"collector of cluster {self._settings.cluster.name}", rule, remedy)
 
     def _listen(self) -> None:

@@ -36,6 +36,9 @@ from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition
 from schemas.keys import TopicPartition
 
 Rows = dict[str, Sequence[Row]]
+# While a partition has no leader, producers hold their records back. Then they send them at once, within this time
+# after the switch: they look for the new leader every second, and have some seconds of records.
+_BACKLOG_MS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ class TickBuilder:
         self._log_history: SampleHistory[TopicPartition] = SampleHistory(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
         self._absent = AbsentLogs()
-        self._switches = LeaderSwitches(window_ms)
+        # The earlier sample of a rate is up to an interval older than the window.
+        self._switches = LeaderSwitches(window_ms + interval_ms + _BACKLOG_MS)
         self._restarts = Restarts()
         self._topic_ids: Mapping[str, str] = {}
         self._last_inputs: dict[int, _BrokerInput] = {}

@@ -24,8 +24,10 @@ from cluster.embedded.readiness import wait_until_ready
 from cluster.embedded.record import ClusterRecord, exclusive, read_record, running
 from schemas.errors import HeadroomError
 
-# Another process may take a chosen free port before the broker binds it.
+# Another process may take a chosen free port before the broker binds it, or hold it for the moment in which it looks
+# for free ports itself.
 _ATTEMPTS = 3
+_TAKEN = "Address already in use"
 
 
 class EmbeddedCluster:
@@ -140,9 +142,15 @@ class EmbeddedCluster:
         """
         if broker_id in self._brokers.living():
             self.kill(broker_id)
-        self._brokers.spawn(broker_id, self._ports[broker_id])
-        self._write_record()
-        self._wait([broker_id])
+        for attempt in range(1, _ATTEMPTS + 1):
+            self._brokers.spawn(broker_id, self._ports[broker_id])
+            self._write_record()
+            try:
+                self._wait([broker_id])
+                return
+            except HeadroomError as error:
+                if _TAKEN not in str(error) or attempt == _ATTEMPTS:
+                    raise
 
     def _choose_ports(self) -> Mapping[int, BrokerPorts]:
         if self._base_port is not None:
@@ -171,8 +179,9 @@ class EmbeddedCluster:
             return True
         except BaseException as error:
             self.stop()
-            clash = self._base_port is None and busy_ports(self._ports.values())
-            if isinstance(error, HeadroomError) and clash and not last:
+            if not isinstance(error, HeadroomError) or last or self._base_port is not None:
+                raise
+            if _TAKEN in str(error) or busy_ports(self._ports.values()):
                 return False
             raise
 

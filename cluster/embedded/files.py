@@ -124,6 +124,9 @@ def _settings(files: BrokerFiles, ports: Mapping[int, BrokerPorts]) -> dict[str,
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
         "group.initial.rebalance.delay.ms": "0",
+        # By default a broker ends by itself if it is not registered after 60 s, which a busy machine may need. Whoever
+        # starts it decides how long to wait.
+        "initial.broker.registration.timeout.ms": "1200000",
         # The cleaner reserves 128 MB by default, a third of these brokers' heap.
         "log.cleaner.dedupe.buffer.size": "4194304",
     }

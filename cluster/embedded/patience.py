@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster.machine import cores as usable_cores
+
 _LOADAVG = Path("/proc/loadavg")
 # A deadline ends at last, however busy the machine is.
 _MOST_SLOWDOWN = 8.0
@@ -34,7 +36,7 @@ class Patience:
         deadline_s: longest wait on a quiet machine, seconds.
         now_s: monotonic clock, seconds.
         runnable: returns how many other threads run or wait for a core.
-        cores: cores of the machine.
+        cores: cores that this process may use; None: those of the machine or of the container.
     """
 
     def __init__(
@@ -42,12 +44,12 @@ class Patience:
         deadline_s: float,
         now_s: Callable[[], float] = time.monotonic,
         runnable: Callable[[], float] = runnable_programs,
-        cores: int = os.cpu_count() or 1,
+        cores: float | None = None,
     ) -> None:
         self._deadline_s = deadline_s
         self._now_s = now_s
         self._runnable = runnable
-        self._cores = cores
+        self._cores = usable_cores() if cores is None else cores
         self._began_s = self._last_s = now_s()
         self._spent_s = 0.0
 
@@ -71,4 +73,4 @@ class Patience:
         if slowdown < 1.1:
             return text
         wanted = slowdown * self._cores
-        return f"{text} ({self.elapsed_s:.0f} s by the clock: {wanted:.1f} threads wanted the {self._cores} cores)"
+        return f"{text} ({self.elapsed_s:.0f} s by the clock: {wanted:.1f} threads wanted the {self._cores:g} cores)"

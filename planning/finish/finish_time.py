@@ -12,6 +12,7 @@ from planning.finish.copies_under_way import copies_between
 from planning.finish.flow import Flow
 from planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
 from planning.finish.simulation import Conditions, Simulation
+from planning.finish.unused_quota import end_bounds
 from planning.finish.write_rates import at_rate, forecast
 from planning.throttles.load import ThrottleLoad
 from schemas.alerts import Role
@@ -238,25 +239,34 @@ class _Scenarios:
         """
         if not any(d.remaining_bytes for d in self._loads[0]):
             return Finish(0.0, 0.0, 0.0)
-        found: list[float | None] = []
+        found: list[float] = []
+        latest_s: list[float] = []
         events = 0
         # Long simulations have many copies, whose random effects even out, so one scenario is enough.
         while not found or (len(found) < most and (len(found) + 2) * events <= _MOST_EVENTS):
             for _ in range(2 if found else 1):
                 number = len(found)
                 copies = self._copies(number, rates)
+                bounds = end_bounds(copies, applied_s)
                 seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
                 if seconds is None:
                     return None
-                found.append(max(0.0, seconds - applied_s) + COMPLETE_S)
-        return _range([seconds for seconds in found if seconds is not None])
+                ended_s = bounds.within(max(0.0, seconds - applied_s), self._phase(number))
+                found.append(ended_s + COMPLETE_S)
+                latest_s.append(bounds.latest_s(ended_s) + COMPLETE_S)
+        return _range(found, latest_s)
+
+    @staticmethod
+    def _phase(number: int) -> float:
+        """Return the assumed part of a quota window that has passed, 0 to 1."""
+        return (_QUANTILES[number] + 0.5) / _SCENARIOS
 
     def _conditions(self, number: int) -> Conditions:
         return Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number)
 
     def _copies(self, number: int, rates: Rates) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""
-        quantile = (_QUANTILES[number] + 0.5) / _SCENARIOS
+        quantile = self._phase(number)
         ends = {}
         throttle_loads = self._loads[number]
         for d in throttle_loads:
@@ -271,10 +281,15 @@ def _raised_to(throttle_bytes_per_s: float) -> Rates:
     return lambda load: (load.throttle_bytes_per_s, applied_rate(load, throttle_bytes_per_s))
 
 
-def _range(seconds: Sequence[float]) -> Finish:
-    """Return the range of the scenarios, extended by the error of every simulation."""
+def _range(seconds: Sequence[float], latest_s: Sequence[float]) -> Finish:
+    """Return the range of the scenarios, extended by the error of every simulation.
+
+    Args:
+        seconds: end of the copies in each scenario.
+        latest_s: latest end of each, if the phase of its quota windows is another one.
+    """
     ratio = _ERROR_RATIO if len(seconds) > 1 else _SINGLE_RATIO
-    low_s, high_s = min(seconds) * (1 - ratio) - _ERROR_S, max(seconds) * (1 + ratio) + _ERROR_S
+    low_s, high_s = min(seconds) * (1 - ratio) - _ERROR_S, max(latest_s) * (1 + ratio) + _ERROR_S
     return Finish(max(0.0, low_s), median(seconds), high_s)
 
 

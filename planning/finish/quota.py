@@ -97,6 +97,19 @@ class QuotaSamples:
         """
         return bytes_per_s * self.elapsed_s(at_s) - self._total
 
+    def unused_bytes(self, bytes_per_s: float) -> float:
+        """Return the part of a rate that a whole window has left; negative if its mean is higher.
+
+        A quota younger than its window has used nothing before.
+
+        Args:
+            bytes_per_s: rate.
+        """
+        elapsed_s, mean_s = self.copy().elapsed_s(self._counted_s), self.settings.mean_s
+        if elapsed_s < self._length_s:
+            return bytes_per_s * mean_s - self._total
+        return mean_s * (bytes_per_s - self._total / elapsed_s)
+
     def next_check_s(self, at_s: float, room_bytes: float, gains_bytes_per_s: float) -> float:
         """Return the earliest time at which an exceeded quota may have room.
 

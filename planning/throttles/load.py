@@ -34,6 +34,7 @@ class PartitionTraffic:
         follower_listed: replicas in the follower throttled list; None if unknown.
         write_bytes_per_s: bytes appended per second; None if unknown.
         remaining_bytes: bytes that a follower still has to copy, by broker; a missing broker is unknown.
+        down: replicas on dead brokers, which fetch again once these are back.
     """
 
     topic: str
@@ -46,6 +47,7 @@ class PartitionTraffic:
     follower_listed: frozenset[int] | None = frozenset()
     write_bytes_per_s: float | None = None
     remaining_bytes: Mapping[int, int] = field(default_factory=dict)
+    down: tuple[int, ...] = ()
 
     @property
     def name(self) -> TopicPartition:
@@ -56,6 +58,11 @@ class PartitionTraffic:
 def live_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
     """Return the replicas that fetch: all except the leader whose broker is alive."""
     return tuple(broker for broker in replicas if broker != leader and broker in alive)
+
+
+def dead_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
+    """Return the replicas that would fetch if their broker were up: all except the leader whose broker is dead."""
+    return tuple(broker for broker in replicas if broker != leader and broker not in alive)
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,8 @@ class ThrottleLoad:
         known_in_sync_bytes_per_s: minimum of in_sync_bytes_per_s; None if it is that value.
         known_required_bytes_per_s: minimum of required_bytes_per_s; None if it is that value.
         leader_too_low: for a destination: true if it copies from a leader that is starved or losing.
+        down_required_bytes_per_s: for a leader: known traffic that followers on dead brokers add to
+            required_bytes_per_s once these are back; None if unknown.
     """
 
     broker: int
@@ -156,6 +165,7 @@ class ThrottleLoad:
     known_in_sync_bytes_per_s: float | None = None
     known_required_bytes_per_s: float | None = None
     leader_too_low: bool = False
+    down_required_bytes_per_s: float | None = 0.0
 
     @property
     def broker_role(self) -> BrokerRole:
@@ -168,6 +178,22 @@ class ThrottleLoad:
         if self.required_bytes_per_s is None:
             return 0.0
         return max(0.0, self.required_bytes_per_s - (self.in_sync_bytes_per_s or 0.0))
+
+    @property
+    def needs_throttle(self) -> bool:
+        """Return whether the throttle limits replicas, now or once dead brokers are back."""
+        return self.limited_replicas > 0 or bool(self.down_required_bytes_per_s)
+
+    @property
+    def lasting_required_bytes_per_s(self) -> float | None:
+        """Return the rate that a throttle has to exceed now, and still once dead brokers are back; None if unknown.
+
+        Advice asks for more than this, and the alert that gave the advice ends above it. So an alert that has ended
+        does not fire again because a broker returns.
+        """
+        if self.required_bytes_per_s is None:
+            return None
+        return self.required_bytes_per_s + (self.down_required_bytes_per_s or 0.0)
 
     @property
     def verdict(self) -> Verdict:
@@ -249,6 +275,7 @@ class FollowerTraffic(NamedTuple):
         listed: true if the throttled list of the role contains the broker; None if unknown.
         remaining_bytes: bytes that the follower still has to copy; None if unknown.
         peer: broker at the other end; None if there is no leader.
+        alive: false if the follower's broker is dead, so that it fetches only once it is back.
     """
 
     broker_role: BrokerRole
@@ -257,12 +284,13 @@ class FollowerTraffic(NamedTuple):
     listed: bool | None
     remaining_bytes: int | None
     peer: int | None = None
+    alive: bool = True
 
 
 def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
     """Yield the traffic of each follower of a partition: once for its leader and once for itself.
 
-    A partition without a leader has no write traffic.
+    A partition without a leader has no write traffic. A follower on a dead broker is yielded for its leader alone.
     """
     written = p.write_bytes_per_s if p.leader is not None else 0.0
     for follower in p.followers:
@@ -272,6 +300,10 @@ def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
         if p.leader is not None:
             listed = None if p.leader_listed is None else p.leader in p.leader_listed
             yield FollowerTraffic(BrokerRole(p.leader, Role.LEADER), written, in_sync, listed, remaining, follower)
+    if p.leader is not None:
+        listed = None if p.leader_listed is None else p.leader in p.leader_listed
+        for follower in p.down:
+            yield FollowerTraffic(BrokerRole(p.leader, Role.LEADER), written, False, listed, None, follower, False)
 
 
 class ThrottleLoads:
@@ -347,6 +379,7 @@ class _LoadSum:
     limited_replicas: int = 0
     free_replicas: int = 0
     limited_by_peer: Counter[int] = field(default_factory=Counter)
+    down_required_bytes_per_s: float = 0.0
 
     def plus(self, more: Iterable[FollowerTraffic]) -> _LoadSum:
         """Return a copy of the sums with additional traffic."""
@@ -358,6 +391,10 @@ class _LoadSum:
 
     def count(self, traffic: FollowerTraffic, times: int) -> None:
         """Add the traffic of a follower (times = 1) or subtract it (-1)."""
+        if not traffic.alive:
+            if traffic.listed and traffic.write_bytes_per_s is not None:
+                self.down_required_bytes_per_s += times * traffic.write_bytes_per_s
+            return
         if traffic.listed is None:
             self.unknown_lists += times
         if traffic.listed:
@@ -402,4 +439,5 @@ class _LoadSum:
             burst_bytes=burst_bytes(broker_role.role, responses) or None,
             known_in_sync_bytes_per_s=self.in_sync_bytes_per_s,
             known_required_bytes_per_s=self.required_bytes_per_s,
+            down_required_bytes_per_s=self.down_required_bytes_per_s,
         )

@@ -47,6 +47,23 @@ class ThrottlePolicy:
             return None
         return math.ceil(min(self.with_margin(smallest_bytes_per_s), self.most_bytes_per_s))
 
+    def is_enough(self, load: ThrottleLoad, exit_ratio: float) -> bool | None:
+        """Return whether a throttle is enough for the alert on it to end; None if its load is unknown.
+
+        The recommended throttle always is. Both compare with ``ThrottleLoad.lasting_required_bytes_per_s``.
+
+        Args:
+            load: load on the throttle.
+            exit_ratio: hysteresis of the alert, at most the margin.
+        """
+        smallest = load.lasting_required_bytes_per_s
+        if load.throttle_bytes_per_s is None or smallest is None:
+            return None
+        # If a broker cannot carry the exit ratio, the recommended throttle is enough.
+        recommended = self.throttle_above(smallest) or math.inf
+        throttle = load.throttle_bytes_per_s
+        return throttle > smallest and throttle >= min(smallest * exit_ratio, recommended)
+
 
 @dataclass(frozen=True)
 class ThrottleRecommendation:
@@ -75,6 +92,8 @@ def recommend(
 ) -> ThrottleRecommendation | None:
     """Return the throttle with which every limited replica catches up; None if no replica is limited.
 
+    It is enough for followers on dead brokers too, once these are back (``lasting_required_bytes_per_s``).
+
     Brokers without a rate are ignored: they limit no replica, and raising throttles gives them no rate. A broker with
     an unknown load prevents a recommendation, because the recommended throttle could be too low for it.
 
@@ -86,13 +105,14 @@ def recommend(
         in_time_of: returns the throttle for a deadline in seconds; that of a running move if None.
     """
     rated = [d for d in throttle_loads if d.throttle_bytes_per_s is not None or not d.throttle_known]
-    limited = [d for d in rated if d.limited_replicas]
-    if not limited:
+    needing = [d for d in rated if d.needs_throttle]
+    if not needing:
         return None
-    unknown = tuple(d.broker_role for d in limited if d.required_bytes_per_s is None)
+    unknown = tuple(d.broker_role for d in needing if d.lasting_required_bytes_per_s is None)
     if unknown:
         return ThrottleRecommendation(None, None, unknown=unknown)
-    smallest = max(d.required_bytes_per_s for d in limited if d.required_bytes_per_s is not None)
+    smallest = max(rate for d in needing if (rate := d.lasting_required_bytes_per_s) is not None)
+    limited = [d for d in needing if d.limited_replicas]
     capacity, with_margin = policy.most_bytes_per_s, policy.with_margin(smallest)
     if capacity <= smallest:
         return ThrottleRecommendation(None, smallest)

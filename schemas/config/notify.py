@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class SlackSettings:
-    """Slack: one message per alert, updated in place, with changes in its thread.
+    """Slack: one message per alert, updated in place, with changes in its thread; a rise is shown in the channel too.
 
     Attributes:
         token: bot token (``xoxb-...``) with the scopes chat:write and channels:history, in a private channel
@@ -18,6 +18,11 @@ class SlackSettings:
         webhook_url: incoming webhook instead of a token, with one message per event. Set it with
             ``HEADROOM_NOTIFY__SLACK__WEBHOOK_URL``.
         webhook_url_file: file that contains only that URL; None: not used.
+        mention_critical: mentions in a critical alert, in Slack's form: ``<!subteam^S0123456789>`` for a group,
+            ``<@U0123456789>`` for a person, ``<!here>`` or ``<!channel>``; several are separated by a space. Empty:
+            none.
+        mention_warning: the same for alerts of severity warning.
+        mention_info: the same for alerts of severity info.
         api_url: URL of the Slack API.
         timeout_s: timeout of one request including its response, in seconds.
     """
@@ -27,12 +32,20 @@ class SlackSettings:
     channel: str = ""
     webhook_url: str | None = field(default=None, repr=False)
     webhook_url_file: str | None = None
+    mention_critical: str = ""
+    mention_warning: str = ""
+    mention_info: str = ""
     api_url: str = "https://slack.com/api/"
     timeout_s: float = 10.0
 
     def by_token(self) -> bool:
         """Return whether a bot token sends alerts to Slack."""
         return bool(self.token or self.token_file)
+
+    def mention(self, severity: str) -> str:
+        """Return the mentions in an alert of a severity; empty: none."""
+        mentions = {"critical": self.mention_critical, "warning": self.mention_warning, "info": self.mention_info}
+        return mentions.get(severity, "")
 
     def by_webhook(self) -> bool:
         """Return whether an incoming webhook sends alerts to Slack."""

@@ -3,7 +3,7 @@
 from schemas.tables.actions import ACTION_JOURNAL
 from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from schemas.tables.bronze import BRONZE_TICKS
-from schemas.tables.catalogue import ALL_TABLES, PROMPT_TABLES, TABLES
+from schemas.tables.catalogue import ALL_TABLES, DURABLE_TABLES, PROMPT_TABLES, TABLES
 from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
 from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
 from schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
@@ -34,6 +34,7 @@ __all__ = [
     "BROKER_PERFORMANCE",
     "BRONZE_TICKS",
     "BYTES_PER_SEC",
+    "DURABLE_TABLES",
     "ELECTION_PLAN",
     "FETCHER_LAG",
     "LEADER_DISTRIBUTION",

@@ -49,6 +49,8 @@ TABLES: tuple[Table, ...] = (
 )
 # All tables: bronze first, those that commands write last.
 ALL_TABLES: tuple[Table, ...] = (*TABLES, ALERT_MARKS, ACTION_JOURNAL, BALANCE_PROPOSAL, BALANCE_ACTION)
+# Tables whose rows are on the disk, synced, before the step that they record: a change by a command, or a sent alert.
+DURABLE_TABLES: tuple[Table, ...] = (ALERT_EVENTS, ALERT_DELIVERIES, ALERT_MARKS, ACTION_JOURNAL)
 # Tables whose commits Spark does not make if the store is a local disk; they must then be maintained without Spark too.
 PROMPT_TABLES: tuple[Table, ...] = (
     THROTTLE_HEADROOM,

@@ -71,9 +71,15 @@ hours with an `observed_ratio` of at least 0.5. The reasons are in
 **The transaction log** of a table (`_delta_log`) is kept for {log}, in bronze {bronze_log}, back to the preceding
 midnight. Every {checkpoint}th commit has a checkpoint. Time travel is limited to this time.
 
+**After a power cut** no row of `alerts/*` and `actions/journal` is missing: these are synced to a local disk, file and
+folder, before the step that they record. Newest rows of the other tables may be damaged: `headroom maintain --repair`
+lists and removes damaged files. Jobs move damaged checkpoints aside by themselves, and read again what is missing in
+their tables.
+
 **Tables of an older version** get new columns, new struct fields and new properties when a job that writes them starts;
-they are null in older rows. A difference that cannot be added (other folders, other types, or another table at the same
-location) stops the job with an error that names it. Columns of a newer version are left unchanged.
+they are null in older rows. Reworded comments are replaced too where the table is written without Spark. A difference
+that cannot be added (other folders, other types, or another table at the same location) stops the job with an error
+that names it. Columns of a newer version are left unchanged, and are null in new rows.
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
@@ -15,6 +15,7 @@ from schemas.tables import Table
 from streaming.delta.arrow import arrow_table
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
+from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2
@@ -67,6 +68,8 @@ def again_on_conflict(attempt: Callable[[], T], attempts: int, for_s: float = 0.
 def create(location: str, table: Table, schema: Schema | None = None) -> None:
     """Create a table; errors of the library are raised unchanged, except for panics.
 
+    Its columns are synced to the disk, because no other file of a table has them.
+
     Args:
         location: folder or URL.
         table: definition of the table.
@@ -80,6 +83,7 @@ def create(location: str, table: Table, schema: Schema | None = None) -> None:
             description=table.grain,
             configuration=properties(table),
         )
+    sync_commits(location, -1)
 
 
 def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: CommitProperties | None = None) -> None:
@@ -95,23 +99,26 @@ def append(opened: DeltaTable, records: Sequence[object], table: Table, guard: C
         HeadroomError: the library panicked.
     """
     columns = {name: [getattr(record, name) for record in records] for name in table.names()}
-    append_columns(opened, columns, len(records), guard)
+    append_columns(opened, columns, guard)
 
 
 def append_columns(
-    opened: DeltaTable, columns: Mapping[str, Sequence[Any]], length: int, guard: CommitProperties | None = None
+    opened: DeltaTable, columns: Mapping[str, Sequence[Any]], guard: CommitProperties | None = None
 ) -> None:
     """Append rows that are given as columns; the library retries if another process has committed meanwhile.
 
     Args:
         opened: the table.
-        columns: values by column; see ``streaming.delta.arrow``.
-        length: number of rows.
+        columns: values by column; see ``streaming.delta.arrow``. Columns of the table without values are null.
         guard: further properties of the commit; None if there are none.
 
     Raises:
         HeadroomError: the library panicked.
     """
-    rows = arrow_table(columns, opened.schema().to_arrow(), length)
+    fields = opened.schema().fields
+    known = [f for f in fields if f.name in columns]
+    rows = arrow_table(columns, Schema(known).to_arrow())
+    # A newer version may have added columns, of types that only the library can make nulls of.
+    mode: Literal["merge"] | None = "merge" if len(known) < len(fields) else None
     with without_panic(opened.table_uri):
-        write_deltalake(opened, rows, mode="append", commit_properties=guard)
+        write_deltalake(opened, rows, mode="append", schema_mode=mode, commit_properties=guard)

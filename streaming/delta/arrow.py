@@ -12,17 +12,15 @@ from arro3.core import Table as ArrowTable
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-def arrow_table(columns: Mapping[str, Sequence[Any]], schema: Schema, length: int) -> ArrowTable:
-    """Return rows in all columns of a table.
+def arrow_table(columns: Mapping[str, Sequence[Any]], schema: Schema) -> ArrowTable:
+    """Return rows in some columns of a table.
 
     Args:
         columns: values by column. Structs are mappings, arrays are sequences, dates are ``datetime.date``.
-        schema: columns of the table. Those without values, which a newer version may have added, are null.
-        length: number of rows.
+        schema: these columns. Fields of structs without values, which a newer version may have added, are null.
     """
-    nulls = [None] * length
     fields = [schema.field(n) for n in range(len(schema))]
-    arrays = [_array(columns.get(field.name, nulls), field.type) for field in fields]
+    arrays = [_array(columns[field.name], field.type) for field in fields]
     return ArrowTable.from_arrays(arrays, schema=schema)
 
 

@@ -1,38 +1,40 @@
-"""Delta tables that a disk has damaged: damaged files, what is lost with them, and the repair.
+"""Delta tables that a disk has damaged: damaged files, and what is lost with them.
 
 The check works without Spark, whose error for a damaged log does not name the file. On this machine it covers every
-file that the table needs: it reads the log, and compares the size and both ends of the other files. At a URL the
-library lists missing files.
+file that the table needs: it reads the log, and compares the size and both ends of the other files. A thorough check
+decodes these too. At a URL the library lists missing files.
+
+What the log of one of Headroom's own tables must begin with is known: its columns are in its definition.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from schemas.errors import HeadroomError
+from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
 from streaming.delta.locations import local_path
+from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows
 from streaming.supervision.failure import cause_of
 
-_LOG = "_delta_log"
-_COMMIT = re.compile(r"(\d{20})\.json")
+LOG = "_delta_log"
+COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
+_LOST_CHECKPOINT = "nothing, if the commits are there"
 # First and last bytes of every Parquet file.
 _PARQUET = b"PAR1"
-# Actions of a commit other than files: protocol, columns, and the batches that the table has.
-_KEPT_ACTIONS = ("protocol", "metaData", "txn", "commitInfo", "domainMetadata")
-# Folder next to the tables for damaged files.
-_ASIDE = "_damaged"
 
 
 @dataclass(frozen=True)
@@ -44,27 +46,60 @@ class Damage:
         fault: description of the damage.
         lost: data that is lost with the file.
         can_be_mended: whether ``mend`` can repair the table without it.
+        whole: whether the table is created again, because the file is, or its log has lost, what all of it needs.
     """
 
     file: str
     fault: str
     lost: str
     can_be_mended: bool = True
+    whole: bool = False
 
 
-def damages(location: str) -> list[Damage]:
+def damages(location: str, *, thorough: bool = False) -> list[Damage]:
     """Return the damaged files of a table; an empty list if it is undamaged or does not exist.
 
     Args:
         location: folder or URL.
+        thorough: whether data files are decoded, which takes as long as reading the table.
     """
     path = local_path(location)
     if path is None:
         return _missing_files(location)
-    folder = Path(path)
-    # Data files can only be listed with an undamaged log.
-    of_log = [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
-    return of_log or _damaged_files(folder)
+    # What this user may not read need not be damaged, and the reader's own error names it.
+    with suppress(PermissionError):
+        # Data files can only be listed with an undamaged log.
+        return _damaged_log(Path(path)) or _damaged_files(Path(path), thorough)
+    return []
+
+
+def log_damages(location: str) -> list[Damage]:
+    """Return the damage of a table's log alone, which takes some milliseconds.
+
+    The list is empty at a URL, and where this user may not look: that is no damage, and whoever reads there is told.
+    """
+    path = local_path(location)
+    if path is None:
+        return []
+    with suppress(PermissionError):
+        return _damaged_log(Path(path))
+    return []
+
+
+def _damaged_log(folder: Path) -> list[Damage]:
+    return _lost_log(folder) or [*_damaged_checkpoints(folder), *_damaged_commits(folder)]
+
+
+def error_of_damage(location: str) -> HeadroomError | None:
+    """Return the error of a damaged table, with the command that repairs it; None if it is undamaged."""
+    found: list[Damage] = []
+    # Where this user may not look nothing is known of damage; the library's error of it is no PermissionError.
+    with suppress(OSError):
+        found = damages(location, thorough=True)
+    if not found:
+        return None
+    rule = f"is damaged: its file {found[0].file} {found[0].fault} (lost: {found[0].lost})"
+    return HeadroomError(location, rule, "Run `headroom maintain --repair`.")
 
 
 def describe_damage(table: str, found: Sequence[Damage]) -> str:
@@ -81,90 +116,105 @@ def describe_damage(table: str, found: Sequence[Damage]) -> str:
     )
 
 
-def mend(location: str) -> list[Damage]:
-    """Repair a table by moving its damaged files aside, and return these; see ``damages``.
+def definition_of(folder: Path) -> Table | None:
+    """Return the definition of the table whose place a folder is; None if it is of no table of Headroom."""
+    return next((table for table in ALL_TABLES if str(folder).endswith(f"/{table.path}")), None)
 
-    Args:
-        location: folder or URL.
 
-    Raises:
-        HeadroomError: the table cannot be repaired.
-    """
-    path = local_path(location)
-    mended: list[Damage] = []
-    # Several rounds: commits are checked once the checkpoints can be read, and data files once the log can.
-    while found := damages(location):
-        unrepairable = [damage for damage in found if not damage.can_be_mended or damage in mended]
-        if unrepairable:
-            remedy = f"Move {location} away: a new, empty table is made in its place."
-            raise HeadroomError(
-                f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
-            )
-        mended += found
-        if path is not None:
-            for damage in found:
-                _set_aside(Path(path), damage)
-        # The library repairs only a table whose log it can read.
-        if not any(damage.file.startswith(_LOG) for damage in found):
-            DeltaTable(location).repair()
-    return mended
+def _rows_of(folder: Path) -> str:
+    """Return what is lost of a table that is created again."""
+    if definition_of(folder) in DURABLE_TABLES:
+        return "nothing that its data files have"
+    return "its rows: the files are kept"
+
+
+def _lost_log(folder: Path) -> list[Damage]:
+    """Return the damage of a table that has no log."""
+    has_definition = definition_of(folder) is not None
+    if os.path.lexists(folder) and not folder.is_dir():
+        return [Damage(".", "is a file, and must be a folder", "the table", has_definition, whole=True)]
+    log = folder / LOG
+    if os.path.lexists(log) and not log.is_dir():
+        return [Damage(LOG, "is a file, and must be a folder", _rows_of(folder), has_definition, whole=True)]
+    # A folder of something else is not Headroom's to repair.
+    if has_definition and folder.is_dir() and not any(_readable(log)) and data_files(folder):
+        return [Damage(LOG, "is missing", _rows_of(folder), whole=True)]
+    return []
+
+
+def _readable(log: Path) -> Iterator[Path]:
+    """Yield the files of a log; none if it is not there."""
+    with suppress(FileNotFoundError):
+        yield from log.iterdir()
 
 
 def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
     """Yield the damaged checkpoints of the log. None of them is needed while the commits exist."""
-    log = folder / _LOG
-    lost = "nothing, if the commits are there"
+    log = folder / LOG
+    lost = _LOST_CHECKPOINT
     undamaged = set()
     for file in sorted(_files_named(log, _CHECKPOINT)):
         fault = _parquet_fault(file)
         if fault:
-            yield Damage(f"{_LOG}/{file.name}", fault, lost)
+            yield Damage(f"{LOG}/{file.name}", fault, lost)
         else:
             undamaged.add(int(file.name[:20]))
     # The hint to the last checkpoint is damaged too if that checkpoint is.
     hint = log / _LAST_CHECKPOINT
     if hint.exists():
-        version = (_action(hint.read_bytes()) or {}).get("version")
+        version = (_action(_content(hint)) or {}).get("version")
         if version not in undamaged:
-            yield Damage(f"{_LOG}/{_LAST_CHECKPOINT}", "names no checkpoint that is whole", lost)
+            yield Damage(f"{LOG}/{_LAST_CHECKPOINT}", "names no checkpoint that is whole", lost)
 
 
 def _damaged_commits(folder: Path) -> Iterator[Damage]:
     """Yield the damaged commits of the log after its last checkpoint."""
-    log = folder / _LOG
+    log = folder / LOG
     since = max((int(file.name[:20]) for file in _files_named(log, _CHECKPOINT)), default=-1)
-    commits = {version: file for file in _files_named(log, _COMMIT) if (version := int(file.name[:20])) > since}
+    commits = {version: file for file in _files_named(log, COMMIT) if (version := int(file.name[:20])) > since}
+    is_known = definition_of(folder) is not None
     if not commits:
         if since < 0 and log.is_dir() and any(log.iterdir()):
-            yield Damage(f"{_LOG}/{_commit_name(0)}", "is missing", "the table", can_be_mended=False)
+            yield Damage(f"{LOG}/{_commit_name(0)}", "is missing", _rows_of(folder), is_known, whole=is_known)
+        return
+    if since < 0 and min(commits) > 1:
+        # The commits before a checkpoint are deleted, and the checkpoint is gone.
+        yield Damage(f"{LOG}/{_commit_name(0)}", "is missing", _rows_of(folder), is_known, whole=is_known)
         return
     for version in range(since + 1, max(commits) + 1):
-        name = f"{_LOG}/{_commit_name(version)}"
+        name = f"{LOG}/{_commit_name(version)}"
         if version not in commits:
-            yield Damage(name, "is missing", "the rows of one commit", can_be_mended=version > 0)
+            yield Damage(name, "is missing", "the rows of one commit", can_be_mended=version > 0 or is_known)
             continue
-        lines = _lines(commits[version])
-        if None in lines:
+        lines = actions_of(commits[version])
+        if None in lines or not lines:
             # Without the columns, which are in the first commit, a table cannot be repaired.
-            has_columns = version > 0 or any(line is not None and "metaData" in line for line in lines)
-            yield Damage(name, "is cut off, or no JSON", "at most the rows of one commit", can_be_mended=has_columns)
+            has_columns = version > 0 or is_known or any(line is not None and "metaData" in line for line in lines)
+            fault = "is cut off, or no JSON" if lines else "is empty"
+            yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
 
 
-def _damaged_files(folder: Path) -> list[Damage]:
+def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
     """Return the damaged data files of a table with an undamaged log."""
     try:
         table = DeltaTable(str(folder))
     except TableNotFoundError:
         return []
     except DeltaError as error:
-        return [Damage(_LOG, f"cannot be read ({cause_of(error)})", "the table", can_be_mended=False)]
+        checkpoint = max(_files_named(folder / LOG, _CHECKPOINT), default=None)
+        if checkpoint is not None and "Parquet error" in str(error):
+            return [Damage(f"{LOG}/{checkpoint.name}", f"cannot be decoded ({cause_of(error)})", _LOST_CHECKPOINT)]
+        # Perhaps it is of a version that this library does not know.
+        return [Damage(LOG, f"cannot be read ({cause_of(error)})", "the table", can_be_mended=False)]
     files = table.get_add_actions(flatten=True)
     columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
-    return [
-        Damage(path, fault, "an unknown number of rows" if rows is None else f"{rows} rows")
-        for path, size_bytes, rows in zip(*columns, strict=True)
-        if (fault := _parquet_fault(folder / path, size_bytes))
-    ]
+    by_path = [(unquote(path), size_bytes, rows) for path, size_bytes, rows in zip(*columns, strict=True)]
+    faults = {path: fault for path, size_bytes, _ in by_path if (fault := _parquet_fault(folder / path, size_bytes))}
+    if thorough and not faults and fault_of_rows(table) is not None:
+        decoded = {path: fault_of_file(folder / path, folder, table.schema()) for path, _, _ in by_path}
+        faults = {path: fault for path, fault in decoded.items() if fault is not None}
+    lost = {path: "an unknown number of rows" if rows is None else f"{rows} rows" for path, _, rows in by_path}
+    return [Damage(path, fault, lost[path]) for path, fault in faults.items()]
 
 
 def _missing_files(location: str) -> list[Damage]:
@@ -174,36 +224,8 @@ def _missing_files(location: str) -> list[Damage]:
     except TableNotFoundError:
         return []
     except Exception as error:
-        return [Damage(_LOG, f"cannot be read ({cause_of(error)})", "unknown", can_be_mended=False)]
+        return [Damage(LOG, f"cannot be read ({cause_of(error)})", "unknown", can_be_mended=False)]
     return [Damage(file, "is missing", "its rows") for file in found]
-
-
-def _set_aside(folder: Path, damage: Damage) -> None:
-    """Move a damaged file aside; a commit is replaced by one with its readable actions other than files."""
-    file = folder / damage.file
-    commit = _COMMIT.fullmatch(file.name)
-    kept = [_kept(line) for line in _lines(file)] if commit and file.exists() else []
-    if file.exists():
-        aside = folder.parent / _ASIDE / folder.name / damage.file
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(file, aside)
-    for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
-        # Hadoop's and Delta's checksums do not match any more.
-        checksum.unlink(missing_ok=True)
-    if commit:
-        lines = [line for line in kept if line] or [{"commitInfo": {}}]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-
-
-def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return an action of a damaged commit if it may be kept alone, otherwise None.
-
-    Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.
-    """
-    if action is None or any(name in action for name in _KEPT_ACTIONS):
-        return action
-    change = action.get("add") or action.get("remove") or {}
-    return action if change.get("dataChange") else None
 
 
 def _files_named(log: Path, pattern: re.Pattern[str]) -> list[Path]:
@@ -216,9 +238,16 @@ def _commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def _lines(commit: Path) -> list[Mapping[str, Any] | None]:
+def actions_of(commit: Path) -> list[Mapping[str, Any] | None]:
     """Return the actions of a commit, one per line; None for an unreadable line."""
-    return [_action(line) for line in commit.read_bytes().split(b"\n") if line.strip()]
+    return [_action(line) for line in _content(commit).split(b"\n") if line.strip()]
+
+
+def _content(file: Path) -> bytes:
+    """Return the bytes of a file; none if a folder is in its place."""
+    with suppress(IsADirectoryError):
+        return file.read_bytes()
+    return b""
 
 
 def _action(line: bytes) -> Mapping[str, Any] | None:
@@ -239,6 +268,8 @@ def _parquet_fault(file: Path, size_bytes: int | None = None) -> str | None:
             end = opened.read()
     except FileNotFoundError:
         return "is missing"
+    except PermissionError:
+        raise
     except OSError as error:
         return f"cannot be read ({error.strerror})"
     if size_bytes is not None and length != size_bytes:

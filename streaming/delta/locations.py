@@ -16,6 +16,8 @@ _REMEDY = "Look at store.path and the rights on it."
 _LOG = "_delta_log"
 # Size of a commit with some rows: a disk with only a few bytes left counts as full.
 _PROBE_BYTES = 65_536
+# Least room for a start of all queries and tables. With less, one would be restarted only to fail again.
+_ROOM_BYTES = 1 << 20
 
 
 def local_path(location: str) -> str | None:
@@ -103,18 +105,30 @@ def trouble_of(location: str) -> str | None:
                 os.fsync(file.fileno())
         finally:
             probe.unlink(missing_ok=True)
+        if not _has_room(probe.parent):
+            return f"{probe.parent} cannot be written ({os.strerror(errno.ENOSPC)})"
     except OSError as error:
         return f"{probe.parent} cannot be written ({error.strerror})"
     return None
 
 
-def require_writable(location: str) -> None:
+def _has_room(path: Path) -> bool:
+    space = os.statvfs(path)
+    # Some file systems over a network report no size.
+    if not space.f_blocks:
+        return True
+    blocks = space.f_bfree if os.geteuid() == 0 else space.f_bavail
+    return blocks * space.f_frsize >= _ROOM_BYTES
+
+
+def require_writable(location: str, *, on_read_only_disk: bool = False) -> None:
     """Check that a table, present or future, can be written; URLs are not checked.
 
     Without this check one of the Delta library's threads would panic, and print that to standard error.
 
     Args:
         location: folder or URL of a table, or of all tables.
+        on_read_only_disk: accept a file system that is read-only, for callers that can wait for it.
 
     Raises:
         HeadroomError: it is a file, or this user may not write there.
@@ -125,9 +139,9 @@ def require_writable(location: str) -> None:
     folder = Path(path).absolute()
     for existing in (folder / _LOG, folder):
         if _exists(existing):
-            _require_writable(existing)
+            _require_writable(existing, on_read_only_disk)
     if not _exists(folder):
-        _require_writable(next(parent for parent in folder.parents if _exists(parent)))
+        _require_writable(next(parent for parent in folder.parents if _exists(parent)), on_read_only_disk)
 
 
 def _exists(path: Path) -> bool:
@@ -140,9 +154,11 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _require_writable(path: Path) -> None:
+def _require_writable(path: Path, on_read_only_disk: bool) -> None:
     if not path.is_dir():
         raise _not_a_folder(path)
+    if on_read_only_disk and os.statvfs(path).f_flag & os.ST_RDONLY:
+        return
     if not _has_right(path, os.W_OK | os.X_OK):
         remedy = "Give this user the right to write there, or set store.path."
         raise HeadroomError(str(path), "cannot be written", remedy)

@@ -9,8 +9,9 @@ from functools import partial
 
 from deltalake import DeltaTable
 
-from schemas.tables import Table
+from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta.append import again_on_conflict, without_panic
+from streaming.durability.sync import sync_commits
 
 # Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024
@@ -63,7 +64,11 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
         keep_from: first day that is kept, for a table with one folder per day; None if all are.
     """
     with without_panic(path):
+        version = DeltaTable(path).version()
         delta, before, began_s = again_on_conflict(partial(_compacted, path, keep_from), attempts)
+        if table in DURABLE_TABLES:
+            # Its rows are now in other files than those that were synced.
+            sync_commits(path, version)
         delta.vacuum(dry_run=False, full=True)
         delta.cleanup_metadata()
         files = DeltaTable(path).get_add_actions()

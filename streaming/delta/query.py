@@ -10,43 +10,60 @@ from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 from numpy.typing import NDArray
 
+from schemas.tables import Column
+from schemas.tables import Table as Definition
 
-def rows(tables: Mapping[str, str | DeltaTable], sql: str) -> list[dict[str, Any]]:
+# Types that the SQL of the Delta library knows by other names than Spark's.
+_SQL_TYPES = {"STRING": "VARCHAR", "BINARY": "BYTEA"}
+
+
+def rows(
+    tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mapping[str, Definition] | None = None
+) -> list[dict[str, Any]]:
     """Return the rows of a query; errors of the storage are raised unchanged.
 
     Args:
         tables: name in the query to the table, or to its folder or URL.
         sql: one SELECT.
+        definitions: name in the query to the definition of the table. Its columns that the table does not have, because
+            an older version has made it, are null.
     """
-    return list(_result(tables, sql).to_struct_array().to_pylist())
+    return list(_result(tables, sql, definitions or {}).to_struct_array().to_pylist())
 
 
-def columns(tables: Mapping[str, str | DeltaTable], sql: str) -> dict[str, NDArray[Any]]:
+def columns(
+    tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mapping[str, Definition] | None = None
+) -> dict[str, NDArray[Any]]:
     """Return the columns of a query as arrays; errors of the storage are raised unchanged.
 
     Args:
         tables: name in the query to the table, or to its folder or URL.
         sql: one SELECT, of columns that are numbers and never null.
+        definitions: as for ``rows``.
     """
-    found = _result(tables, sql)
+    found = _result(tables, sql, definitions or {})
     # A column without a row has no chunk, which to_numpy refuses.
     return {name: found.column(name).to_numpy() if found.num_rows else np.empty(0) for name in found.column_names}
 
 
-def names(table: str) -> frozenset[str]:
-    """Return the names of a table's columns; errors of the storage are raised unchanged.
-
-    Args:
-        table: folder or URL of the table.
-    """
-    return frozenset(field.name for field in DeltaTable(table).schema().fields)
-
-
-def _result(tables: Mapping[str, str | DeltaTable], sql: str) -> Table:
+def _result(tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mapping[str, Definition]) -> Table:
     builder = QueryBuilder()
     for name, table in tables.items():
-        builder = builder.register(name, table if isinstance(table, DeltaTable) else DeltaTable(table))
+        opened = table if isinstance(table, DeltaTable) else DeltaTable(table)
+        existing = {field.name for field in opened.schema().fields}
+        missing = [c for c in definitions[name].columns if c.name not in existing] if name in definitions else []
+        if not missing:
+            builder = builder.register(name, opened)
+            continue
+        builder = builder.register(f"{name}_found", opened)
+        nulls = ", ".join(f'{_null(column)} AS "{column.name}"' for column in missing)
+        builder.execute(f"CREATE VIEW {name} AS SELECT *, {nulls} FROM {name}_found").read_all()
     return builder.execute(sql).read_all()
+
+
+def _null(column: Column) -> str:
+    # A nested one needs no type: a query selects it as a whole.
+    return "NULL" if "<" in column.type else f"CAST(NULL AS {_SQL_TYPES.get(column.type, column.type)})"
 
 
 def sql_text(text: str) -> str:

@@ -10,7 +10,9 @@ from deltalake.exceptions import TableNotFoundError
 from numpy.typing import NDArray
 
 from schemas.errors import HeadroomError
+from schemas.tables import ALL_TABLES, Table
 from streaming.delta import query as delta_query
+from streaming.delta.damage import error_of_damage, log_damages
 from streaming.delta.locations import require_absent
 from streaming.supervision.failure import cause_of
 
@@ -44,7 +46,7 @@ def query_all(store_path: str, tables: Mapping[str, str], sql: str) -> list[dict
     Raises:
         HeadroomError: a table exists but cannot be read, or its location is not accessible.
     """
-    return _answer(store_path, tables, lambda urls: delta_query.rows(urls, sql))
+    return _answer(store_path, tables, lambda urls: delta_query.rows(urls, sql, _definitions(tables)))
 
 
 def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[Any]] | None:
@@ -58,25 +60,23 @@ def query_columns(store_path: str, table: str, sql: str) -> dict[str, NDArray[An
     Raises:
         HeadroomError: the table exists but cannot be read, or its location is not accessible.
     """
-    return _answer(store_path, {"data": table}, lambda urls: delta_query.columns(urls, sql))
+    tables = {"data": table}
+    return _answer(store_path, tables, lambda urls: delta_query.columns(urls, sql, _definitions(tables)))
 
 
-def column_names(store_path: str, table: str) -> frozenset[str]:
-    """Return the names of a table's columns; none if the table does not exist.
-
-    Args:
-        store_path: ``store.path``: a folder or URL.
-        table: path of the table below it.
-
-    Raises:
-        HeadroomError: the table exists but cannot be read, or its location is not accessible.
-    """
-    return _answer(store_path, {"data": table}, lambda urls: delta_query.names(urls["data"])) or frozenset()
+def _definitions(tables: Mapping[str, str]) -> dict[str, Table]:
+    """Return the definitions of Headroom's tables among some paths: older tables lack columns that queries name."""
+    known = {table.path: table for table in ALL_TABLES}
+    return {name: known[path] for name, path in tables.items() if path in known}
 
 
 def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[str, str]], T]) -> T | None:
     """Return what a function reads from the locations of tables; None if one of the tables does not exist."""
     urls = {name: delta_query.table_url(store_path, table) for name, table in tables.items()}
+    for url in urls.values():
+        # Readers skip an empty commit silently, and take a table without a log for a missing one.
+        if log_damages(url) and (damage := error_of_damage(url)):
+            raise damage
     try:
         return ask(urls)
     except TableNotFoundError as error:
@@ -87,5 +87,8 @@ def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[s
     except Exception as error:
         locations = ", ".join(urls.values())
         logger.debug("reading %s", locations, exc_info=True)
+        for url in urls.values():
+            if damage := error_of_damage(url):
+                raise damage from error
         remedy = "Look at store.path and the rights on it."
         raise HeadroomError(locations, f"cannot be read ({cause_of(error)})", remedy) from error

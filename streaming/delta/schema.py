@@ -1,11 +1,11 @@
-"""Schema of a table for the Delta library, from the Spark types of its definition, without Spark."""
+"""Schemas of tables for the Delta library, and their types in Spark's words, without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from deltalake import Field, Schema
-from deltalake.schema import ArrayType, PrimitiveType, StructType
+from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
 from schemas.tables import Table
 
@@ -19,7 +19,10 @@ _PRIMITIVES = {
     "TIMESTAMP": "timestamp",
     "BINARY": "binary",
 }
+_SPARK = {delta: spark.lower() for spark, delta in _PRIMITIVES.items()}
 DeltaType = PrimitiveType | ArrayType | StructType
+# With those that only tables of others have.
+AnyDeltaType = DeltaType | MapType | VariantType
 
 
 def delta_schema(table: Table) -> Schema:
@@ -37,6 +40,17 @@ def delta_type(spark_type: str) -> DeltaType:
         named = (field.strip().split(" ", 1) for field in _fields(inner))
         return StructType([Field(field, delta_type(of), nullable=True) for field, of in named])
     return PrimitiveType(_PRIMITIVES[name])
+
+
+def spark_type(of: AnyDeltaType) -> str:
+    """Return the type in Spark's DDL, such as ``array<struct<broker:int>>``, of a type of the Delta library."""
+    if isinstance(of, ArrayType):
+        return f"array<{spark_type(of.element_type)}>"
+    if isinstance(of, StructType):
+        return f"struct<{','.join(f'{f.name}:{spark_type(f.type)}' for f in of.fields)}>"
+    if isinstance(of, MapType):
+        return f"map<{spark_type(of.key_type)},{spark_type(of.value_type)}>"
+    return _SPARK.get(of.type, of.type) if isinstance(of, PrimitiveType) else "variant"
 
 
 def _fields(text: str) -> Iterator[str]:

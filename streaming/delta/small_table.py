@@ -12,7 +12,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
+from streaming.delta.damage import error_of_damage
 from streaming.delta.locations import require_absent, require_writable
+from streaming.delta.upgrade import upgrade_opened
+from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
@@ -27,19 +30,23 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
 
     Args:
         location: folder or URL of the table.
-        records: objects with the table's columns as attributes. They are durable when this returns.
+        records: objects with the table's columns as attributes. They are on the disk, synced, when this returns.
         table: definition of the table; all its columns are text, numbers or truth values.
 
     Raises:
-        HeadroomError: the location is not writable, or the library panicked.
+        HeadroomError: the location is not writable, the table is not Headroom's, or the library panicked.
+        OSError: the disk did not take the records.
     """
-    require_writable(location)
+    try:
+        require_writable(location)
+    except HeadroomError as error:
+        raise error_of_damage(location) or error from None
     with delta_append.without_panic(location):
         # Two commands may create the table at the same time.
         opened = delta_append.again_on_conflict(partial(_append, location, records, table), _ATTEMPTS)
     try:
         with delta_append.without_panic(location):
-            _compact_if_large(opened)
+            _compact_if_large(location, opened)
     except Exception as error:
         # The records are durable. The next append tries the compaction again.
         log.warning("%s could not be compacted: %s", location, cause_of(error))
@@ -58,13 +65,18 @@ def append_or_error(location: str, records: Sequence[object], table: Table, reme
     # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
         log.debug("writing %s", location, exc_info=True)
+        if damage := error_of_damage(location):
+            raise damage from error
         raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
 
 
 def _append(location: str, records: Sequence[object], table: Table) -> DeltaTable:
-    """Append records and return the table."""
+    """Append records and return the table, upgraded if another version has made it."""
     opened = _open(location, table)
+    before = opened.version()
+    upgrade_opened(location, opened, table)
     delta_append.append(opened, records, table)
+    sync_commits(location, before)
     return opened
 
 
@@ -74,6 +86,9 @@ def _open(location: str, table: Table) -> DeltaTable:
         return DeltaTable(location)
     except TableNotFoundError as error:
         require_absent(location, error)
+        # A new log would hide the rows of a table that has lost its own.
+        if damage := error_of_damage(location):
+            raise damage from error
     try:
         delta_append.create(location, table)
     except DeltaError:
@@ -83,9 +98,12 @@ def _open(location: str, table: Table) -> DeltaTable:
     return DeltaTable(location)
 
 
-def _compact_if_large(opened: DeltaTable) -> None:
+def _compact_if_large(location: str, opened: DeltaTable) -> None:
     """Compact the files if there are many, and remove unreferenced ones."""
     opened.update_incremental()
     if len(opened.file_uris()) > _MOST_FILES:
+        before = opened.version()
         opened.optimize.compact()
+        # The rows are now in other files than those that were synced.
+        sync_commits(location, before)
         opened.vacuum(dry_run=False)

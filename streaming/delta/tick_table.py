@@ -67,7 +67,7 @@ class TickTable:
         def write(opened: DeltaTable, ticks: frozenset[Tick], once: CommitProperties) -> None:
             records = [row | {"date": day_of(tick[1])} for tick in sorted(ticks) for row in map(dict, rows[tick])]
             columns = {name: [record[name] for record in records] for name in self._table.names()}
-            append_columns(opened, columns, len(records), once)
+            append_columns(opened, columns, once)
 
         self.commit([tick for tick, of_tick in rows.items() if of_tick], write)
 

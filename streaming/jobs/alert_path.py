@@ -6,10 +6,11 @@ On a local disk it then writes the rows that it has evaluated to the gold tables
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import uuid
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
@@ -22,13 +23,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from alerts.rules.no_ticks import Machine
 from schemas.alerts import AlertEvent
 from schemas.keys import Tick
 from streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
 from streaming.jobs.listener import AlertPathListener
 from streaming.jobs.without_store import WithoutStore
 from streaming.queries.batch_gate import BatchGate
-from streaming.queries.batch_offsets import alert_offsets
+from streaming.queries.batch_offsets import alert_offsets, next_alert_offset
 from streaming.queries.caching import cached_frames
 from streaming.queries.warm_up import WarmUp
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
@@ -51,10 +53,29 @@ class AlertPathSource:
     Attributes:
         topic: ticks.
         checkpoint: folder or URL of the query's checkpoint.
+        mend: moves the checkpoint aside if it is damaged.
+        newest_offset: returns the offset after the newest record of the alert partition; None if unknown.
     """
 
     topic: TicksTopic
     checkpoint: str
+    mend: Callable[[], object] = lambda: None
+    newest_offset: Callable[[], int | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class PathState:
+    """What an alert path knows that is not in the tables.
+
+    Attributes:
+        unstored: events that are not stored yet, each with the writer and version of their commit.
+        last_evaluated: offset and record time of the last tick_end that was evaluated.
+        trouble: why events cannot be stored; None if unknown.
+    """
+
+    unstored: Sequence[tuple[Sequence[AlertEvent], str, int]]
+    last_evaluated: tuple[int, int]
+    trouble: str | None
 
 
 class AlertPath:
@@ -87,6 +108,8 @@ class AlertPath:
         self._spark = spark
         self._topic = source.topic
         self._checkpoint = source.checkpoint
+        self._mend_checkpoint = source.mend
+        self._newest_offset = source.newest_offset
         self._reader = CompleteTicksReader(source.topic, () if gold is None else gold.extra_columns)
         self._headroom = Prepared(headroom_rows)
         self._log = log
@@ -112,26 +135,55 @@ class AlertPath:
     def start(self) -> StreamingQuery:
         """Start the query and return it; the first start restores the alerts from their events."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-        if not self._restored:
-            self._engine.restore(self._log.last_events())
-            self._restored = True
+        self._restore()
+        self._mend_checkpoint()
+        # A new checkpoint has a new id, and counts its batches from 0.
+        self._writer = ""
         # The alert partition has grown while the query was stopped.
         self._first_batch = True
-        stream = self._topic.alert_stream("latest")
+        # Only a new checkpoint begins there: what was evaluated without one is not repeated, and nothing is left out.
+        last_offset = self._last_evaluated[0]
+        stream = self._topic.alert_stream("latest" if last_offset < 0 else self._topic.starting_at(last_offset + 1))
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         return writer.foreachBatch(self.gate.wrap(self._process_batch)).start()
 
     def start_without_store(self) -> None:
         """Evaluate ticks without a checkpoint, on a thread of its own, while the query's files cannot be written."""
         if self._without_store is None:
-            self._without_store = WithoutStore(self._evaluate_since)
-            self._without_store.start(self._last_evaluated[0] + 1)
+            self._restore()
+            self._without_store = WithoutStore(self._evaluate_since, self._first_offset)
+            self._without_store.start()
 
     def stop_without_store(self) -> None:
         """Stop the evaluation without a checkpoint, if it runs."""
         if self._without_store is not None:
             self._without_store.stop()
             self._without_store = None
+
+    def state(self) -> PathState:
+        """Return what is not in the tables, for the alert path that replaces this one."""
+        with self._writing:
+            return PathState(tuple(self._unstored), self._last_evaluated, self._trouble)
+
+    def take_over(self, state: PathState) -> None:
+        """Continue where another alert path with the same engine has ended; call it before the start."""
+        self._unstored.extend(state.unstored)
+        self._last_evaluated = state.last_evaluated
+        self._trouble = state.trouble
+        self._restored = True
+
+    def _restore(self) -> None:
+        """Restore the alerts from their events, once."""
+        if not self._restored:
+            self._engine.restore(self._log.last_events())
+            self._restored = True
+
+    def _first_offset(self) -> int | None:
+        """Return where an evaluation without a checkpoint begins: where the last one ended, or at the newest record."""
+        if self._last_evaluated[0] >= 0:
+            return self._last_evaluated[0] + 1
+        offset = next_alert_offset(self._spark, self._checkpoint)
+        return self._newest_offset() if offset is None else offset
 
     @property
     def trouble(self) -> str | None:
@@ -249,7 +301,7 @@ class AlertPath:
         Args:
             writer: identifies this run, permanently.
         """
-        events = self._engine.check_missing_ticks(self.gate.batch_s)
+        events = self._engine.check_missing_ticks(self.gate.batch_s, _this_machine())
         if events:
             self._watchdog_version += 1
             self._commit(events, writer, self._watchdog_version)
@@ -284,9 +336,18 @@ class AlertPath:
         return True
 
 
+def _this_machine() -> Machine | None:
+    """Return how busy this machine is; None where the system does not tell."""
+    try:
+        return Machine(os.getloadavg()[0], os.cpu_count() or 1)
+    except OSError:
+        return None
+
+
 def _read_span(batch: DataFrame) -> tuple[int, int] | None:
     """Return the first offset of a batch and its end (exclusive), by reading it; None if it has no records."""
-    span = batch.agg(F.min("offset"), F.max("offset")).first()
+    # In one partition: a shuffle would write to a disk that may be full.
+    span = batch.coalesce(1).agg(F.min("offset"), F.max("offset")).first()
     return None if span is None or span[0] is None else (span[0], span[1] + 1)
 
 

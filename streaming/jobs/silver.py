@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
 from streaming.queries.bronze_query import BronzeQuery, milliseconds
@@ -76,6 +77,7 @@ class HistoryJob:
         self._store = store
         self._bronze = BronzeQuery(spark, topic, store, f"{checkpoints}/bronze", trigger_s, idle_s)
         self._silver_checkpoint = f"{checkpoints}/silver"
+        self._silver_state = query_checkpoint(self._silver_checkpoint, store.location)
         self._trigger_s = trigger_s
         self._wait_for_gold = wait_for_gold
         self.gate = BatchGate()
@@ -93,6 +95,9 @@ class HistoryJob:
     def start(self) -> list[StreamingQuery]:
         """Start both queries and return them."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        # Silver's first: it is compared with bronze as the last process left it.
+        for checkpoint in (self._silver_state, self._bronze.state):
+            checkpoint.mend()
         self.prepare()
         return [self._bronze.start(), self._start_silver()]
 

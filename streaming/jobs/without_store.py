@@ -14,6 +14,8 @@ from streaming.supervision.periodic_task import PeriodicTask
 log = logging.getLogger(__name__)
 
 _EVERY_S = 0.5
+# Then the partition is read from its first record on, which takes longer.
+_UNKNOWN_S = 5.0
 # Longest wait for a batch in progress.
 _STOP_S = 10.0
 
@@ -23,17 +25,19 @@ class WithoutStore:
 
     Args:
         evaluate: evaluates the records from an offset on, and returns the offset of the next call.
+        first_offset: returns the offset of the first call; None as long as it is unknown.
     """
 
-    def __init__(self, evaluate: Callable[[int], int]) -> None:
+    def __init__(self, evaluate: Callable[[int], int], first_offset: Callable[[], int | None]) -> None:
         self._evaluate = evaluate
+        self._first_offset = first_offset
         self._task = PeriodicTask("without-store", self._poll, _EVERY_S)
-        self._offset = 0
+        self._offset: int | None = None
+        self._polls = 0
         self._logged = ""
 
-    def start(self, offset: int) -> None:
-        """Start polling from an offset of the alert partition on."""
-        self._offset = offset
+    def start(self) -> None:
+        """Start polling."""
         self._task.start()
 
     def stop(self) -> None:
@@ -42,7 +46,13 @@ class WithoutStore:
 
     def _poll(self) -> None:
         try:
-            self._offset = self._evaluate(self._offset)
+            self._polls += 1
+            if self._offset is None:
+                self._offset = self._first_offset()
+            if self._offset is not None:
+                self._offset = self._evaluate(self._offset)
+            elif self._polls * _EVERY_S >= _UNKNOWN_S:
+                self._offset = self._evaluate(0)
             self._logged = ""
         except Exception as error:
             trouble = cause_of(error)

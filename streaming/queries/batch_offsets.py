@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from schemas.tick_messages import ALERT_PARTITION
+from streaming.delta.locations import local_path
 
 
 def alert_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) -> tuple[int, int] | None:
@@ -31,6 +33,26 @@ def alert_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) ->
         return None
     # Offsets that go back: the topic was created again, so the checkpoint is of no use.
     return (first, end) if first <= end else None
+
+
+def next_alert_offset(spark: SparkSession, checkpoint: str) -> int | None:
+    """Return the offset of the alert partition at which a query would continue.
+
+    Args:
+        spark: session.
+        checkpoint: folder of the checkpoint.
+
+    Returns:
+        The offset; None if there is no checkpoint, or it cannot be read.
+    """
+    folder = local_path(checkpoint)
+    if folder is None:
+        return None
+    try:
+        finished = max(int(name) for name in os.listdir(f"{folder}/commits") if name.isdecimal())
+        return _end_of(spark, checkpoint, finished)
+    except (OSError, Py4JJavaError, PySparkException, ValueError, LookupError, TypeError):
+        return None
 
 
 def _end_of(spark: SparkSession, checkpoint: str, batch_id: int) -> int:

@@ -12,6 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from schemas.tables import BRONZE_TICKS
+from streaming.delta.locations import local_path
+from streaming.durability.bronze_start import BronzeStart, read_bronze_start
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.queries.resume import Start, prepare_start
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.store.store import Store
@@ -38,6 +41,9 @@ class BronzeQuery:
         checkpoint: folder or URL of its checkpoint.
         trigger_s: least time between two commits, seconds.
         idle_s: longest time between two commits while few messages arrive, seconds; ``trigger_s`` if it is less.
+
+    Attributes:
+        state: its checkpoint, as far as it may be damaged.
     """
 
     name = "bronze"
@@ -49,6 +55,7 @@ class BronzeQuery:
         self._topic = topic
         self._store = store
         self._checkpoint = checkpoint
+        self.state = query_checkpoint(checkpoint, store.location)
         self._trigger_s = trigger_s
         # Spark compares the age at each trigger. A little less than a whole number of them loses none to rounding.
         self._oldest_s = max(0.0, idle_s - trigger_s / 2)
@@ -83,9 +90,23 @@ class BronzeQuery:
             starts: partition to first offset for a new checkpoint; None: the first record that is there.
             lost_fail: whether records that expired unread fail the query.
         """
-        records = self._topic.stream(_MOST_OFFSETS, _FEW_OFFSETS, self._oldest_s, starts, lost_fail=lost_fail)
-        writer = bronze(records).writeStream.format("delta").queryName(self.name)
+        begin = self._begin() if starts is None else None
+        since_ms = None if begin is None else begin.since_ms
+        records = self._topic.stream(
+            _MOST_OFFSETS, _FEW_OFFSETS, self._oldest_s, starts, since_ms=since_ms, lost_fail=lost_fail
+        )
+        rows = bronze(records if begin is None else records.where(begin.condition()))
+        writer = rows.writeStream.format("delta").queryName(self.name)
         return writer.option("checkpointLocation", self._checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
+
+    def _begin(self) -> BronzeStart | None:
+        """Return where the checkpoint began; None if it did with an empty table, whose first record is the topic's."""
+        path = local_path(self._store.location(BRONZE_TICKS))
+        if path is not None and self.state.is_new:
+            begin = read_bronze_start(path, self._topic.name)
+            if begin is not None:
+                self.state.begin(begin.as_json())
+        return BronzeStart.of_json(self.state.begun() or {})
 
 
 def milliseconds(seconds: float) -> str:

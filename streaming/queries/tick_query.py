@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.keys import Tick
 from schemas.tables import Table
+from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.queries.batch_gate import Batch, BatchGate
 from streaming.queries.idle_pace import IdlePace
 from streaming.queries.resume import prepare_start
@@ -64,6 +65,7 @@ class TickQuery(ABC):
         self._reader = CompleteTicksReader(topic, self.extra_columns, self.row_kinds)
         self._store = store
         self._checkpoint = checkpoint
+        self._own_checkpoint = query_checkpoint(checkpoint, store.location)
         self._trigger_s = trigger_s
         self._pace = pace
         self.gate = BatchGate()
@@ -72,12 +74,13 @@ class TickQuery(ABC):
 
     def prepare(self) -> None:
         """Create missing tables, and read which ticks the existing ones have."""
-        self.written.load(self._store, self.tables)
+        self.written.load(self._store, self.tables, self._own_checkpoint)
 
     def start(self) -> StreamingQuery:
         """Start the query and return it. A new checkpoint begins with the oldest tick in the topic."""
         # Set the pool before the preparations. On one core they would otherwise delay the first verdict.
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+        self._own_checkpoint.mend()
         self.prepare()
         # A new checkpoint begins with the first record: ticks that are written are left out anyway.
         prepare_start(self._spark, self._topic, self._checkpoint, self.name, all_partitions=False)
@@ -130,7 +133,7 @@ class TickQuery(ABC):
         A tick may be delivered again, and a batch that was written in part runs again after a crash. New tables have
         nothing.
         """
-        repeated = self.written.first_batch or self.written.may_have(ticks)
+        repeated = self.written.may_be_in_part(ticks) or self.written.may_have(ticks)
         return min(tick_ms for _, tick_ms in ticks) if repeated else None
 
     def _append(self, rows: DataFrame, table: Table, written_since_ms: int | None) -> None:

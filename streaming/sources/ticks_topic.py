@@ -33,8 +33,8 @@ class TicksTopic:
         trust: conditions of trusted ticks.
 
     Attributes:
-        trust: conditions of trusted ticks. The reader does not apply them.
         name: name of the topic.
+        trust: conditions of trusted ticks. The reader does not apply them.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class TicksTopic:
         """Return the alert partition as a stream of Kafka records.
 
         Args:
-            starting: start of a new checkpoint: latest or earliest.
+            starting: start of a new checkpoint: latest, earliest, or the result of ``starting_at``.
             max_offsets: most records in one micro-batch; None if there is no limit.
         """
         reader = self._spark.readStream.format("kafka").options(**self._alert_options())
@@ -70,6 +70,10 @@ class TicksTopic:
         if max_offsets:
             reader = reader.option("maxOffsetsPerTrigger", max_offsets)
         return reader.load()
+
+    def starting_at(self, offset: int) -> str:
+        """Return an offset of the alert partition as a start of a new checkpoint."""
+        return json.dumps({self._topic: {ALERT_PARTITION: offset}})
 
     def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionOffsets] | None:
         """Return what the partitions have now; None if unknown.
@@ -87,6 +91,7 @@ class TicksTopic:
         oldest_s: float,
         starts: Mapping[int, int] | None = None,
         *,
+        since_ms: int | None = None,
         lost_fail: bool = True,
     ) -> DataFrame:
         """Return the whole topic as a stream of Kafka records.
@@ -96,6 +101,8 @@ class TicksTopic:
             min_offsets: fewer records wait for more.
             oldest_s: longest such wait since the last micro-batch, seconds.
             starts: partition to first offset for a new checkpoint; None: its first record.
+            since_ms: without ``starts`` a new checkpoint begins with the first record of this time or later, epoch
+                milliseconds; None: with the first record.
             lost_fail: whether records that expired unread fail the query. If not, it skips them.
         """
         reader = self._spark.readStream.format("kafka").options(**self._options())
@@ -103,6 +110,10 @@ class TicksTopic:
         reader = reader.option("minOffsetsPerTrigger", min_offsets)
         reader = reader.option("failOnDataLoss", str(lost_fail).lower())
         reader = reader.option("maxTriggerDelay", f"{round(oldest_s * 1000)}ms")
+        if starts is None and since_ms is not None:
+            # A partition without such a record has nothing to read yet.
+            reader = reader.option("startingTimestamp", since_ms)
+            reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
         starting = "earliest" if starts is None else json.dumps({self._topic: starts})
         return reader.option("startingOffsets", starting).load()
 

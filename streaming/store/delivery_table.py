@@ -37,6 +37,7 @@ class DeliveryTable:
         # Each receiver has a thread of its own, and all append here.
         self._writing = threading.Lock()
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
+        self._has_failed = False
 
     def append(self, records: Sequence[DeliveryAttempt]) -> None:
         """Append delivery attempts; they are durable when this returns.
@@ -46,15 +47,25 @@ class DeliveryTable:
                 which does no harm.
         """
         with self._writing:
-            if self._table.path is None:
-                self._table.append(records)
-            else:
-                self._in_time.call(lambda: self._table.append(records))
+            try:
+                if self._table.path is None:
+                    self._table.append(records)
+                else:
+                    self._in_time.call(lambda: self._table.append(records))
+            except BaseException:
+                self._has_failed = True
+                raise
+
+    def damage(self) -> str | None:
+        """Return the damage that keeps attempts from being written; None if the last one was written, or now can be."""
+        damage = damage_of(self._store, [ALERT_DELIVERIES]) if self._has_failed else None
+        self._has_failed = damage is not None
+        return damage
 
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         """Return events and delivery attempts of alerts that fire, or have an undelivered event for a receiver.
 
-        Damaged files of the two tables are skipped.
+        Damaged files of the two tables are skipped. A store that can be neither read nor written has none.
 
         Args:
             receivers: names of the receivers.
@@ -65,7 +76,7 @@ class DeliveryTable:
         try:
             return self._backlog(receivers, self._rows)
         except Exception:
-            if damage_of(self._store, list(_TABLES.values())) is None:
+            if damage_of(self._store, list(_TABLES.values()), thorough=True) is None and self._store.trouble() is None:
                 raise
         # Spark can skip damaged files, and the Delta library cannot.
         by_spark = partial(self._backlog, receivers, self._rows_by_spark)

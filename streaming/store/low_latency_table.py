@@ -15,9 +15,11 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.tables import Table
+from schemas.errors import HeadroomError
+from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta import append as delta_append
 from streaming.delta.locations import local_path, require_writable
+from streaming.durability.sync import sync_commits
 from streaming.store.store import Store
 
 _ATTEMPTS = 5
@@ -41,19 +43,27 @@ class LowLatencyTable:
         self._table = table
         self.path = local_path(store.location(table))
         self._ready = False
+        # Newest version before the first commit that may not be synced; None if all are.
+        self._unsynced_since: int | None = None
 
     def prepare(self) -> bool:
         """Create or update the table, and return whether it existed.
+
+        If the store cannot be written, that is left to the first append.
 
         Raises:
             HeadroomError: something else is at the table's location.
         """
         existed = self._store.exists(self._table)
-        self._ensure()
+        try:
+            self._ensure()
+        except HeadroomError:
+            if self._store.trouble() is None:
+                raise
         return existed
 
     def append(self, records: Sequence[object], once: tuple[str, int] | None = None) -> None:
-        """Append rows.
+        """Append rows; those of ``DURABLE_TABLES`` are on the disk, synced, when this returns.
 
         Args:
             records: rows.
@@ -62,6 +72,7 @@ class LowLatencyTable:
 
         Raises:
             HeadroomError: this user may not write there, or the Delta library panicked.
+            OSError: the disk did not take the rows. A repetition of the append is safe.
         """
         if not self._ready:
             self._ensure()
@@ -76,12 +87,22 @@ class LowLatencyTable:
     def _append(self, path: str, records: Sequence[object], once: tuple[str, int] | None) -> None:
         opened, guard = DeltaTable(path), None
         if once is not None:
-            app_id = f"{once[0]}/{self._table.path}"
-            done = opened.transaction_version(app_id)
-            if done is not None and done >= once[1]:
-                return
-            guard = CommitProperties(app_transactions=[Transaction(app_id, once[1])])
-        delta_append.append(opened, records, self._table, guard)
+            guard = CommitProperties(app_transactions=[Transaction(self._app_id(once[0]), once[1])])
+        if self._unsynced_since is None:
+            self._unsynced_since = opened.version()
+        if once is None or not self._has(opened, once):
+            delta_append.append(opened, records, self._table, guard)
+        if self._table in DURABLE_TABLES:
+            # A repeated append too: the first one may have failed at this.
+            sync_commits(path, self._unsynced_since)
+        self._unsynced_since = None
+
+    def _app_id(self, writer: str) -> str:
+        return f"{writer}/{self._table.path}"
+
+    def _has(self, opened: DeltaTable, once: tuple[str, int]) -> bool:
+        done = opened.transaction_version(self._app_id(once[0]))
+        return done is not None and done >= once[1]
 
     def _ensure(self) -> None:
         """Create or update the table. Called before the first row, which must not wait for it.

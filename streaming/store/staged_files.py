@@ -17,11 +17,11 @@ from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from schemas.keys import Tick
 from streaming.clock import now_ms
 from streaming.delta.tick_table import day_of
-from streaming.store.schema_check import spark_columns
 from streaming.transforms.tick_status import in_ticks
 
 
@@ -51,7 +51,7 @@ class StagedFiles:
             ticks: their ticks.
         """
         # In the table's order, also within structs. A newer version may have added columns.
-        in_order = rows.to(spark_columns(DeltaTable(str(self._table)).schema()))
+        in_order = rows.to(StructType.fromJson(json.loads(DeltaTable(str(self._table)).schema().to_json())))
         days: dict[date, list[Tick]] = defaultdict(list)
         for tick in sorted(ticks):
             days[day_of(tick[1])].append(tick)

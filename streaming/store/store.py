@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
+from deltalake import Schema
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,11 +17,11 @@ from pyspark.sql import functions as F
 from schemas.errors import HeadroomError
 from schemas.tables import PROMPT_TABLES, Table
 from streaming.delta import append as delta_append
-from streaming.delta.locations import is_table, local_path, require_writable
+from streaming.delta.locations import is_table, local_path, require_writable, trouble_of
 from streaming.delta.properties import properties
-from streaming.store.schema_check import SchemaDifference, schema_difference
-from streaming.store.upgrade import upgrade_without_spark
+from streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
 from streaming.supervision.failure import cause_of
+from streaming.transforms.steps import literal
 
 _TICK = ["cluster", "tick_ms"]
 _SKIP_DAMAGED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
@@ -54,6 +55,10 @@ class Store:
     def location(self, table: Table) -> str:
         """Return the folder or URL of a table."""
         return f"{self._path}/{table.path}"
+
+    def trouble(self) -> str | None:
+        """Return why the tables cannot be written, in a few words; None if they can, or are at a URL."""
+        return trouble_of(self._path)
 
     def exists(self, table: Table) -> bool:
         """Return whether a Delta table is at the table's location.
@@ -104,10 +109,11 @@ class Store:
         if path is not None and not os.path.exists(path):
             # Without Spark, whose commits take 1 s each on a busy machine, for a dozen tables.
             require_writable(path)
+            self._require_room()
             delta_append.create(path, table)
             return True
         if path is not None and table in PROMPT_TABLES and is_table(path):
-            self._require_ours(table, upgrade_without_spark(path, table))
+            upgrade_without_spark(path, table)
             return False
         if self.exists(table):
             self._upgrade(table, self.state(table))
@@ -120,6 +126,18 @@ class Store:
         builder.partitionedBy(*table.partition_by).execute()
         return True
 
+    def _require_room(self) -> None:
+        """Check that a table can be created: on a full disk half a table would be left, which nobody can complete.
+
+        Raises:
+            HeadroomError: the tables cannot be written.
+        """
+        trouble = self.trouble()
+        if trouble is not None:
+            raise HeadroomError(
+                "the store", trouble, "Free space on its disk, or check store.path and its permissions."
+            )
+
     def state(self, table: Table) -> TableState:
         """Return the state of an existing table.
 
@@ -128,22 +146,19 @@ class Store:
         """
         existing = DeltaTable.forPath(self.spark, self.location(table))
         (detail,) = existing.detail().select("partitionColumns", "properties").collect()
-        difference = schema_difference(table, existing.toDF().schema, detail["partitionColumns"])
-        self._require_ours(table, difference)
+        found = Schema.from_json(existing.toDF().schema.json())
+        difference = schema_difference(table, found, detail["partitionColumns"])
+        require_ours(self.location(table), table, difference)
         return TableState(difference.new, detail["properties"])
 
-    def _require_ours(self, table: Table, difference: SchemaDifference) -> None:
-        if difference.wrong:
-            raise HeadroomError(
-                self.location(table),
-                f"must have the columns and folders of {table.path}, but {'; '.join(difference.wrong)}",
-                "It was written by something else or by another version: point store.path elsewhere, or move it away.",
-            )
-
     def _upgrade(self, table: Table, state: TableState) -> None:
-        """Add missing columns, which are null in existing rows, and set missing properties."""
+        """Add missing columns, which are null in existing rows, and set missing properties.
+
+        Comments of existing columns stay: each would be a commit of a second.
+        """
         if state.new:
-            columns = ", ".join(f"{name} {column_type}" for name, column_type in state.new.items())
+            comments = {c.name: f" COMMENT {literal(c.meaning)}" for c in table.columns}
+            columns = ", ".join(f"{name} {of}{comments.get(name, '')}" for name, of in state.new.items())
             self._alter(table, f"ADD COLUMNS ({columns})")
         if not properties(table).items() <= state.properties.items():
             pairs = ", ".join(f"'{key}' = '{value}'" for key, value in properties(table).items())

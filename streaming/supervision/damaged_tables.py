@@ -1,4 +1,4 @@
-"""Handling of tables that a disk has damaged: readers continue with the undamaged files, writers wait for a repair."""
+"""Handling of tables that a disk has damaged or lost: readers continue with what is left, writers wait for a repair."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from schemas.tables import Table
-from streaming.delta.damage import damages, describe_damage
+from streaming.delta.damage import damages, describe_damage, log_damages
 from streaming.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -18,20 +18,25 @@ _EVERY_S = 30.0
 _T = TypeVar("_T")
 
 
-def damage_of(store: Store, tables: Sequence[Table]) -> str | None:
+def damage_of(store: Store, tables: Sequence[Table], *, thorough: bool = False) -> str | None:
     """Return a description of the damage to the first of some tables; None if no table has damage that can be repaired.
 
     Damage that cannot be repaired is ignored: another program may have put something else there.
+
+    Args:
+        store: tables.
+        tables: tables to check.
+        thorough: whether data files are decoded.
     """
     for table in tables:
-        found = damages(store.location(table))
+        found = damages(store.location(table), thorough=thorough)
         if found and all(damage.can_be_mended for damage in found):
             return describe_damage(table.path, found)
     return None
 
 
 def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T], empty: _T) -> _T:
-    """Return what ``read`` returns; if tables are damaged, without their damaged files.
+    """Return what ``read`` returns; without damaged files, or nothing if the store can be neither read nor written.
 
     Args:
         store: tables.
@@ -40,11 +45,20 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
         empty: result if nothing can be read.
     """
     try:
-        return read()
+        found = read()
+        for table in tables:
+            # Readers skip an empty commit silently.
+            if lost := log_damages(store.location(table)):
+                log.error("%s", describe_damage(table.path, lost))
+        return found
     except Exception:
-        damage = damage_of(store, tables)
+        damage = damage_of(store, tables, thorough=True)
         if damage is None:
-            raise
+            trouble = store.trouble()
+            if trouble is None:
+                raise
+            log.error("%s, and nothing can be read there: Headroom starts without it", trouble)
+            return empty
     log.error("%s; Headroom continues with the undamaged files", damage)
     try:
         with store.skipping_damage():

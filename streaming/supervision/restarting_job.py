@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 # Pause before a restart, seconds.
 _RESTART_S = 2.0
-_FAILURES = (HeadroomError, Py4JJavaError, PySparkException)
+# Errors of a start.
+JOB_FAILURES = (HeadroomError, Py4JJavaError, PySparkException)
 # Number of failures in ten minutes that may be transient. More of them need an operator.
 _MOST = 5
 
@@ -63,10 +64,19 @@ class RestartingJob:
         """Start the job; errors are raised, unless the job must wait for its tables."""
         try:
             self.start()
-        except _FAILURES as error:
+        except JOB_FAILURES as error:
             if not self._is_blocked():
                 raise
             self._note_failure(cause_of(error))
+
+    def wait(self, reason: str) -> None:
+        """Let the job wait to be started by ``restart_if_due``; that is no failure.
+
+        Args:
+            reason: why it cannot be started yet.
+        """
+        self.down, self._reason, self._restart_at_s = True, reason, self._now_s()
+        log.warning("job %s is not started yet: %s", self.name, reason)
 
     def check(self) -> None:
         """Record a failure if a query has stopped, and stop the job's other queries."""
@@ -100,7 +110,7 @@ class RestartingJob:
             return
         try:
             self.start()
-        except _FAILURES as error:
+        except JOB_FAILURES as error:
             self._note_failure(cause_of(error))
         else:
             log.warning("job %s runs again", self.name)

@@ -13,7 +13,7 @@ from schemas.config import Settings
 from schemas.keys import TopicPartition
 from schemas.tables import PARTITION_LOAD
 from streaming.delta.query import sql_text
-from streaming.delta.query_table import column_names, query, query_columns
+from streaming.delta.query_table import query, query_columns
 from streaming.tables.partition_load import HOUR_MS, LEAST_OBSERVED_RATIO
 
 _RATES = ("mean_write_bytes_per_s", "mean_read_bytes_per_s", "mean_requests_per_s")
@@ -44,16 +44,13 @@ def read_load_history(settings: Settings, now_ms: int) -> LoadHistory:
     if not names:
         missing = f"{PARTITION_LOAD.path} has no hour of cluster {settings.cluster.name} in the last {wanted} hours"
         return no_history(wanted, missing)
-    # A table of an older version has no reads and requests before the watch upgrades it.
-    known = column_names(settings.store.path, PARTITION_LOAD.path)
-    rates = {name: name if name in known else "NULL" for name in _RATES}
     # Numbers instead of names: millions of rows as Python texts would take longer than everything else.
     rows = query_columns(
         settings.store.path,
         PARTITION_LOAD.path,
         f"""SELECT CAST(named.number AS BIGINT) AS number,
             CAST((data.hour_ms - {since_ms}) / {HOUR_MS} AS BIGINT) AS hour,
-            {", ".join(f"CAST(coalesce({rate}, 'NaN') AS DOUBLE) AS {name}" for name, rate in rates.items())}
+            {", ".join(f"CAST(coalesce({name}, 'NaN') AS DOUBLE) AS {name}" for name in _RATES)}
         FROM data JOIN (
             SELECT topic, "partition", row_number() OVER (ORDER BY topic, "partition") - 1 AS number FROM ({named})
         ) AS named ON data.topic = named.topic AND data."partition" = named."partition"

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from cli.config.load import load_settings
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
 from schemas.config import Settings
 from streaming.session_profile import QUICK_COMPILER
 from tests.integration.last_seen import last_seen
+from tests.integration.shared_cluster import SharedCluster
 from tests.integration.support import clear
+from tests.support.by_module import ByModule
 
 # kafka-python reports every refused connection as an error with a traceback, and tests kill brokers on purpose.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -25,8 +28,7 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# Modules that take longest begin first, so that no worker is left with one of them at the end. The demo keeps the whole
-# machine busy, as those of the watch do: they are apart.
+# Modules that take longest begin first, so that no worker is left with one of them at the end.
 _LONG = (
     "test_watch",
     "test_standalone",
@@ -38,7 +40,11 @@ _LONG = (
     "test_reassign",
 )
 # Modules whose tests have nothing in common.
-_SPREAD = ("test_embedded_cluster",)
+_SPREAD = frozenset({"test_embedded_cluster"})
+# Each has two JVMs of Spark, which keep a core busy.
+_HEAVY = frozenset(
+    {"test_watch", "test_standalone", "test_zookeeper_mode", "test_readme", "test_bands", "test_canary", "test_demo"}
+)
 BROKERS = (1, 2, 3, 4)
 
 
@@ -48,19 +54,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
 
 
-class ByModule(LoadScopeScheduling):
-    """Keeps the tests of a module in one worker, which then starts their cluster once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        """Return what is kept together: the test's module, or the test itself."""
-        module = nodeid.partition("::")[0]
-        return nodeid if Path(module).stem in _SPREAD else module
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     """Return the scheduler of several workers."""
-    return ByModule(config, log)
+    scheduler = ByModule(config, log)
+    scheduler.spread, scheduler.heavy = _SPREAD, _HEAVY
+    return scheduler
 
 
 @pytest.hookimpl(wrapper=True)
@@ -78,7 +77,8 @@ def quick_java() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_SPARK__DRIVER_JAVA_OPTIONS", QUICK_COMPILER)
         # Of the other JVMs too: spark-submit, Spark's executors, the gateway of JMX, Kafka's tools.
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+        given = os.environ.get("JAVA_TOOL_OPTIONS", "")
+        patch.setenv("JAVA_TOOL_OPTIONS", f"{given} -XX:TieredStopAtLevel=1".strip())
         # Beside other tests a history of low priority would get to run for a few seconds a minute.
         patch.setenv("HEADROOM_SPARK__HISTORY_NICE", "0")
         yield
@@ -95,27 +95,34 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
         return cluster.start()
 
     yield start
-    for cluster in started:
-        cluster.stop()
+    with ExitStack() as stack:
+        for cluster in started:
+            stack.callback(cluster.stop)
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCluster]:
     """Return the four brokers of this worker, each with two log directories. Modules get them as ``cluster``."""
-    folder = tmp_path_factory.mktemp("shared")
-    own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
-    with EmbeddedCluster(folder / "cluster", len(BROKERS), options=BrokerOptions(broker_properties=own)) as started:
-        yield started
+
+    def start() -> EmbeddedCluster:
+        folder = tmp_path_factory.mktemp("shared")
+        own = {b: {"log.dirs": f"{folder}/broker-{b}/a,{folder}/broker-{b}/b"} for b in BROKERS}
+        options = BrokerOptions(broker_properties=own)
+        return EmbeddedCluster(folder / "cluster", len(BROKERS), options=options).start()
+
+    shared = SharedCluster(start, clear)
+    yield shared
+    shared.stop()
 
 
 @pytest.fixture(scope="module")
-def cluster(shared_cluster: EmbeddedCluster) -> Iterator[EmbeddedCluster]:
+def cluster(shared_cluster: SharedCluster) -> Iterator[EmbeddedCluster]:
     """Return four brokers, which the next module gets as this one got them: nothing moves, and there are no topics.
 
     A module may freeze or kill a broker if it brings it back. One that needs a cluster to itself has its own fixture.
     """
-    yield shared_cluster
-    clear(shared_cluster)
+    with shared_cluster.lent() as lent:
+        yield lent
 
 
 @pytest.fixture(scope="module")

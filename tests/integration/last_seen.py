@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,20 +21,29 @@ _PROGRAMS = 6
 
 def last_seen() -> str:
     """Return a text for the report of a failed test."""
-    # Whatever fixture or test made them: objects that are in use at the moment of the failure.
+    # Whatever fixture or test made them: objects that are in use at the moment of the failure. Not isinstance, which
+    # asks a proxy, and fails if what it stands for is gone.
     objects = gc.get_objects()
-    clusters = [o for o in objects if isinstance(o, EmbeddedCluster)]
-    watches = [o for o in objects if isinstance(o, VerdictProcess)]
+    clusters = [o for o in objects if issubclass(type(o), EmbeddedCluster)]
+    watches = [o for o in objects if issubclass(type(o), VerdictProcess)]
     del objects
-    lines = [_machine()]
+    lines = _lines(_machine)
     for cluster in clusters:
-        lines += _of_cluster(cluster)
+        lines += _lines(_of_cluster, cluster)
     for watch in watches:
-        lines += _of_watch(watch)
+        lines += _lines(_of_watch, watch)
     return "\n".join(lines)
 
 
-def _machine() -> str:
+def _lines(look: Callable[..., list[str]], *at: object) -> list[str]:
+    """Return what a look shows, or why it failed: an error here would end the whole run instead of one test."""
+    try:
+        return look(*at)
+    except Exception as error:
+        return [f"{look.__name__}: {type(error).__name__}: {error}"]
+
+
+def _machine() -> list[str]:
     processes = []
     for process in psutil.process_iter(["pid", "name", "cpu_times"]):
         times = process.info["cpu_times"]
@@ -42,10 +51,11 @@ def _machine() -> str:
             processes.append((times.user + times.system, f"{process.info['name']} {process.info['pid']}"))
     busiest = ", ".join(f"{name} {used_s:.0f} s" for used_s, name in sorted(processes, reverse=True)[:_PROGRAMS])
     memory = psutil.virtual_memory()
-    return (
+    text = (
         f"machine: {runnable_programs():.0f} threads want {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
         f"{memory.available / 1e9:.1f} of {memory.total / 1e9:.1f} GB available; most CPU time so far: {busiest}"
     )
+    return [text]
 
 
 def _of_cluster(cluster: EmbeddedCluster) -> list[str]:

@@ -76,6 +76,9 @@ def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, li
 def clear(cluster: EmbeddedCluster) -> None:
     """Delete all topics of a cluster and every throttle; all its brokers have to be up, and nothing may be moving."""
     alive = len(cluster.brokers)
+    # The controllers notice only after some seconds.
+    down = [broker.broker_id for broker in cluster.brokers if not _works(broker.pid)]
+    assert not down, f"a module has left brokers {down} killed or frozen"
     settings = ClusterSettings(bootstrap_servers=cluster.bootstrap_servers)
     with admin_of(cluster) as admin:
         wait_until(lambda: len(_unfenced(admin)) == alive, 60, "all brokers", lambda: _unfenced(admin))
@@ -85,6 +88,10 @@ def clear(cluster: EmbeddedCluster) -> None:
             admin.delete_topics(topics)
         wait_until(lambda: set(admin.list_topics()) <= {"__consumer_offsets"}, 60, "no topics", admin.list_topics)
     clear_rates(Settings(cluster=settings), [b.broker_id for b in cluster.brokers], cluster_default=True)
+
+
+def _works(pid: int) -> bool:
+    return not has_ended(pid) and psutil.Process(pid).status() != psutil.STATUS_STOPPED
 
 
 def _unfenced(admin: KafkaAdminClient) -> list[int]:

@@ -43,8 +43,10 @@ def publish(publisher: Publisher, tick_ms: int, moves: bool) -> int:
 
 
 def test_a_move_ends_the_quiet_at_once_and_ticks_of_before_the_start_do_not_count(
-    publisher: tuple[Settings, Publisher],
+    publisher: tuple[Settings, Publisher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Longer than any wait: a move of before the start that counted would never be over.
+    monkeypatch.setattr("cluster.collector.activity._QUIET_AFTER_S", 86_400.0)
     settings, sink = publisher
     publish(sink, 1000, moves=True)
     activity = AlertPartitionActivity(settings)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 
 from cli.main import headroom
 from cluster.admin.alter_configs import ConfigChange, alter_configs
@@ -58,6 +58,16 @@ def throttles_of_others(settings: Settings) -> Iterator[None]:
     yield
     clear_rates(settings, BROKERS)
     clear_lists(settings, [TOPIC_NAME])
+
+
+@pytest.fixture(autouse=True)
+def placed(cluster: EmbeddedCluster) -> None:
+    """Put every replica where the tests have them at first: what ended before a test took the rest back stays ended."""
+    away = {p: order for p, order in replicas(cluster).items() if order != BEFORE[p]}
+    if away:
+        with admin_of(cluster) as admin:
+            admin.alter_partition_reassignments({TopicPartition(TOPIC_NAME, p): BEFORE[p] for p in away})
+        wait_until(lambda: replicas(cluster) == BEFORE and not moving(cluster), 60, "the replicas of the beginning")
 
 
 def set_list(settings: Settings, text: str) -> None:
@@ -207,7 +217,6 @@ def test_a_cancelled_move_has_its_replicas_in_the_order_of_before_and_clean_remo
 def test_ctrl_c_takes_the_batch_back(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    before = replicas(cluster)
     (file, _) = plan_files(tmp_path, AFTER)
     process = start(
         config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--low-rate", "--cancel-on-stop"
@@ -219,5 +228,5 @@ def test_ctrl_c_takes_the_batch_back(
     finally:
         process.kill()
         process.wait()
-    assert (replicas(cluster), moving(cluster)) == (before, False)
+    assert (replicas(cluster), moving(cluster)) == (BEFORE, False)
     assert_nothing_left(config_file, settings)

@@ -183,7 +183,7 @@ def rows_of(store: Store, table: Table) -> list[dict[str, Any]]:
 def write_rows(store: Store, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Append rows to an existing table without Spark, whose commits take longer; a column that is left out is null."""
     columns = {name: [row.get(name) for row in rows] for name in table.names()}
-    append_columns(DeltaTable(store.location(table)), columns, len(rows))
+    append_columns(DeltaTable(store.location(table)), columns)
 
 
 def counts(store: Store, *tables: Table) -> dict[str, tuple[int, int]]:

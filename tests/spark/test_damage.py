@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,8 @@ from pyspark.sql import SparkSession
 from alerts.delivery.delivery_log import DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.delta.damage import mend
+from streaming.delta.query_table import query
+from streaming.durability.mend import mend
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
@@ -79,6 +83,60 @@ def test_a_damaged_log_leaves_nothing_until_it_is_mended(spark: SparkSession, st
     mend(store.location(ALERT_EVENTS))
     log.append([event("eta_slipping")], "w", 3)
     assert kinds(EventLog(spark, store).last_events()) == {"no_data", "eta_slipping"}
+
+
+def flip(store: Store) -> None:
+    file = first_file(store, ALERT_EVENTS)
+    content = bytearray(file.read_bytes())
+    content[-8] ^= 0x10
+    file.write_bytes(bytes(content))
+
+
+def lose_log(store: Store) -> None:
+    shutil.rmtree(Path(store.location(ALERT_EVENTS)) / "_delta_log")
+
+
+def log_as_file(store: Store) -> None:
+    lose_log(store)
+    (Path(store.location(ALERT_EVENTS)) / "_delta_log").write_text("")
+
+
+def empty_commit(store: Store) -> None:
+    last_commit(store, ALERT_EVENTS).write_text("")
+
+
+def no_object(store: Store) -> None:
+    last_commit(store, ALERT_EVENTS).write_text("[1]")
+
+
+def folder_as_commit(store: Store) -> None:
+    file = last_commit(store, ALERT_EVENTS)
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("harm", "kept"),
+    [(flip, 2), (lose_log, 3), (log_as_file, 3), (empty_commit, 2), (no_object, 2), (folder_as_commit, 2)],
+)
+def test_alerts_go_on_without_a_damaged_table_and_are_stored_after_its_repair(
+    spark: SparkSession, store: Store, harm: Callable[[Store], None], kept: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    harm(store)
+    log, deliveries = EventLog(spark, store), DeliveryTable(spark, store)
+    log.last_events()
+    deliveries.backlog(["log"])
+    assert "alerts/events is damaged" in caplog.text
+    assert "headroom maintain --repair" in caplog.text
+    with suppress(Exception):
+        log.append([event("no_data")], "w", 3)
+    assert mend(store.location(ALERT_EVENTS))
+    log.append([event("no_data")], "w", 3)
+    # Not by Spark, which remembers within a process that there was no table.
+    folder = store.location(ALERT_EVENTS).removesuffix(f"/{ALERT_EVENTS.path}")
+    rows = query(folder, ALERT_EVENTS.path, "SELECT kind FROM data") or []
+    assert len({row["kind"] for row in rows} | {"no_data"}) >= kept
+    assert [row["kind"] for row in rows].count("no_data") >= 1
 
 
 @pytest.mark.parametrize("table", [ALERT_EVENTS, ALERT_DELIVERIES])

@@ -387,7 +387,7 @@ def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_l
     found = sides["one of two destinations is down"]
     leader = status_of(found[1, "leader"])
     assert (leader.verdict, leader.load.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
-    assert leader.down_required_bytes_per_s == pytest.approx(6 * MB)
+    assert leader.load.down_required_bytes_per_s == pytest.approx(6 * MB)
     assert {key: row["down_required_bytes_per_s"] for key, row in found.items() if key != (1, "leader")} == {
         (1, "follower"): 0,
         **{(b, role): 0 for b in (3, 4) for role in ("leader", "follower")},

@@ -222,6 +222,42 @@ def test_ticks_that_come_again_one_by_one_after_a_restart_are_known(spark: Spark
     assert counts(store, FETCHER_LAG, MESSAGES) == {"silver/fetcher_lag": (2, 2), "silver/messages": (16, 16)}
 
 
+def test_silver_rows_are_there_once_when_its_checkpoint_begins_again(spark: SparkSession, tmp_path: Path) -> None:
+    store = MemoryStore(spark)
+    store.ensure(*SILVER, QUARANTINE, MESSAGES)
+    spoilt = [message("weather", 0, [], TICK_MS + 1000 * number) for number in range(3)]
+    batches = [stored(spark, [*history(number), spoilt[number]], 9 * number) for number in range(3)]
+
+    def job(used: Store, folder: str) -> HistoryJob:
+        return HistoryJob(spark, ListTopic(spark, []), used, str(tmp_path / folder), 1.0)  # type: ignore[arg-type]
+
+    for number in (0, 1):
+        job(store, "first").write_silver(batches[number], number)
+    # The power is cut in the middle of the third batch, and the checkpoint is lost.
+    with pytest.raises(Crash):
+        job(DyingStore(store, 2), "first").write_silver(batches[2], 2)
+    again = job(store, "second")
+    again.prepare()
+    for number in range(3):
+        again.write_silver(batches[number], number)
+    # A later process has the same checkpoint, which is no longer new.
+    (tmp_path / "second" / "silver" / "offsets").mkdir()
+    (tmp_path / "second" / "silver" / "offsets" / "0").write_text("")
+    later = job(store, "second")
+    later.prepare()
+    for number in (1, 2, 0):
+        later.write_silver(batches[number], number)
+    assert counts(store, *SILVER, QUARANTINE, MESSAGES) == {
+        "silver/fetcher_lag": (3, 3),
+        "silver/bytes_per_sec": (3, 3),
+        "silver/log_end_offsets": (3, 3),
+        "silver/leader_distribution": (6, 6),
+        "silver/throttles": (9, 9),
+        "silver/quarantine": (3, 3),
+        "silver/messages": (24, 24),
+    }
+
+
 def test_a_message_with_one_bad_row_is_rejected_whole_and_alone(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
     checkpoint(tmp_path, "silver")

@@ -16,3 +16,9 @@ def test_the_archived_classes_are_mapped(spark: SparkSession) -> None:
     assert jvm is not None
     pid = jvm.java.lang.ProcessHandle.current().pid()
     assert str(CLASS_ARCHIVE) in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_a_suspend_of_hours_does_not_make_spark_take_its_own_jvm_for_dead(spark: SparkSession) -> None:
+    receiver = spark.sparkContext.getConf().get("spark.storage.blockManagerHeartbeatTimeoutMs")
+    assert receiver is not None
+    assert int(receiver) > 12 * 3_600_000

@@ -1,5 +1,8 @@
 """Receiver for Slack with a bot: one message per alert, edited when the alert changes, with a thread of the changes.
 
+Slack does not notify of an edit, and of a reply only those who follow the thread. So the reply to a rise or an
+escalation is shown in the channel too, with the mentions of a new alert of that severity.
+
 After a crash between sending and recording, it is unknown whether a message arrived. Every message contains the keys of
 its events as metadata, so that the next attempt finds it instead of sending it twice.
 """
@@ -9,15 +12,25 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from alerts.delivery.delivery_log import event_key
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receipt
 from alerts.delivery.receivers.slack_api import SlackApi, SlackError, event_keys_of, metadata
-from alerts.delivery.receivers.slack_blocks import Block, alert_blocks, change_text, digest_blocks, plain_text
-from schemas.alerts import AlertEvent
+from alerts.delivery.receivers.slack_blocks import (
+    MESSAGE_LEAST,
+    MESSAGE_MOST,
+    Block,
+    alert_blocks,
+    change_text,
+    digest_blocks,
+    plain_text,
+)
+from alerts.stored_event import evidence_of
+from schemas.alerts import AlertEvent, AlertState, Severity
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +41,9 @@ _NO_EDIT = ("edit_window_closed", "cant_update_message")
 _GONE = ("message_not_found", "thread_not_found")
 # Errors of a bot without permission to read the channel: a duplicate is better than a missing message.
 _CANNOT_READ = ("missing_scope", "not_in_channel", "no_permission", "not_allowed_token_type")
+
+# Errors for a message with too much text; Slack documents no limit of all blocks together.
+_TOO_LONG = ("msg_blocks_too_long", "msg_too_long")
 
 # Form of the ids of channels and messages.
 _CHANNEL = re.compile(r"[A-Z0-9]{1,40}")
@@ -57,15 +73,26 @@ class SlackReceiver:
         channel: id of the channel.
         digest_after: number of alerts that may fire together without a digest.
         links: links in each message.
+        mention: returns the mentions in alerts of a severity; empty for none.
     """
 
     name = "slack"
 
-    def __init__(self, api: SlackApi, channel: str, digest_after: int, links: Links) -> None:
+    def __init__(
+        self,
+        api: SlackApi,
+        channel: str,
+        digest_after: int,
+        links: Links,
+        mention: Callable[[str], str] = lambda severity: "",
+    ) -> None:
         self._api = api
         self._channel = channel
         self._digest_after = digest_after
         self._links = links
+        self._mention = mention
+        # Of each firing alert, the severity that was sent last by this process.
+        self._severities: dict[str, str] = {}
 
     @property
     def digest_after(self) -> int:
@@ -78,10 +105,15 @@ class SlackReceiver:
         Raises:
             DeliveryError: Slack did not accept it.
         """
+        receipt = self._deliver(event, before, may_have_arrived)
+        self._note_severities([event])
+        return receipt
+
+    def _deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         if not before:
             return self._post_new(event, may_have_arrived)
         try:
-            return self._update(event, MessageRef(**json.loads(before)), may_have_arrived)
+            return self._update(event, _message_ref(before), may_have_arrived)
         except SlackError as error:
             if error.code not in _GONE:
                 raise
@@ -98,45 +130,100 @@ class SlackReceiver:
         missing = [event for event in events if event_key(event) not in receipts]
         if missing:
             text = f"{len(missing)} alerts fire at once"
-            message = self._post(missing, text, digest_blocks(missing, self._links), shared=True)
+            mention = self._mentions(missing)
+            message = self._post(
+                missing, text, lambda most: digest_blocks(missing, self._links, mention, most), shared=True
+            )
             receipts.update({event_key(event): _receipt("posted in a digest", message) for event in missing})
+        self._note_severities(events)
         return [receipts[event_key(event)] for event in events]
+
+    def _note_severities(self, events: Sequence[AlertEvent]) -> None:
+        for event in events:
+            if event.state == AlertState.RESOLVED.value:
+                self._severities.pop(event.alert_id, None)
+            else:
+                self._severities[event.alert_id] = event.severity
+
+    def _mentions(self, events: Sequence[AlertEvent]) -> str:
+        """Return the mentions for the severities of some alerts, each once."""
+        present = {event.severity for event in events}
+        mentions = [self._mention(severity.value) for severity in Severity if severity.value in present]
+        return " ".join(dict.fromkeys(mention for mention in mentions if mention))
+
+    def _must_be_seen(self, event: AlertEvent) -> bool:
+        """Return whether people in the channel must notice a change: a rise of the severity, or an escalation.
+
+        After a restart the severity before is unknown: better a critical alert is shown twice.
+        """
+        if event.state == AlertState.RESOLVED.value:
+            return False
+        before = self._severities.get(event.alert_id)
+        if before is None:
+            has_risen = event.severity == Severity.CRITICAL.value
+        else:
+            has_risen = Severity(event.severity).rank < Severity(before).rank
+        return has_risen or evidence_of(event).escalated_tick_ms == event.tick_ms
 
     def _post_new(self, event: AlertEvent, may_have_arrived: bool) -> Receipt:
         found = self._find_arrived([event]) if may_have_arrived else {}
         if found:
             return found[event_key(event)]
-        return _receipt("posted", self._post([event], plain_text(event), alert_blocks(event, self._links)))
+        return _receipt("posted", self._post([event], plain_text(event), lambda most: self._blocks(event, most)))
+
+    def _blocks(self, event: AlertEvent, most: int) -> list[Block]:
+        return alert_blocks(event, self._links, self._mention(event.severity), most)
 
     def _update(self, event: AlertEvent, message: MessageRef, may_have_arrived: bool) -> Receipt:
         if not message.shared:
             self._edit(event, message)
         if may_have_arrived and self._replied(event, message):
             return _receipt("replied before", message)
+        must_be_seen = self._must_be_seen(event)
         self._api.call(
             "chat.postMessage",
             channel=message.channel,
             thread_ts=message.ts,
-            text=change_text(event),
+            text=change_text(event, self._mention(event.severity) if must_be_seen else ""),
+            reply_broadcast=must_be_seen,
             metadata=metadata([event_key(event)]),
             unfurl_links=False,
         )
         return _receipt("edited, replied", message)
 
     def _edit(self, event: AlertEvent, message: MessageRef) -> None:
-        text, blocks = plain_text(event), alert_blocks(event, self._links)
+        arguments = {"channel": message.channel, "ts": message.ts, "text": plain_text(event)}
         try:
-            self._api.call("chat.update", channel=message.channel, ts=message.ts, text=text, blocks=blocks)
+            self._call("chat.update", lambda most: self._blocks(event, most), **arguments)
         except SlackError as error:
             if error.code not in _NO_EDIT:
                 raise
 
-    def _post(self, events: Sequence[AlertEvent], text: str, blocks: list[Block], shared: bool = False) -> MessageRef:
-        answer = self._api.call(
+    def _call(self, method: str, blocks: Callable[[int], list[Block]], **arguments: Any) -> dict[str, Any]:
+        """Call a method with blocks, and with shorter ones if they are refused as too long.
+
+        Args:
+            method: method that writes a message.
+            blocks: returns blocks with at most a number of characters.
+            arguments: other arguments.
+        """
+        most = MESSAGE_MOST
+        while True:
+            try:
+                return self._api.call(method, blocks=blocks(most), **arguments)
+            except SlackError as error:
+                if error.code not in _TOO_LONG or most <= MESSAGE_LEAST:
+                    raise
+            most //= 2
+
+    def _post(
+        self, events: Sequence[AlertEvent], text: str, blocks: Callable[[int], list[Block]], shared: bool = False
+    ) -> MessageRef:
+        answer = self._call(
             "chat.postMessage",
+            blocks,
             channel=self._channel,
             text=text,
-            blocks=blocks,
             metadata=metadata([event_key(event) for event in events]),
             unfurl_links=False,
             unfurl_media=False,
@@ -170,6 +257,12 @@ class SlackReceiver:
         if error.code not in _CANNOT_READ:
             raise error
         log.warning("slack: cannot check whether a message arrived (%s), so it may be sent twice", error.code)
+
+
+def _message_ref(text: str) -> MessageRef:
+    """Return a stored reference; what a newer version has added to it is ignored."""
+    known = {field.name for field in fields(MessageRef)}
+    return MessageRef(**{name: value for name, value in json.loads(text).items() if name in known})
 
 
 def _slack_id(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:

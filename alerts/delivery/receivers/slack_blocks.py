@@ -15,6 +15,10 @@ SECTION_MOST = 3000
 FIELD_MOST = 2000
 TEXT_MOST = 4000
 BLOCKS_MOST = 50
+# Characters in all blocks of a message together. Slack does not document its limit, and refuses more than some 11,000.
+MESSAGE_MOST = 10_000
+# A message that is refused nevertheless is shortened down to this.
+MESSAGE_LEAST = 2500
 
 _ICONS = {
     Severity.CRITICAL.value: ":rotating_light:",
@@ -54,41 +58,68 @@ def plain_text(event: AlertEvent) -> str:
     return f"{headline(event)}: {escaped(event.summary, TEXT_MOST - 1500)}"
 
 
-def alert_blocks(event: AlertEvent, links: Links) -> list[Block]:
-    """Return the message of one alert."""
+def alert_blocks(event: AlertEvent, links: Links, mention: str = "", most: int = MESSAGE_MOST) -> list[Block]:
+    """Return the message of one alert.
+
+    Args:
+        event: event.
+        links: links below it.
+        mention: mention in Slack's own form; empty for none. A resolved alert has none.
+        most: number of characters in all blocks together, at least ``MESSAGE_LEAST``. What does not fit is left out.
+    """
+    context = _context(event, links)
     if event.state == AlertState.RESOLVED.value:
-        body = [_section(f"{headline(event)}\nIt was: {escaped(event.summary, 1800)}")]
-    else:
-        body = [
-            _section(headline(event)),
-            _section(escaped(f"{event.summary}.", SECTION_MOST)),
-            *_fields(event),
-            *_advice(event),
-        ]
-    return [*body, _context(event, links)]
+        return [_section(f"{headline(event)}\nIt was: {escaped(event.summary, min(1800, most // 2 - 200))}"), context]
+    first = _section(f"{headline(event)} {mention}".rstrip())
+    summary = _section(escaped(f"{event.summary}.", min(SECTION_MOST, most // 3)))
+    hint = _section("More with numbers and commands: `headroom alerts`")
+    others = [*_fields(event), *_advice(event)]
+    room = most - sum(map(text_length, (first, summary, hint, context)))
+    kept = [block for block in others if (room := room - text_length(block)) >= 0]
+    return [first, summary, *kept, *([hint] if len(kept) < len(others) else []), context]
 
 
-def change_text(event: AlertEvent) -> str:
-    """Return the reply in an alert's thread when it changes."""
+def text_length(block: Block) -> int:
+    """Return the number of characters of all texts in a block."""
+    texts = [*block.get("fields", ()), *block.get("elements", ()), *([block["text"]] if "text" in block else [])]
+    return sum(len(text["text"]) for text in texts)
+
+
+def change_text(event: AlertEvent, mention: str = "") -> str:
+    """Return the reply in an alert's thread when it changes, with a mention if it has risen."""
     at = clock(event.tick_ms)
     if event.state == AlertState.RESOLVED.value:
         return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
     text = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
-    return f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {text}', SECTION_MOST - 300)}"
+    changed = f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {text}', SECTION_MOST - 300)}"
+    return f"{changed} {mention}".rstrip()
 
 
-def digest_blocks(events: Sequence[AlertEvent], links: Links) -> list[Block]:
-    """Return one digest message for many alerts that fire together."""
-    head = _section(f":rotating_light: *{len(events)} alerts fire at once*")
-    blocks, lines = [head], [f"• {headline(event)}" for event in events]
-    while lines and len(blocks) < BLOCKS_MOST - 2:
+def digest_blocks(
+    events: Sequence[AlertEvent], links: Links, mention: str = "", most: int = MESSAGE_MOST
+) -> list[Block]:
+    """Return one digest message for many alerts that fire together.
+
+    Args:
+        events: first event of each alert.
+        links: links below it.
+        mention: mention in Slack's own form; empty for none.
+        most: number of characters in all blocks together. Alerts that do not fit are counted.
+    """
+    blocks = [_section(f":rotating_light: *{len(events)} alerts fire at once* {mention}".rstrip())]
+    context, lines = _context(events[0], links), [f"• {headline(event)}\n" for event in events]
+    room = most - text_length(blocks[0]) - text_length(context) - text_length(_rest_of(len(lines)))
+    while lines and len(blocks) < BLOCKS_MOST - 2 and len(lines[0]) <= room:
         text = ""
-        while lines and len(text) + len(lines[0]) < SECTION_MOST:
-            text += f"{lines.pop(0)}\n"
+        while lines and len(lines[0]) <= room and len(text) + len(lines[0]) <= SECTION_MOST:
+            room -= len(lines[0])
+            text += lines.pop(0)
         blocks.append(_section(text))
-    rest = f"{len(lines)} more; all" if lines else "Each"
-    blocks.append(_section(f"{rest} with numbers and commands: `headroom alerts`"))
-    return [*blocks, _context(events[0], links)]
+    return [*blocks, _rest_of(len(lines)), context]
+
+
+def _rest_of(count: int) -> Block:
+    return _section(f"{f'{count} more; all' if count else 'Each'} with numbers and commands: `headroom alerts`")
 
 
 def _fields(event: AlertEvent) -> list[Block]:

@@ -28,6 +28,7 @@ class SlackWebhookReceiver:
 
     def __init__(self, settings: SlackSettings, url: Secret, links: Links) -> None:
         self._poster = HttpPoster(settings.timeout_s)
+        self._mention = settings.mention
         self._url = url
         self._links = links
 
@@ -41,5 +42,6 @@ class SlackWebhookReceiver:
         url = self._url()
         if url is None or not url.startswith(("https://", "http://")):
             raise HeadroomError("notify.slack.webhook_url", "must be a URL", "See the file that it is in.")
-        body = json_body({"text": plain_text(event), "blocks": alert_blocks(event, self._links)})
+        blocks = alert_blocks(event, self._links, self._mention(event.severity))
+        body = json_body({"text": plain_text(event), "blocks": blocks})
         return Receipt(self._poster.post(url, body, {}, [url]))

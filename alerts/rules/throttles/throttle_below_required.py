@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -40,52 +39,64 @@ class ThrottleBelowRequired(Rule):
     def evaluate(self, tick: RuleInputs) -> Assessment:
         """Return a finding for each throttle of the role that is too low; if there is none, for each slow one.
 
-        An alert keeps firing if its throttle is unknown, within the exit margin, or slow while another is too low.
+        An alert keeps firing if its throttle is unknown, within the exit margin, or slow while another is too low. The
+        return of dead brokers counts: the alert ends above the rate that its advice is made from
+        (``ThrottlePolicy.is_enough``).
         """
         own = [status for status in tick.statuses if status.role is self.role]
         # A slow throttle matters less than one under which the move never finishes.
         low = [status for status in tick.too_low or tick.below_required if status.role is self.role]
+        # An alert that continues only because a broker is down asks for what that broker needs. It raises no new alert.
+        low += [s for s in own if _is_enough_while_down(s) and (self.kind, s.subject) in tick.firing]
         recommendation = _recommendation(tick) if low else Advice()
         return Assessment(
-            [self._finding(status, tick.settings.hold_s, recommendation) for status in low],
+            [self._finding(status, tick, recommendation) for status in low],
             {(self.kind, status.subject) for status in own if _keeps_firing(status, tick)},
-            {(self.kind, status.subject): rate for status in own if (rate := _enough_while_down(status)) is not None},
         )
 
-    def _finding(self, status: ThrottleStatus, hold_s: float, recommendation: Recommendation) -> Finding:
+    def _finding(self, status: ThrottleStatus, tick: RuleInputs, recommendation: Recommendation) -> Finding:
         switches, load = _causing_switches(status), status.load
+        down = _down_brokers(status, tick)
         return Finding(
             kind=self.kind,
             subject=status.subject,
-            severity=_SEVERITY[status.verdict],
-            summary=self._summary(status, switches),
-            evidence=ThrottleEvidence.of(status, switches),
+            severity=_SEVERITY.get(status.verdict, Severity.WARNING),
+            summary=self._summary(status, switches, down),
+            evidence=ThrottleEvidence.of(status, switches, down),
             recommendation=recommendation,
-            hold_s=0.0 if switches and status.too_low else hold_s,
+            hold_s=0.0 if switches and status.too_low else tick.settings.hold_s,
             # One leader switch affects several brokers, and one rate that is too low is usually set on all brokers.
             cause=f"switch from broker {switches[0].previous_leader}" if switches else THROTTLE,
             precedence=self.precedence,
-            weight=(load.required_bytes_per_s or status.known_required_bytes_per_s)
+            weight=(load.lasting_required_bytes_per_s or status.known_required_bytes_per_s)
             - (load.throttle_bytes_per_s or 0.0),
             # A lowered throttle, or traffic above the recommended rate, is news even while another alert is active.
             joins=False,
         )
 
-    def _summary(self, status: ThrottleStatus, switches: Sequence[LeaderSwitch]) -> str:
+    def _summary(self, status: ThrottleStatus, switches: Sequence[LeaderSwitch], down: Sequence[int]) -> str:
         load = status.load
+        lasting = format_rate(load.lasting_required_bytes_per_s)
+        if _is_enough_while_down(status):
+            return (
+                f"The throttle is enough only until {_back(down)}: {status.subject} is throttled to "
+                f"{format_rate(load.throttle_bytes_per_s)}, but then {self.requires} {lasting}"
+            )
         moves = status.moving_partitions > 0
         operation, replicas = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
         ends = "takes long" if status.verdict is Verdict.SLOW else "will not finish"
         required = format_rate(load.required_bytes_per_s)
         if load.required_bytes_per_s is None:
             required = f"at least {format_rate(status.known_required_bytes_per_s)}"
-        cause = ""
+        cause, later = "", ""
+        if load.down_required_bytes_per_s and load.required_bytes_per_s is not None:
+            later = f"; once {_back(down)}, {self.requires} {lasting}"
         if switches:
             names = [f"{name} ({s.previous_leader} to {status.broker})" for s in switches for name in s.names]
             cause = f" since the leader switch of {join_names(names, sum(s.partitions for s in switches))}"
         return (
             f"{operation} {ends}: {status.subject} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
-            f"but {self.requires} {required}{cause}; {replicas} {_CONSEQUENCE[status.verdict]}"
+            f"but {self.requires} {required}{cause}; {replicas} {_CONSEQUENCE[status.verdict]}{later}"
         )
 
 
@@ -112,21 +123,34 @@ def _keeps_firing(status: ThrottleStatus, tick: RuleInputs) -> bool:
     if status.verdict is Verdict.SLOW:
         # Slow throttles are reported only if no throttle is too low.
         return bool(tick.too_low)
-    if status.verdict is Verdict.IDLE:
+    load = status.load
+    if status.verdict is Verdict.IDLE and not load.down_required_bytes_per_s:
         # No replica fetches while its broker is down, which does not make the throttle sufficient.
         return status.down_replicas > 0
-    throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
-    if status.verdict is not Verdict.CATCHING_UP or throttle is None or required is None:
+    if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE) or load.throttle_bytes_per_s is None:
         return False
-    # If a broker cannot carry the exit margin, the recommended throttle is enough.
-    enough = tick.recommender.policy.throttle_above(required) or math.inf
-    return throttle < min(required * tick.settings.exit_ratio, enough)
+    return not tick.recommender.policy.is_enough(load, tick.settings.exit_ratio)
 
 
-def _enough_while_down(status: ThrottleStatus) -> float | None:
-    """Return a throttle, bytes/s, that is enough only because replicas on dead brokers fetch nothing; else None."""
-    throttle, required = status.load.throttle_bytes_per_s, status.load.required_bytes_per_s
-    down = status.down_required_bytes_per_s or 0.0
-    if status.verdict is not Verdict.CATCHING_UP or throttle is None or required is None or not down:
-        return None
-    return throttle if throttle <= required + down else None
+def _is_enough_while_down(status: ThrottleStatus) -> bool:
+    """Return whether a throttle is enough only because replicas on dead brokers fetch nothing."""
+    throttle, lasting = status.load.throttle_bytes_per_s, status.load.lasting_required_bytes_per_s
+    if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE) or throttle is None or lasting is None:
+        return False
+    return bool(status.load.down_required_bytes_per_s) and throttle <= lasting
+
+
+def _down_brokers(status: ThrottleStatus, tick: RuleInputs) -> list[int]:
+    """Return the dead brokers with followers of a leader; all dead ones if its truncated evidence names none."""
+    if not status.load.down_required_bytes_per_s:
+        return []
+    replicas = {broker for p in status.partitions for broker in p.replicas}
+    return sorted(tick.dead_brokers & replicas or tick.dead_brokers)
+
+
+def _back(brokers: Sequence[int]) -> str:
+    """Return that dead brokers have come back, in words."""
+    if not brokers:
+        return "its offline replicas are back"
+    names = join_names([str(broker) for broker in brokers], most=10)
+    return f"broker {names} is back" if len(brokers) == 1 else f"brokers {names} are back"

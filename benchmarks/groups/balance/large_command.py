@@ -83,7 +83,7 @@ def _write_history(model: ClusterModel, store: str, now_ms: int) -> None:
             "mean_read_bytes_per_s": model.read[:, hour].tolist(),
             "mean_requests_per_s": model.requests[:, hour].tolist(),
         }
-        append_columns(opened, columns, len(names))
+        append_columns(opened, columns)
 
 
 def _state(model: ClusterModel, now_ms: int) -> ClusterState:

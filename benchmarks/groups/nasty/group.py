@@ -34,6 +34,7 @@ scene itself does what an operator must do by hand (start a broker, repair a dir
 - `advice_runs_ratio`: share of command lines with exit code 0.
 - `advice_resolves_ratio`: share of alerts that resolve in time. The limit is `alerts.resolve_s` (5 s), plus one tick,
   plus a quota window (11 s). It starts at the end of the last line, or when Kafka shows the replicas in sync again.
+- `advice_repaged`: number of alerts that fired again in their scene, as a new alert, after their advice was followed.
 - `advice_lowered`: number of rates (broker and role) that are lower after the advice than before, as the brokers report
   them. A new rate where none was set counts as lower.
 - `numbers_wrong`: rows of `gold/throttle_headroom` in the scenes `directories` that are off by more than 20 % (required
@@ -131,6 +132,8 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     return [
         *(Figure(name, good / count, "ratio", count) for name, good, count in ratios if count),
         Figure("alert_causes_doubled", doubled, "alerts", len(causes)),
+        # Records of older versions do not have it.
+        Figure("advice_repaged", sum(advice.get("repaged", False) for advice in followed), "alerts", len(followed)),
         Figure("advice_lowered", lowered, "rates", len(followed)),
         Figure("numbers_wrong", sum(len(one["wrong_numbers"]) for one in real), "numbers", checked),
         Figure("nasty_scenes", len(real), "scenes", len(records)),

@@ -139,7 +139,7 @@ def _record(scene: NastyScene, context: SceneContext, void: str | None, scored: 
         "causes": [_cause(cause, context.began_s, scored) for cause in context.causes],
         "alerts": [_alert(alert, context, scored) for alert in scored.alerts],
         "infos": [_announcement(one, context.began_s) for one in context.announcements() if not one.is_page],
-        "advice": [_followed(followed, context.began_s) for followed in context.followed],
+        "advice": [_followed(followed, context.began_s, context.announcements()) for followed in context.followed],
         "verdicts": [
             {"s": round(line.at_s - context.began_s, 1), "brokers": line.fields["sides"]}
             for line in context.watch.lines
@@ -187,7 +187,7 @@ def _announcement(one: PrintedAlert, began_s: float) -> dict[str, Any]:
     }
 
 
-def _followed(followed: FollowedAdvice, began_s: float) -> dict[str, Any]:
+def _followed(followed: FollowedAdvice, began_s: float, announcements: Sequence[PrintedAlert]) -> dict[str, Any]:
     finished_s = followed.finished_s
     return {
         "kind": followed.announcement.kind,
@@ -201,6 +201,7 @@ def _followed(followed: FollowedAdvice, began_s: float) -> dict[str, Any]:
         "limit_s": followed.limit_s,
         "resolved_s": None if followed.resolved_s is None else round(followed.resolved_s - began_s, 1),
         "resolves": followed.resolves,
+        "repaged": followed.is_repaged(announcements),
         "promised_finish_s": followed.promised_finish_s,
         "real_finish_s": None if finished_s is None else round(finished_s - followed.done_s, 1),
     }

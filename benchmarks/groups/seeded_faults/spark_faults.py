@@ -109,8 +109,8 @@ SPARK_FAULTS = (
         layer="streaming",
         what="After a restart of the query the ticks of the meantime are all evaluated, before those of now.",
         path="streaming/jobs/alert_path.py",
-        old="        self._first_batch = True\n        stream =",
-        new="        stream =",
+        old="was stopped.\n        self._first_batch = True\n",
+        new="was stopped.\n",
         tier=_SPARK,
         tests=(
             f"{_TESTS}/test_clusters.py"

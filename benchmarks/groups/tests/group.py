@@ -17,6 +17,7 @@ RECORDS = CHECKOUT / "build" / "test-runs"
 _TIERS = ("unit", "spark", "integration")
 # Whole runs in random order, and how many of them beside a busy process.
 _RUNS, _BESIDE = 6, 3
+_INTERRUPTED = 130
 
 Record = dict[str, Any]
 
@@ -28,7 +29,8 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         HeadroomError: there is no such run.
     """
     records = sorted((_read(file) for file in RECORDS.glob("*.json")), key=lambda record: str(record["date"]))
-    whole = [record for record in records if set(record["tiers"]) >= {"lint", "types", *_TIERS}]
+    ended = [record for record in records if record["code"] != _INTERRUPTED]
+    whole = [record for record in ended if set(record["tiers"]) >= {"lint", "types", *_TIERS}]
     return [*_minutes(whole, on_progress), *_by_chance(whole, on_progress)]
 
 

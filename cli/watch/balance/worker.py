@@ -89,7 +89,11 @@ class BalanceWorker:
         task = next(self._due(self._engine), None)
         if task is not None:
             self._started_s[task.key] = self.clock_s()
-            self._running = task, self.start(task.arguments)
+            try:
+                self._running = task, self.start(task.arguments)
+            # No room for the files of its output, no memory for a process.
+            except OSError as error:
+                self._log_failure(task, error.strerror or type(error).__name__)
 
     def stop(self) -> None:
         """End the command that runs."""
@@ -145,9 +149,13 @@ class BalanceWorker:
         if result.output is not None:
             self._failed.discard(task.key)
             task.use(result.output)
-        elif task.key not in self._failed:
+        else:
+            self._log_failure(task, result.error)
+
+    def _log_failure(self, task: _Task, reason: str) -> None:
+        if task.key not in self._failed:
             self._failed.add(task.key)
-            log.warning("headroom %s failed: %s", " ".join(task.arguments), result.error)
+            log.warning("headroom %s failed: %s", " ".join(task.arguments), reason)
 
 
 def _options(watched: WatchedCluster) -> tuple[str, ...]:

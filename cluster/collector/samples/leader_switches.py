@@ -28,15 +28,15 @@ class PreviousLeader:
 
 @dataclass(frozen=True)
 class Switch:
-    """One leader switch.
+    """One leader switch, or the return of a leader.
 
     Attributes:
-        previous_leader: broker id of the previous leader.
+        previous_leader: broker id of the previous leader; None if the same leader has come back.
         switch_tick_ms: first tick with the new leader, epoch milliseconds; None if there is no new leader yet.
-        before: last samples under the previous leader; None if unknown or older than one rate window.
+        before: last samples under the previous leader; None if unknown, or no longer reported.
     """
 
-    previous_leader: int
+    previous_leader: int | None
     switch_tick_ms: int | None
     before: PreviousLeader | None
 
@@ -55,17 +55,19 @@ class _LeaderState:
     leaderless: bool
     before: PreviousLeader | None = None
     switch: Switch | None = None
+    # First tick in which the same leader was back after a time without one, and the samples from before that time.
+    returned: tuple[int, PreviousLeader] | None = None
 
 
 class LeaderSwitches:
     """Tracks the leader of every partition from tick to tick.
 
     Args:
-        window_ms: time after a switch during which the samples before it are reported, milliseconds.
+        reported_ms: time after a switch during which the samples before it are reported, milliseconds.
     """
 
-    def __init__(self, window_ms: int) -> None:
-        self._window_ms = window_ms
+    def __init__(self, reported_ms: int) -> None:
+        self._reported_ms = reported_ms
         self._states: dict[TopicPartition, _LeaderState] = {}
 
     def observe(
@@ -111,6 +113,8 @@ class LeaderSwitches:
         for state in self._states.values():
             state.before = state.before and state.before.shifted(step_ms)
             state.switch = state.switch and state.switch.shifted(step_ms)
+            if state.returned is not None:
+                state.returned = state.returned[0] + step_ms, state.returned[1].shifted(step_ms)
 
     def of(self, name: TopicPartition, tick_ms: int) -> Switch | None:
         """Return the partition's last switch as a tick reports it; None if none is known."""
@@ -119,28 +123,35 @@ class LeaderSwitches:
             return None
         if state.leaderless:
             return Switch(state.leader, None, state.before) if state.leader is not None else None
-        switch = state.switch
-        if switch is None or self._is_recent(switch, tick_ms):
-            return switch
-        return replace(switch, before=None)
+        before = self._steady_samples(state, tick_ms)
+        if state.switch is not None:
+            return replace(state.switch, before=before)
+        return None if before is None else Switch(None, None, before)
 
     def _apply(self, state: _LeaderState, leader: int | None, tick_ms: int) -> None:
-        state.leaderless = leader is None
-        if leader is None or leader == state.leader:
+        was_leaderless, state.leaderless = state.leaderless, leader is None
+        # Two switches in a row: the samples of the leader in between, if there are any, reach back over the first one.
+        before = self._steady_samples(state, tick_ms) or state.before
+        if leader is None:
+            return
+        if leader == state.leader:
+            if was_leaderless and before is not None:
+                state.returned = tick_ms, before
             return
         if state.leader is not None:
-            state.switch = Switch(
-                state.leader, tick_ms, state.before or self._samples_before_last_switch(state, tick_ms)
-            )
-        state.leader, state.before = leader, None
+            state.switch = Switch(state.leader, tick_ms, before)
+        state.leader, state.before, state.returned = leader, None, None
 
-    def _samples_before_last_switch(self, state: _LeaderState, tick_ms: int) -> PreviousLeader | None:
-        # Two switches in a row: the leader in between was never sampled, so use the samples before the first one.
+    def _steady_samples(self, state: _LeaderState, tick_ms: int) -> PreviousLeader | None:
+        """Return the samples from before the last switch or return of a leader, while they are reported."""
+        if state.returned is not None and self._is_recent(state.returned[0], tick_ms):
+            return state.returned[1]
         switch = state.switch
-        return switch.before if switch is not None and self._is_recent(switch, tick_ms) else None
+        is_recent = switch is not None and self._is_recent(switch.switch_tick_ms, tick_ms)
+        return switch.before if switch is not None and is_recent else None
 
-    def _is_recent(self, switch: Switch, tick_ms: int) -> bool:
-        return switch.switch_tick_ms is not None and tick_ms - switch.switch_tick_ms <= self._window_ms
+    def _is_recent(self, at_ms: int | None, tick_ms: int) -> bool:
+        return at_ms is not None and tick_ms - at_ms <= self._reported_ms
 
 
 def _expire(state: _LeaderState, tick_ms: int, watched: bool) -> None:

@@ -9,8 +9,9 @@ Kafka has no byte counter per partition. Two methods replace it, the better one 
    (BytesInPerSec / MessagesInPerSec). Those meters count bytes as producers sent them. If the broker recompresses, the
    mean size of the log's own records comes first.
 
-For one rate window after a leader switch the rate from before the switch is used, because the new leader's readings
-reach back over it. A counter or offset that fell gives no rate. A partition without a leader has the rate 0.
+After a leader switch the rate from before the switch is used, as long as the new leader's readings reach back over it,
+or over the backlog that producers send then. A counter or offset that fell gives no rate. A partition without a leader
+has the rate 0.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
     with_log = moves.selectExpr("cluster", "tick_ms", *row_columns("moves"), *named({"leader_log": _LEADER_LOG}))
     # Rates by each method, bytes per second; null if the method does not apply.
     by_method = {
-        # Of the earlier leader; the collector sends its samples for one rate window after a switch.
+        # Of the earlier leader; the collector sends its samples while those of the new one reach back over the switch.
         "_before": f"coalesce({_log_size_rate('before_log')}, {_offset_rate('before_log', 'before_topic_counters')})",
         "_log_size": _log_size_rate("leader_log"),
         "_end_offset": _offset_rate("leader_log", "topic_counters"),

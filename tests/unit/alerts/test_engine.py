@@ -12,6 +12,7 @@ import pytest
 from alerts.engine import AlertEngine, WatchedCluster
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
+from alerts.rules.no_ticks import Machine
 from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
@@ -290,6 +291,21 @@ def missing_ticks_event(engine: EngineAtTime, second: float, batch_s: float | No
     """Return summary and recommendation of the missing-ticks alert at a time."""
     event = engine.at(second).check_missing_ticks(batch_s)[-1]
     return event.summary, json.loads(event.recommendation)["reason"]
+
+
+def test_a_silence_on_an_overloaded_machine_says_so_and_names_that_machine_first() -> None:
+    def silent_at(load: float) -> AlertEvent:
+        engine = EngineAtTime()
+        engine.tick(0, GOOD)
+        return engine.at(20).check_missing_ticks(None, Machine(load, 2))[-1]
+
+    calm, busy = silent_at(4), silent_at(10)
+    assert "overloaded" not in calm.summary + json.loads(calm.recommendation)["reason"].split("(3)")[0]
+    assert busy.summary.endswith("; this machine is overloaded (load 10 on 2 cores)")
+    reason = json.loads(busy.recommendation)["reason"]
+    assert "(1) this machine, which is overloaded (load 10 on 2 cores)" in reason
+    evidence = json.loads(busy.evidence)
+    assert (evidence["machine_load"], evidence["machine_cores"]) == (10, 2)
 
 
 def in_order(advice: str) -> list[str]:

@@ -26,7 +26,7 @@ from alerts.recommendations.commands import (
     kafka_elect_these,
 )
 from alerts.text.terminal import render_event
-from cli.watch.printer import VerdictPrinter
+from cli.watch.output.printer import VerdictPrinter
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
 from tests.unit.builders.throttle_status import TICK_MS, partition, status

@@ -112,38 +112,6 @@ def test_what_is_neither_wrong_nor_right_resolves_nothing() -> None:
     assert run(lifecycle(), (10, KEPT_FIRING)) == []
 
 
-def needs(required: float) -> Assessment:
-    """What is too low, for it must exceed so much."""
-    of_it = Evidence(required_bytes_per_s=required)
-    return Assessment(
-        [Finding(KIND, SUBJECT, Severity.WARNING, "too low", of_it, Advice(throttle_bytes_per_s=100), 0.0)]
-    )
-
-
-# From second 11 to 30 a destination is down, and the throttle enough for the others alone. With 5 of 8 nothing is put
-# right; the 8 that 9 exceeds are what the alert asked for, and what a broker that was down before needs is not in it.
-@pytest.mark.parametrize(("throttle", "resolved"), [(5, []), (8, []), (9, [(16, "resolved")])])
-@pytest.mark.parametrize("restarts", [False, True])
-def test_what_is_enough_while_a_broker_is_down_resolves_only_what_asked_for_no_more(
-    throttle: float, resolved: list[tuple[float, str]], restarts: bool
-) -> None:
-    alerts, kept = lifecycle(5), []
-    for event in alerts.apply("c", 10_000, needs(8)):
-        kept.append(event)
-    if restarts:
-        alerts = lifecycle(5, kept)
-    down = Assessment(enough_while_down={(KIND, SUBJECT): throttle})
-    assert run(alerts, *((s, down) for s in range(11, 31))) == resolved
-    # Back again the destination needs what it needed: no alert fires again.
-    if not resolved:
-        assert run(alerts, (31, needs(8)), (32, needs(8))) == []
-        assert run(alerts, *((s, OK) for s in range(33, 40))) == [(38, "resolved")]
-
-
-def test_of_what_has_no_alert_nothing_is_held_for_a_broker_that_is_down() -> None:
-    assert run(lifecycle(), (10, Assessment(enough_while_down={(KIND, SUBJECT): 5.0}))) == []
-
-
 def test_a_pending_alert_ends_with_the_first_good_tick() -> None:
     assert run(lifecycle(5), (10, bad(3)), (11, OK)) == [(10, "pending"), (11, "resolved")]
     assert run(lifecycle(5), (10, bad(3)), (11, KEPT_FIRING), (13, bad(3))) == [(10, "pending"), (13, "firing")]

@@ -82,20 +82,43 @@ def test_a_broker_that_stays_away_is_told_once_with_all_that_it_brings_about() -
     assert also == {"isr_shrink_during_move", "under_replicated", "no_data"}
 
 
+def leads(throttle_mb: float, required_mb: float, down_mb: float) -> Tick:
+    """Broker 1 leads, and needs so much more once broker 3 is back, which is down."""
+    own = status(1, LEADER, throttle_mb, required_mb, partition(), in_sync_mb=0, down_required_bytes_per_s=down_mb * MB)
+    return [own, status(3, FOLLOWER, None, 0, limited=0, alive=not down_mb)]
+
+
 # Leader 1 at 5 MB/s sends 6 to broker 3 and 2 to broker 4. While 3 is down it needs 2, and then 8 again.
 def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down_for_a_while() -> None:
-    def leads(throttle_mb: float, required_mb: float, down_mb: float) -> Tick:
-        return [
-            status(
-                1, LEADER, throttle_mb, required_mb, partition(), in_sync_mb=0, down_required_bytes_per_s=down_mb * MB
-            )
-        ]
-
     both, one = leads(5, 8, 0), leads(5, 2, 6)
     assert [second for second, _ in fired((60, both), (120, one), (120, both))] == [INTERVAL_S]
-    # Broker 3 was down before: the alert asked for more than 2 MB/s, and is put right by 2.4. It needs 8 then.
-    events = fired((60, leads(1, 2, 6)), (60, leads(2.4, 2, 6)), (60, leads(2.4, 8, 0)))
-    assert [second for second, _ in events] == [INTERVAL_S, 120 + INTERVAL_S]
+
+
+# Broker 3 was down before: 2.4 MB/s would be enough for the others, 9.6 are enough for its return too.
+def test_advice_for_the_return_of_a_dead_broker_is_not_given_twice() -> None:
+    ((second, event),) = fired((60, leads(1, 2, 6)), (60, leads(9.6, 2, 6)), (60, leads(9.6, 8, 0)))
+    assert second == INTERVAL_S
+    assert json.loads(event.recommendation)["throttle_bytes_per_s"] == 9_600_000
+    assert event.summary.endswith("; once broker 3 is back, its leaders must send 8.0 MB/s")
+    evidence = json.loads(event.evidence)
+    assert (evidence["down_required_bytes_per_s"], evidence["lasting_required_bytes_per_s"]) == (6 * MB, 8 * MB)
+    assert evidence["down_brokers"] == [3]
+
+
+# It asked for 4.8 MB/s. Broker 3 dies before these are in force, and the broker takes over what that one led.
+def test_advice_overtaken_by_a_death_says_what_is_missing_for_the_return() -> None:
+    events = fired((60, leads(3, 4, 0)), (60, leads(4.8, 4.2, 2)), (60, leads(7.44, 4.2, 2)), (60, leads(7.44, 6.2, 0)))
+    assert [second for second, _ in events] == [INTERVAL_S, 60]
+    assert events[1][1].summary == (
+        "The throttle is enough only until broker 3 is back: broker 1 as leader is throttled to 4.8 MB/s, but then its "
+        "leaders must send 6.2 MB/s"
+    )
+    assert json.loads(events[1][1].recommendation)["throttle_bytes_per_s"] == 7_440_000
+
+
+# Nobody is called for a throttle that is enough as long as a broker is down.
+def test_a_throttle_that_is_enough_while_a_broker_is_down_raises_no_alert() -> None:
+    assert fired((60, leads(3, 2, 0)), (120, leads(3, 2, 6))) == []
 
 
 def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:

@@ -6,6 +6,7 @@ import json
 
 from hypothesis import strategies as st
 
+from benchmarks.groups.fuzz.amounts.targets import targets
 from benchmarks.groups.fuzz.group import _read, _run_examples
 from benchmarks.groups.fuzz.made import TICK_MS, FuzzedRecord, records, tick
 from benchmarks.groups.fuzz.texts import TextReader, text_readers
@@ -55,3 +56,8 @@ def test_valid_inputs_crash_no_reader() -> None:
         for reading in found:
             # The strategies shrink towards valid inputs. Here it suffices that nothing crashes.
             assert _read(reading, 5, print)[1] == 0
+
+
+def test_every_option_and_setting_that_takes_an_amount_has_a_grammar_to_be_held_against() -> None:
+    names = [target.name for target in targets()]
+    assert len(names) == len(set(names)) > 100

@@ -20,7 +20,7 @@ def record(**changes: Any) -> dict[str, Any]:
         "void": None,
         "alerts": [true, true, true | {"wrong": "nothing of the kind was wrong then", "doubled": True}],
         "causes": [{"required": True, "missing": False}, {"required": False, "missing": True}],
-        "advice": [{"lines": [{"code": 0}, {"code": 1}], "resolves": True, "lowered": ["broker 1 as leader"]}],
+        "advice": [{"lines": [{"code": 0}, {"code": 1}], "resolves": True, "repaged": True, "lowered": ["x"]}],
         "checked_numbers": 4,
         "wrong_numbers": ["x"],
     }
@@ -35,6 +35,7 @@ def test_figures_are_over_the_scenes_that_count() -> None:
         "advice_runs_ratio": (0.5, 2),
         "advice_resolves_ratio": (1.0, 1),
         "alert_causes_doubled": (1, 1),
+        "advice_repaged": (1, 1),
         "advice_lowered": (1, 1),
         "numbers_wrong": (1, 4),
         "nasty_scenes": (1, 2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +243,12 @@ def test_a_restarted_broker_has_replicas_out_of_sync_but_stalls_no_move() -> Non
     assert true(180 + GRACE_S, LOST, "broker 4")
     assert not true(180.1 + GRACE_S, LOST, "broker 4")
     assert not true(140, LOST, "broker 3")
+
+
+def test_an_alert_that_fires_again_after_its_advice_was_followed_is_repaged() -> None:
+    first = PrintedAlert("1", "throttle_below_leader_write", "broker 2 as leader", "warning", 0, "")
+    followed = FollowedAdvice(first, "headroom", done_s=10)
+    again = replace(first, alert_id="2", at_s=20)
+    assert followed.is_repaged([first, again])
+    others = [replace(again, at_s=5), replace(again, subject="broker 3 as leader"), replace(again, severity="info")]
+    assert not followed.is_repaged([first, replace(first, at_s=20), *others])

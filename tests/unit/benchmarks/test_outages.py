@@ -44,12 +44,12 @@ from benchmarks.groups.outages.watching.blind import Span, blind, gaps, is_fresh
 from benchmarks.groups.outages.watching.failover import depends_on
 from benchmarks.groups.outages.watching.freshness import Freshness, tick_of
 from benchmarks.groups.outages.watching.notices import critical, is_news
-from cli.maintain.repair import repair_tables
+from cli.maintain.repair import repair_store
 from cluster.embedded.files import BrokerFiles, write_properties
 from cluster.embedded.layout import free_ports, ports_from
 from schemas.alerts import AlertEvent, AlertKind
 from schemas.bounds import BOUNDS
-from schemas.config import Settings
+from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
 from schemas.tick_messages import ALERT_KINDS
@@ -516,7 +516,7 @@ def test_the_newest_file_of_resolved_alerts_is_removed_and_active_alerts_keep_th
     gone = remove_events_of_the_past(store)
     assert not gone.exists()
     assert damaged(store, ALERT_EVENTS.path)
-    assert [one.mended for one in repair_tables(str(store))] == [True]
+    assert [one.mended for one in repair_store(StoreSettings(path=str(store)))] == [True]
     assert not damaged(store, ALERT_EVENTS.path)
     # The end of the alert that is over; its beginning and the other alert are there.
     assert newest_tick_ms(store, ALERT_EVENTS.path) == 2
@@ -533,7 +533,7 @@ def test_a_truncated_commit_is_damage_that_a_repair_fixes(tmp_path: Path) -> Non
     store = store_of(tmp_path, event("a", tick_ms=1), event("b", tick_ms=2))
     assert cut_newest_commit(store, ALERT_EVENTS.path).name == f"{2:020d}.json"
     assert damaged(store, ALERT_EVENTS.path)
-    repair_tables(str(store))
+    repair_store(StoreSettings(path=str(store)))
     assert newest_tick_ms(store, ALERT_EVENTS.path) == 1
     assert newest_tick_ms(store, "gold/none") == -1
 

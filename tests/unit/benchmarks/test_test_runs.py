@@ -70,6 +70,14 @@ def test_a_failed_test_and_a_tier_without_results_count_as_red(records: Path) ->
     assert figures()["test_red_by_chance"] == 3
 
 
+def test_a_run_that_was_interrupted_counts_as_none(records: Path) -> None:
+    cut = run("2026-01-03T01:00:00Z", order=8, code=130)
+    cut["steps"] = cut["steps"][:3]
+    cut["steps"][2] |= {"code": 130, "failed": []}
+    kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs(), cut)
+    assert figures()["test_red_by_chance"] == 0
+
+
 def test_too_few_runs_give_no_figure(records: Path) -> None:
     kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs()[:5])
     told: list[str] = []

@@ -1,4 +1,4 @@
-"""Rows of gold tables with a value in every column, nested ones included."""
+"""Rows of tables with a value in every column but times, which the Delta library takes none of; nested ones too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from deltalake.schema import ArrayType, PrimitiveType, StructType
 from schemas.tables import Table
 from streaming.delta.schema import DeltaType, delta_type
 
-_VALUES: dict[str, Any] = {"string": "s", "long": 7, "integer": 3, "double": 0.5, "boolean": True}
+_VALUES: dict[str, Any] = {
+    "string": "s",
+    "long": 7,
+    "integer": 3,
+    "double": 0.5,
+    "boolean": True,
+    "binary": b"b",
+    "timestamp": None,
+}
 
 
 def gold_row(table: Table, tick: tuple[str, int], **more: Any) -> dict[str, Any]:

@@ -72,6 +72,7 @@ def status(
         remaining_bytes=more.pop("remaining_bytes", 10_000_000),
         throttle_known=more.pop("throttle_known", True),
         used_bytes_per_s=more.pop("used_bytes_per_s", None),
+        down_required_bytes_per_s=more.pop("down_required_bytes_per_s", 0.0),
     )
     fields: dict[str, Any] = {
         "load": load,

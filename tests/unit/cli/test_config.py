@@ -92,6 +92,9 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("notify", "runbook_url"): "https://a/{kind}",
         ("notify.slack", "channel"): "C0123456789",
         ("notify.slack", "api_url"): "http://a/",
+        ("notify.slack", "mention_critical"): "<!subteam^S0123456789> <@U0123456789>",
+        ("notify.slack", "mention_warning"): "<!here>",
+        ("notify.slack", "mention_info"): "<@W0123456789>",
         ("notify.alertmanager", "urls"): "http://a:9093,http://b:9093",
         ("notify.webhook", "url"): "https://a/b",
     }
@@ -450,6 +453,14 @@ def test_each_source_has_a_port_of_its_own() -> None:
         ({"TOKEN": "t", "TOKEN_FILE": "f", "CHANNEL": "C0123456"}, "is set beside notify.slack.token"),
         ({"TOKEN": "t", "WEBHOOK_URL": "https://a/", "CHANNEL": "C0123456"}, "is set beside a token"),
         ({"TOKEN": "t", "CHANNEL": "#alerts"}, "must be the id of a channel, such as C0123456789, not its name"),
+        ({"MENTION_CRITICAL": "<!here>"}, "has no effect without a token or a webhook_url"),
+        *(
+            (
+                {"WEBHOOK_URL": "https://a/", "MENTION_WARNING": mention},
+                "must be a mention in Slack's form, such as <!subteam^S0123456789>, <@U0123456789> or <!here>",
+            )
+            for mention in ("@anna", "<!here", "<@U1><@U2>", "<!here> anna", "<!here> ")
+        ),
     ],
 )
 def test_what_does_not_go_together_for_slack_is_refused(given: dict[str, str], rule: str) -> None:

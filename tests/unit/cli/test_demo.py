@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING
 from cli.demo.steps import SteadyTraffic
 from planning.throttles.load import ThrottleLoad, throttle_loads
 from schemas.alerts import AlertEvent, Role, Verdict
+from schemas.environment import is_setting
 from schemas.errors import HeadroomError
 
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
@@ -171,7 +173,7 @@ def test_ticks_that_are_late_are_a_failure_unless_the_machine_is_overloaded() ->
 def test_only_a_strict_demo_fails_for_a_time(
     finish_s: float, load: float, strict: bool, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("cli.demo.command._run", lambda folder: outcome(finish_s=finish_s))
+    monkeypatch.setattr("cli.demo.command.run_demo", lambda folder: outcome(finish_s=finish_s))
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo"), *(["--strict"] if strict else [])])
     assert done.exit_code == code
@@ -198,3 +200,20 @@ def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     assert isinstance(result.exception, HeadroomError)
     assert "is not empty" in str(result.exception)
     assert (tmp_path / "mine").exists()
+
+
+def test_settings_of_the_environment_do_not_lead_the_demo_to_another_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "production:9092")
+    monkeypatch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-of-the-operator")
+    monkeypatch.setenv("HEADROOM_SPARK__DRIVER_MEMORY", "3g")
+
+    def run(_: Path) -> DemoOutcome:
+        raise HeadroomError("settings", ", ".join(sorted(filter(is_setting, os.environ))), "")
+
+    monkeypatch.setattr("cli.demo.command.run_demo", run)
+    done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo")])
+    assert isinstance(done.exception, HeadroomError)
+    assert str(done.exception).startswith("settings: HEADROOM_SPARK__DRIVER_MEMORY.")
+    assert os.environ["HEADROOM_CLUSTER__BOOTSTRAP_SERVERS"] == "production:9092"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from cli.check.local import tables
+from cli.check.local import checkpoints, tables
 from cli.check.result import CheckStatus
 from cli.maintain.command import maintain
+from cli.watch.single_instance import exclusive_jobs
+from schemas.config import StoreSettings
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
+from tests.unit.streaming.durability.test_checkpoint import checkpoint_at, empty
 
 __all__ = ["table"]
 
@@ -31,7 +35,7 @@ def test_repair_shows_damaged_files_and_lost_rows(table: Path, config: str) -> N
     assert (first.exit_code, second.exit_code) == (0, 0)
     for shown in ("alerts/events", file.name, "is missing", "3 rows", "yes"):
         assert shown in first.output
-    assert second.output == "No table is damaged.\n"
+    assert second.output == "No table and no checkpoint is damaged.\n"
     assert numbers(table) == of_commits(1, 2, 3, 4)
 
 
@@ -49,11 +53,51 @@ def test_repair_prints_the_same_as_json(table: Path, config: str) -> None:
     }
 
 
-def test_a_table_that_cannot_be_repaired_is_shown_with_a_remedy(table: Path, config: str) -> None:
+def test_a_table_that_cannot_be_repaired_is_shown_with_a_remedy(
+    table: Path, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def move(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(shutil, "move", move)
     commit_file(table, 0).write_text("{")
     result = CliRunner().invoke(maintain, ["--repair", "--config", config])
     assert result.exit_code == 1
     assert "cannot be repaired" in result.output
+
+
+def damaged_checkpoint(table: Path) -> Path:
+    folder = checkpoint_at(table.parent.parent / "_checkpoints" / "gold")
+    empty(folder / "offsets" / "7")
+    return folder
+
+
+def test_repair_moves_damaged_checkpoints_aside(table: Path, config: str) -> None:
+    folder = damaged_checkpoint(table)
+    first, second = (CliRunner().invoke(maintain, ["--repair", "--config", config]) for _ in range(2))
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    for shown in ("_checkpoints/gold", "offsets/7", "is empty", "nothing that the topic still has", "yes"):
+        assert shown in first.output
+    assert second.output == "No table and no checkpoint is damaged.\n"
+    assert not folder.exists()
+
+
+def test_a_checkpoint_in_use_is_left_to_its_query(table: Path, config: str) -> None:
+    folder = damaged_checkpoint(table)
+    with exclusive_jobs(StoreSettings(str(table.parent.parent)), ["gold"]):
+        result = CliRunner().invoke(maintain, ["--repair", "--config", config])
+    assert result.exit_code == 1
+    assert "its query repairs it at its next start" in result.output
+    assert folder.exists()
+
+
+def test_check_names_damaged_checkpoints(table: Path) -> None:
+    store = StoreSettings(str(table.parent.parent))
+    assert checkpoints(store) == []
+    damaged_checkpoint(table)
+    (damaged,) = checkpoints(store)
+    assert damaged.answer is CheckStatus.FAILED
+    assert "gold: offsets/7 is empty" in damaged.found
 
 
 def test_check_names_damaged_tables_and_the_command(table: Path, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ class FakeSlack:
     Attributes:
         messages: by ts, replies with their thread_ts.
         script: answers to the next calls that write, in place of Slack's own; one that loses the answer takes the call.
+        most: characters in all blocks of a message together, above which it is refused.
         calls: the methods so far.
         tokens: what came as authorization.
     """
@@ -109,6 +110,7 @@ class FakeSlack:
     def __init__(self, *script: Said) -> None:
         self.messages: dict[str, dict[str, Any]] = {}
         self.script = list(script)
+        self.most = 11_000
         self.calls: list[str] = []
         self.tokens: set[str] = set()
 
@@ -125,6 +127,8 @@ class FakeSlack:
         return scripted or _ok(answer)
 
     def _write(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if sum(map(len, texts_of(arguments.get("blocks", [])))) > self.most:
+            return {"ok": False, "error": "msg_blocks_too_long"}
         if method == "chat.update":
             if arguments["ts"] not in self.messages:
                 return {"ok": False, "error": "message_not_found"}
@@ -152,6 +156,17 @@ class FakeSlack:
 
     def replies(self) -> list[dict[str, Any]]:
         return [m for m in self.messages.values() if "thread_ts" in m]
+
+
+def texts_of(blocks: Any) -> Iterator[str]:
+    """Every text in the blocks of a message, wherever it is."""
+    if isinstance(blocks, dict):
+        if blocks.get("type") in ("mrkdwn", "plain_text"):
+            yield blocks["text"]
+        blocks = list(blocks.values())
+    if isinstance(blocks, list):
+        for one in blocks:
+            yield from texts_of(one)
 
 
 def _ok(answer: dict[str, Any]) -> Said:

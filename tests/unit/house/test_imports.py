@@ -114,6 +114,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 SPARK = {"pyspark", "delta"}
 WITH_SPARK = (
     "streaming.jobs",
+    "streaming.handover",
     "streaming.pipeline",
     "streaming.queries",
     "streaming.session",

@@ -28,6 +28,14 @@ def test_the_zip_contains_every_module_and_no_other(folder: Path) -> None:
     assert {name for name in names if name.endswith(".py")} == modules
 
 
+def test_two_packages_can_be_built_at_the_same_time(tmp_path: Path) -> None:
+    command = [sys.executable, package.__file__]
+    builds = [subprocess.Popen([*command, str(tmp_path / name)], stdout=subprocess.DEVNULL) for name in ("a", "b")]
+    assert [build.wait() for build in builds] == [0, 0]
+    first, second = (ZipFile(tmp_path / name / "headroom.zip").namelist() for name in ("a", "b"))
+    assert first == second
+
+
 def test_the_jars_of_spark_are_beside_it(folder: Path) -> None:
     jars = {jar.name for jar in (REPOSITORY / ".jars" / "spark").glob("*.jar")}
     assert jars == {jar.name for jar in (folder / "jars").iterdir()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import flaky
 import pytest
 import run_tests
-from machine_load import MachineLoad
+from runs.machine_load import MachineLoad
 
 RESULTS = """<testsuites><testsuite>
 <testcase classname="tests.unit.test_a" name="test_quick" time="0.5"/>
@@ -19,6 +19,13 @@ RESULTS = """<testsuites><testsuite>
 </testcase>
 <testcase classname="tests.unit.test_b" name="test_broken" time="0">
 <error message="">E  no fixture&#10;</error></testcase>
+<testcase classname="tests.unit.test_b" name="test_killed" time="0">
+<error message="failed on setup with &quot;worker 'gw0' crashed while">
+worker 'gw0' crashed while running 'b'</error></testcase>
+<testcase classname="" name="tests.unit.test_c" time="0">
+<error message="collection failure">ImportError while importing
+E   ModuleNotFoundError: No module 'x'</error></testcase>
+<testcase time="9"/>
 </testsuite></testsuites>
 """
 
@@ -35,7 +42,7 @@ def record(**more: object) -> dict[str, object]:
 
 
 def test_what_is_fast_comes_before_anything_that_needs_java() -> None:
-    order = [name for name, _ in run_tests.steps(list(run_tests.TIERS), [])]
+    order = [name for name, _ in run_tests.steps(list(run_tests.TIERS), [], Path("results"))]
     assert order == ["set-up", "lint", "types", "unit", "class archives", "spark", "integration"]
 
 
@@ -44,17 +51,19 @@ def test_what_is_fast_comes_before_anything_that_needs_java() -> None:
     [("types", ["packages"]), ("unit", ["jars"]), ("spark", ["jars", "spark"]), ("integration", ["all-jars", "tests"])],
 )
 def test_a_tier_fetches_only_what_it_needs(tier: str, levels: list[str]) -> None:
-    commands = [command for _, of_step in run_tests.steps([tier], []) for command in of_step]
+    commands = [command for _, of_step in run_tests.steps([tier], [], Path("results")) for command in of_step]
     assert [command[-1] for command in commands if "setup.py" in command[1]] == levels
 
 
 def test_results_name_the_failed_tests_with_their_reasons_and_the_slowest(tmp_path: Path) -> None:
     (tmp_path / "unit.xml").write_text(RESULTS)
     found = run_tests.results(tmp_path / "unit.xml")
-    assert found["tests"] == 4
+    assert found["tests"] == 6
     assert found["failed"] == [
         {"test": "tests/unit/test_b.py::test_wrong", "reason": "assert 1 == 2"},
         {"test": "tests/unit/test_b.py::test_broken", "reason": "E  no fixture"},
+        {"test": "tests/unit/test_b.py::test_killed", "reason": "worker 'gw0' crashed while running 'b'"},
+        {"test": "tests/unit/test_c.py", "reason": "ModuleNotFoundError: No module 'x'"},
     ]
     assert found["slowest"][0] == {"test": "tests/unit/test_a.py::test_slow[x]", "seconds": 7.25}
 
@@ -76,6 +85,30 @@ def test_the_table_names_what_failed_and_what_was_not_run() -> None:
     assert "1.9 of 2 cores were busy; some program waited for a core in 62%" in text
 
 
+def test_a_tier_that_ended_without_a_failed_test_says_how() -> None:
+    found = record(code=1, temporary="/tmp/headroom-tests-x")
+    found["steps"] = [found["steps"][0] | {"code": code} for code in (5, -9, 0, 130)]
+    reasons = [one["reason"] for one in run_tests.failures(found)]
+    assert reasons == ["no test was found", "killed by signal 9"]
+    text = run_tests.table(found)
+    assert "unit                  1.5       4       0  INTERRUPTED" in text
+    assert "their files are in /tmp/headroom-tests-x" in text
+
+
+def test_the_table_names_what_tests_left_running() -> None:
+    found = record()
+    found["steps"][0]["left_running"] = ["java kafka.Kafka"]
+    assert "left running by tests, and killed\n  java kafka.Kafka" in run_tests.table(found)
+
+
+def test_a_run_without_a_record_is_no_success(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "run_tests.py"
+    script.write_text("raise SystemExit(3)")
+    monkeypatch.setattr(flaky.run_tests, "__file__", str(script))
+    monkeypatch.setattr(sys, "argv", ["flaky.py", "2"])
+    assert flaky.main() == 3
+
+
 def test_what_failed_by_chance_is_counted_over_runs() -> None:
     red = record(code=1, order=7, beside=1)
     red["steps"] = [red["steps"][0] | {"code": 1, "failed": [{"test": "t.py::test_x", "reason": "r"}]}]
@@ -86,6 +119,7 @@ def test_what_failed_by_chance_is_counted_over_runs() -> None:
     assert "  order 7, beside 1: 1.5 minutes, exit code 1" in text
     assert "2 of 3 runs: t.py::test_x" in text
     assert "1 of 3 runs: unit" in text
+    assert flaky.summary([]) == "0 runs"
     assert flaky.summary([record(order=1, beside=0)]).endswith("No test failed.")
 
 

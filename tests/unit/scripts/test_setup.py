@@ -7,7 +7,9 @@ import importlib.util
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from zipfile import ZipFile
 
 import jars
 import preflight
@@ -56,10 +58,30 @@ def test_an_unsupported_java_is_a_one_line_error(does: str, shown: str, tmp_path
     assert shown in result.stderr
 
 
+def test_a_java_that_is_no_program_is_a_one_line_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path, "")["JAVA_HOME"])
+    (tmp_path / "bin" / "java").write_bytes(b"\0\0\0\0")
+    with pytest.raises(SetupError, match=r"java: .*bin/java cannot be run \(Exec format error\)"):
+        preflight.check_java()
+
+
+def test_what_java_prints_about_its_options_is_not_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    does = """echo "Picked up JAVA_TOOL_OPTIONS: $JAVA_TOOL_OPTIONS"; echo 'openjdk version "17.0.15"'"""
+    monkeypatch.setenv("JAVA_HOME", java_that(tmp_path, does)["JAVA_HOME"])
+    assert preflight.check_java() == 'openjdk version "17.0.15"\n'
+
+
 def test_a_missing_java_is_an_error_that_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=r"java: not found in JAVA_HOME.*apt install openjdk-17"):
         preflight.check_java()
+
+
+@pytest.mark.parametrize(("given", "used"), [("C", "C.UTF-8"), ("POSIX", "C.UTF-8"), ("de_DE.UTF-8", "de_DE.UTF-8")])
+def test_java_can_read_paths_with_any_letters(given: str, used: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", given)
+    preflight.use_utf8()
+    assert os.environ["LC_ALL"] == used
 
 
 def test_an_old_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +141,16 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def fetched(checkout: Path, configuration: str) -> Path:
+    """Let a configuration be fetched, and return its last jar."""
+    folder = checkout / ".jars" / configuration
+    folder.mkdir(parents=True)
+    for name in jars.REQUIRED[configuration]:
+        ZipFile(folder / f"{name}1.jar", "w").close()
+    jars._stamp(checkout, configuration).write_text(jars._ivy_hash(checkout))
+    return folder / f"{name}1.jar"
+
+
 @pytest.mark.parametrize("does", ["exit 1", "exit 0", "mkdir -p .jars/.arriving/spark; exit 0"])
 def test_a_fetch_that_brought_not_all_jars_does_not_count(
     does: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,8 +164,10 @@ def test_a_fetch_that_brought_not_all_jars_does_not_count(
 def test_only_the_configurations_that_are_missing_are_fetched(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The arguments of Ivy show in the folders that it makes.
     folders = "while [ $1 != -confs ]; do shift; done; shift; while [ $1 != -retrieve ]; do set -- $@; f=$1; shift; "
-    does = folders + "mkdir -p .jars/.arriving/$f; touch .jars/.arriving/$f/jolokia-agent-jvm-2.jar; "
-    does += "touch .jars/.arriving/$f/jmx_prometheus_javaagent-1.jar; done"
+    does = folders + "mkdir -p .jars/.arriving/$f; cp $EMPTY_ZIP .jars/.arriving/$f/jolokia-agent-jvm-2.jar; "
+    does += "cp $EMPTY_ZIP .jars/.arriving/$f/jmx_prometheus_javaagent-1.jar; done"
+    ZipFile(checkout / "empty.zip", "w").close()
+    monkeypatch.setenv("EMPTY_ZIP", str(checkout / "empty.zip"))
     monkeypatch.setenv("JAVA_HOME", java_that(checkout / "home", does)["JAVA_HOME"])
     jars.fetch(checkout, ["agents"], checkout)
     assert [folder.name for folder in (checkout / ".jars").iterdir() if folder.is_dir()] == ["agents"]
@@ -148,11 +182,20 @@ def test_the_first_line_about_the_connection_is_the_reason(checkout: Path, monke
 
 
 def test_another_ivy_file_means_another_fetch(checkout: Path) -> None:
-    (checkout / ".jars").mkdir()
-    jars._stamp(checkout, "spark").write_text(jars._ivy_hash(checkout))
+    fetched(checkout, "spark")
     assert jars.missing(checkout, ("spark", "kafka")) == ["kafka"]
     (checkout / "ivy.xml").write_text("<ivy-module version='2.0'/>")
     assert jars.missing(checkout, ("spark", "kafka")) == ["spark", "kafka"]
+
+
+@pytest.mark.parametrize("damage", ["cut off", "removed"])
+def test_jars_that_were_damaged_later_are_fetched_again(damage: str, checkout: Path) -> None:
+    jar = fetched(checkout, "kafka")
+    if damage == "removed":
+        jar.unlink()
+    else:
+        jar.write_bytes(jar.read_bytes()[:-10])
+    assert jars.missing(checkout, ("kafka",)) == ["kafka"]
 
 
 def test_a_jar_with_another_content_than_expected_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +249,39 @@ def test_the_first_step_that_fails_ends_the_others_and_is_the_error() -> None:
     assert long.is_stopped
 
 
+def test_a_second_set_up_of_a_checkout_waits_for_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "LOCK", tmp_path / ".jars" / ".lock")
+    order: list[str] = []
+
+    def second() -> None:
+        with setup._alone():
+            order.append("second")
+
+    with setup._alone():
+        thread = threading.Thread(target=second)
+        thread.start()
+        thread.join(0.5)
+        order.append("first")
+    thread.join(10)
+    assert order == ["first", "second"]
+    assert capsys.readouterr().out == "set-up: waiting for another set-up of this checkout\n"
+
+
+def test_a_disk_that_cannot_be_written_is_a_one_line_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device", "/x/.jars")
+
+    monkeypatch.setattr(setup, "_fetch", full)
+    monkeypatch.setattr(sys, "argv", ["setup.py", "packages"])
+    assert setup.main() == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("set-up: [Errno 28] No space left on device: '/x/.jars'. Make room")
+
+
 def test_long_steps_show_how_far_they_are(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(side_by_side, "_LOG_EVERY_S", 0.2)
     run_all([Counting(0.6), Counting(0.1)])
@@ -240,6 +316,7 @@ def test_a_failed_class_archive_is_reported_once_and_is_not_an_error(
     monkeypatch.setattr(setup, "VENV_PYTHON", "false")
     monkeypatch.setattr(setup, "ARCHIVE_STAMP", tmp_path / ".archived")
     monkeypatch.setattr(setup, "ARCHIVE_LOG", tmp_path / "archive.log")
+    monkeypatch.setattr(setup, "LOCK", tmp_path / ".lock")
     setup._archive_classes("java 17")
     assert "Spark and brokers start some seconds more slowly" in capsys.readouterr().out
     setup._archive_classes("java 17")

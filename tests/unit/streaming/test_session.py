@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -180,6 +181,18 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def driver_options(settings: SparkSettings, profile: SessionProfile = SessionProfile.LOW_LATENCY) -> list[str]:
     return session._own_conf(settings, profile)["spark.driver.extraJavaOptions"].split()
+
+
+def test_paths_with_spaces_and_any_letters_are_one_option_each(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = archive.rename(tmp_path / "ä b.jsa")
+    monkeypatch.setattr(session, "CLASS_ARCHIVE", odd)
+    text = session._own_conf(SparkSettings(), SessionProfile.LOW_LATENCY)["spark.driver.extraJavaOptions"]
+    # Spark reads quotes as a shell does.
+    assert f"-XX:SharedArchiveFile={odd}" in shlex.split(text)
+    assert all(option.startswith("-") for option in shlex.split(text))
+    assert f"-Dlog4j2.configurationFile={session._LOG.as_uri()}" in shlex.split(text)
 
 
 def test_a_jvm_of_our_own_maps_the_archived_classes_and_has_the_options_of_the_file(archive: Path) -> None:

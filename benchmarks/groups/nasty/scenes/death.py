@@ -109,7 +109,7 @@ class LeaderDeath(NastyScene):
         groups, load = self.groups(), self.load_after()
         moving = [group for group in groups if group.moves]
         led = [group for group in moving if group.leader({self.a}) == self.b]
-        enough = max(load.required_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
+        enough = max(load.lasting_bytes_per_s, inbound_load(groups, self.d).required_bytes_per_s)
         throttle = min(self.rates().values())
         checks = all_of(*number_checks(throttle, load, context.topic.logs.to_copy_bytes(led), enough))
         return context.expect(

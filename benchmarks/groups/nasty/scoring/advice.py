@@ -52,6 +52,17 @@ class FollowedAdvice:
         """Return whether the alert resolved in time; before the end of the last line also counts."""
         return self.resolved_s is not None and self.resolved_s <= self.done_s + self.limit_s
 
+    def is_repaged(self, announcements: Sequence[PrintedAlert]) -> bool:
+        """Return whether an alert of the same kind and subject fired after the advice was followed."""
+        first = self.announcement
+        return any(
+            one.is_page
+            and (one.kind, one.subject) == (first.kind, first.subject)
+            and one.alert_id != first.alert_id
+            and one.at_s > self.done_s
+            for one in announcements
+        )
+
     @property
     def lowered(self) -> list[tuple[int, Role]]:
         """Return the brokers and roles with a lower rate than before. A first rate counts as lower."""

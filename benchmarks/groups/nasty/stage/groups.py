@@ -67,10 +67,17 @@ class Load:
     Attributes:
         in_sync_bytes_per_s: traffic of in-sync followers, which no throttle limits.
         required_bytes_per_s: traffic of all followers that fetch; the throttle has to exceed it.
+        returning_bytes_per_s: traffic that followers on brokers that are down add once these are back.
     """
 
     in_sync_bytes_per_s: float
     required_bytes_per_s: float
+    returning_bytes_per_s: float = 0.0
+
+    @property
+    def lasting_bytes_per_s(self) -> float:
+        """Return the rate that the throttle has to exceed, also once all brokers are back."""
+        return self.required_bytes_per_s + self.returning_bytes_per_s
 
 
 def leader_load(groups: Iterable[Group], broker: int, down: Collection[int] = ()) -> Load:
@@ -84,7 +91,8 @@ def leader_load(groups: Iterable[Group], broker: int, down: Collection[int] = ()
     led = [group for group in groups if group.moves and group.leader(down) == broker]
     in_sync = sum(g.writes_bytes_per_s * len(set(g.before) - {broker} - set(down)) for g in led)
     adding = sum(g.writes_bytes_per_s * len(set(g.adding) - set(down)) for g in led)
-    return Load(in_sync, in_sync + adding)
+    returning = sum(g.writes_bytes_per_s * len({*g.before, *g.adding} & set(down)) for g in led)
+    return Load(in_sync, in_sync + adding, returning)
 
 
 def inbound_load(groups: Iterable[Group], broker: int) -> Load:

@@ -43,6 +43,9 @@ class MemoryLog:
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         return Backlog(self.events, list(self.records))
 
+    def damage(self) -> str | None:
+        return None
+
     def states(self) -> list[str]:
         return [record.state for record in self.records]
 

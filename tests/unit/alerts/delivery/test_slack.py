@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,19 @@ from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError
 from alerts.delivery.receivers.slack import SlackReceiver
 from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.receivers.slack_blocks import BLOCKS_MOST, SECTION_MOST, alert_blocks, digest_blocks, escaped
+from alerts.delivery.receivers.slack_blocks import (
+    BLOCKS_MOST,
+    MESSAGE_LEAST,
+    MESSAGE_MOST,
+    SECTION_MOST,
+    alert_blocks,
+    digest_blocks,
+    escaped,
+)
 from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
 from schemas.config import SlackSettings
 from schemas.errors import HeadroomError
-from tests.unit.fakes.receivers import Asked, FakeSlack, Said, Scripted, event, serving
+from tests.unit.fakes.receivers import Asked, FakeSlack, Said, Scripted, event, serving, texts_of
 
 TOKEN = "xoxb-not-to-be-told"
 LINKS = Links("https://boards/d?cluster={cluster}", "https://runbooks/{kind}")
@@ -26,10 +35,10 @@ GROWN = event(tick_ms=1_800_000_030_000, summary="It grew")
 
 
 @contextmanager
-def slack_of(fake: Callable[[Asked], Said], token: str = TOKEN) -> Iterator[SlackReceiver]:
+def slack_of(fake: Callable[[Asked], Said], token: str = TOKEN, **more: Any) -> Iterator[SlackReceiver]:
     with serving(fake) as url:
-        settings = SlackSettings(channel="C0123456", api_url=f"{url}/api/", timeout_s=5)
-        yield SlackReceiver(SlackApi(settings, lambda: token), "C0123456", 2, LINKS)
+        settings = SlackSettings(channel="C0123456", api_url=f"{url}/api/", timeout_s=5, **more)
+        yield SlackReceiver(SlackApi(settings, lambda: token), "C0123456", 2, LINKS, settings.mention)
 
 
 def test_one_message_per_alert_is_edited_with_its_changes_in_the_thread() -> None:
@@ -168,7 +177,7 @@ def test_the_limits_of_slack_are_kept_and_no_command_is_cut() -> None:
         texts = [b["text"]["text"] for b in alert_blocks(of, LINKS) if "text" in b]
         assert max(map(len, texts)) <= SECTION_MOST
         assert not any("echo" in text for text in texts)
-    blocks = digest_blocks([event(f"a{n}", subject="s" * 900) for n in range(100)], LINKS)
+    blocks = digest_blocks([event(f"a{n}", subject="s" * 900) for n in range(100)], LINKS, most=100_000)
     assert len(blocks) <= BLOCKS_MOST
     assert max(len(b["text"]["text"]) for b in blocks if "text" in b) <= SECTION_MOST
 
@@ -190,3 +199,130 @@ def test_an_incoming_webhook_gets_each_event_and_its_url_stays_secret() -> None:
     assert "404 no_service" in error.value.answer
     assert "not-to-be-told" not in repr(error.value)
     assert "FIRING" in sink.bodies()[1]["text"]
+
+
+GROUP = "<!subteam^S123>"
+LONG = {"subject": "s" * 900, "summary": "<" * 9000}
+
+
+def test_a_digest_of_many_alerts_with_long_names_is_one_message_that_counts_the_rest() -> None:
+    fake = FakeSlack()
+    many = [event(f"a{number}", **LONG) for number in range(100)]
+    with slack_of(fake) as slack:
+        receipts = slack.deliver_together(many, False)
+    (root,) = fake.roots()
+    text = "".join(texts_of(root["blocks"]))
+    shown = text.count("• ")
+    assert 0 < shown < 100
+    assert f"{100 - shown} more; all with numbers and commands" in text
+    assert len({receipt.reference for receipt in receipts}) == 1
+
+
+@pytest.mark.parametrize("most", [6000, 3000])
+def test_what_slack_refuses_as_too_long_is_shortened_until_it_is_taken(most: int) -> None:
+    fake = FakeSlack()
+    fake.most = most
+    many = [event(f"a{number}", **LONG) for number in range(100)]
+    advice = json.dumps({"reason": "r" * 900, "commands": ["echo " + "x" * 2900]})
+    with slack_of(fake) as slack:
+        slack.deliver_together(many, False)
+        reference = slack.deliver(event(recommendation=advice, **LONG), "", False).reference
+        slack.deliver(event(tick_ms=1_800_000_030_000, recommendation=advice, **LONG), reference, False)
+    assert len(fake.roots()) == 2
+    assert not any("echo" in text for text in texts_of(fake.roots()[1]["blocks"]))
+    assert any("headroom alerts" in text for text in texts_of(fake.roots()[1]["blocks"]))
+
+
+def test_a_message_that_is_too_long_however_short_is_refused_in_slacks_word() -> None:
+    fake = FakeSlack()
+    fake.most = 10
+    with slack_of(fake) as slack, pytest.raises(DeliveryError) as error:
+        slack.deliver(event(), "", False)
+    assert (error.value.answer, error.value.unsent) == ("slack: msg_blocks_too_long", True)
+    assert len(fake.calls) == 3
+
+
+@pytest.mark.parametrize("most", [MESSAGE_MOST, MESSAGE_LEAST])
+def test_the_texts_of_a_message_are_bounded_together(most: int) -> None:
+    advice = json.dumps({"reason": "r" * 900, "commands": ["echo " + "x" * 2900]})
+    numbers = {"required_bytes_per_s": 1e300, "in_sync_bytes_per_s": 1e300, "throttle_bytes_per_s": 1e300}
+    evidence = json.dumps(numbers | {"role": "leader", "broker_id": 2, "remaining_bytes": 1})
+    long = [event(f"a{n}", recommendation=advice, evidence=evidence, **LONG) for n in range(100)]
+    for blocks in (
+        alert_blocks(long[0], LINKS, GROUP, most),
+        alert_blocks(event(state="resolved", **LONG), LINKS, GROUP, most),
+        digest_blocks(long, LINKS, GROUP, most),
+    ):
+        assert sum(map(len, texts_of(blocks))) <= most
+
+
+def test_a_rise_to_critical_is_seen_in_the_channel_and_mentions_whom_a_critical_alert_does() -> None:
+    fake = FakeSlack()
+    with slack_of(fake, mention_critical=GROUP) as slack:
+        reference = slack.deliver(event(severity="warning"), "", False).reference
+        assert GROUP not in json.dumps(fake.roots())
+        slack.deliver(event(severity="warning", tick_ms=1_800_000_010_000), reference, False)
+        slack.deliver(event(tick_ms=1_800_000_020_000), reference, False)
+        slack.deliver(event(tick_ms=1_800_000_030_000), reference, False)
+        slack.deliver(RESOLVED, reference, False)
+    assert [reply["reply_broadcast"] for reply in fake.replies()] == [False, True, False, False]
+    assert [GROUP in reply["text"] for reply in fake.replies()] == [False, True, False, False]
+
+
+def test_a_rise_whose_reply_did_not_arrive_is_seen_with_the_next_attempt() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(severity="warning"), "", False).reference
+        fake.script = [Said(body=b'{"ok": true}'), Said(status=500)]
+        with pytest.raises(DeliveryError):
+            slack.deliver(GROWN, reference, False)
+        slack.deliver(GROWN, reference, True)
+    assert [reply["reply_broadcast"] for reply in fake.replies()] == [True]
+
+
+def test_an_escalation_is_seen_in_the_channel() -> None:
+    fake = FakeSlack()
+    evidence = json.dumps({"role": "leader", "broker_id": 2, "escalation": 1, "escalated_tick_ms": GROWN.tick_ms})
+    with slack_of(fake, mention_warning=GROUP) as slack:
+        reference = slack.deliver(event(severity="warning"), "", False).reference
+        for tick_ms in (GROWN.tick_ms, GROWN.tick_ms + 10_000):
+            slack.deliver(event(severity="warning", tick_ms=tick_ms, evidence=evidence), reference, False)
+    assert [reply["reply_broadcast"] for reply in fake.replies()] == [True, False]
+
+
+def test_after_a_restart_a_change_of_a_critical_alert_is_seen_once() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(), "", False).reference
+    with slack_of(fake) as slack:
+        for tick_ms in (GROWN.tick_ms, GROWN.tick_ms + 10_000):
+            slack.deliver(event(tick_ms=tick_ms), reference, False)
+    assert [reply["reply_broadcast"] for reply in fake.replies()] == [True, False]
+
+
+def test_a_new_alert_mentions_by_its_severity_and_a_digest_all_of_its_severities() -> None:
+    fake = FakeSlack()
+    with slack_of(fake, mention_critical=GROUP, mention_warning="<@U1>") as slack:
+        slack.deliver(event(severity="warning"), "", False)
+        slack.deliver_together([event("b"), event("c", severity="warning"), event("d", severity="info")], False)
+    first, digest = (next(texts_of(root["blocks"])) for root in fake.roots())
+    assert first.endswith(" <@U1>")
+    assert digest.endswith(f" {GROUP} <@U1>")
+
+
+def test_a_reference_of_a_newer_version_names_the_same_message() -> None:
+    fake = FakeSlack()
+    with slack_of(fake) as slack:
+        reference = json.loads(slack.deliver(event(), "", False).reference)
+        slack.deliver(RESOLVED, json.dumps(reference | {"more": 1}), False)
+    assert len(fake.roots()) == 1
+
+
+def test_a_webhook_mentions_with_each_event_that_fires() -> None:
+    sink = Scripted()
+    with serving(sink) as url:
+        settings = SlackSettings(timeout_s=5, mention_critical=GROUP)
+        slack = SlackWebhookReceiver(settings, lambda: f"{url}/services", LINKS)
+        for one in (event(), RESOLVED):
+            slack.deliver(one, "", False)
+    assert [GROUP in json.dumps(body) for body in sink.bodies()] == [True, False]

@@ -21,7 +21,7 @@ COMMON_KEYS = [
     "partitions",
     "switch_tick_ms",
 ]
-# As the first versions stored them.
+# As the first versions stored them, later ones last.
 THROTTLE_KEYS = [
     "broker_id",
     "role",
@@ -41,6 +41,9 @@ THROTTLE_KEYS = [
     "switch_tick_ms",
     "switches",
     "reason",
+    "down_required_bytes_per_s",
+    "lasting_required_bytes_per_s",
+    "down_brokers",
 ]
 
 

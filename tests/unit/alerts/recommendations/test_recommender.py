@@ -263,7 +263,7 @@ def _row(
 def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
     old = throttle_status_of(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
     assert (old.lost_leaderless_replicas, old.lost_leaderless_moving_replicas) == (None, None)
-    assert old.down_required_bytes_per_s is None
+    assert old.load.down_required_bytes_per_s is None
 
 
 # What has no rate gets none: broker 3 is not limited, whatever it receives.

@@ -10,7 +10,7 @@ from alerts.inputs.throttle_status import LeaderSwitch
 from alerts.rules.rule import Assessment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.alerts import AlertKind, Role, Severity, Verdict
-from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, partition, status
+from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER
 LEADER_ALERT = (AlertKind.THROTTLE_BELOW_LEADER_WRITE, "broker 1 as leader")
@@ -117,27 +117,35 @@ def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() 
     assert assessment_of(replace(idle, down_replicas=4)).keep_firing == {LEADER_ALERT}
 
 
-# Of two destinations 3 needed 6 MB/s and is down, 4 needs 2: the throttle has to exceed 8 again once 3 is back.
+# Of two destinations 3 needed 6 MB/s and is down, 4 needs 2: the throttle has to exceed 8 again once 3 is back, and
+# 8.4 with the hysteresis of an alert.
 @pytest.mark.parametrize(
     ("throttle_mb", "down_mb", "held"),
-    [(5, 6, True), (8, 6, True), (8.1, 6, False), (5, 0, False), (5, None, False), (None, 6, False)],
+    [(5, 6, True), (8, 6, True), (8.3, 6, True), (8.5, 6, False), (5, 0, False), (5, None, False), (None, 6, False)],
 )
+@pytest.mark.parametrize("limited", [0, 1])
 def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
-    throttle_mb: float | None, down_mb: float | None, held: bool
+    throttle_mb: float | None, down_mb: float | None, held: bool, limited: int
 ) -> None:
     down = None if down_mb is None else down_mb * MB
-    one_left = status(1, LEADER, throttle_mb, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=down)
-    assessment = assessment_of(one_left)
-    kept = {} if throttle_mb is None else {LEADER_ALERT: throttle_mb * MB}
-    assert assessment.enough_while_down == (kept if held else {})
-    assert assessment.keep_firing == set()
+    one_left = status(
+        1, LEADER, throttle_mb, 2, partition(), in_sync_mb=0, limited=limited, down_required_bytes_per_s=down
+    )
+    assert assessment_of(one_left).keep_firing == ({LEADER_ALERT} if held else set())
+    assert AlertKind.THROTTLE_BELOW_LEADER_WRITE not in kinds(one_left)
 
 
-# It is found as it is: nothing is held that is too low for what is left.
-def test_a_throttle_that_is_too_low_for_the_other_destination_is_told() -> None:
-    low = status(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
-    assert found(low).kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
-    assert assessment_of(low).enough_while_down == {}
+# The advice exceeds what is needed after the return, and is always enough for its own alert.
+@pytest.mark.parametrize("capacity_mb", [None, 10, 9])
+def test_what_is_advised_is_enough_for_the_alert_to_end(capacity_mb: float | None) -> None:
+    policy = ThrottlePolicy(capacity_bytes_per_s=None if capacity_mb is None else capacity_mb * MB)
+    finding = found(
+        status(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB), policy=policy
+    )
+    advised = finding.recommendation.throttle_bytes_per_s
+    assert advised == (9_600_000 if capacity_mb is None else min(9.6, capacity_mb) * MB)
+    after = status(1, LEADER, advised / MB, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB)
+    assert assessment_of(after, policy=policy).keep_firing == set()
 
 
 def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:

@@ -78,5 +78,5 @@ def test_a_table_that_cannot_be_read_is_no_reason_to_show_nothing(
     log.mkdir(parents=True)
     (log / "00000000000000000000.json").write_text("{", encoding="utf-8")
     assert finish_json(settings) is None
-    assert "cannot be read" in capsys.readouterr().err
-    assert "cannot be read" in finish_note(settings)
+    assert "is damaged" in capsys.readouterr().err
+    assert "is damaged" in finish_note(settings)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from alerts.delivery.outbox import DeliveryFigures
+from cli.watch.output.printer import VerdictPrinter
 from cli.watch.pipeline import start_alert_output
-from cli.watch.printer import VerdictPrinter
 from schemas.alerts import AlertEvent
 from streaming.jobs.listener import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS

@@ -42,17 +42,22 @@ def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) ->
     assert 'bootstrap_servers = "orders:9092"' in error.value.remedy
 
 
-@pytest.mark.parametrize("place", ["alerts", "gold/leader_imbalance"])
-def test_a_file_where_a_table_belongs_is_named_before_spark_starts(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["alerts", "gold"])
+def test_a_file_where_tables_belong_is_named_before_spark_starts(tmp_path: Path, place: str) -> None:
     settings = Settings(store=StoreSettings(path=f"{tmp_path}/"))
     require_store(settings)
     file = tmp_path / place
-    file.parent.mkdir(exist_ok=True)
     file.write_text("mine")
     with pytest.raises(HeadroomError) as caught:
         require_store(settings)
     assert caught.value.subject == str(file)
     assert "folder" in str(caught.value)
+
+
+def test_alerts_do_not_wait_for_the_repair_of_a_table_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold" / "leader_imbalance").write_text("mine")
+    require_store(Settings(store=StoreSettings(path=f"{tmp_path}/")))
 
 
 # The history of small clusters compiles quickly; where a size is unknown it may be large.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -16,11 +17,15 @@ class Jobs:
 
     def __init__(self) -> None:
         self.error: HeadroomError | None = None
+        self.left: object = None
         self.stopped = False
 
     def check(self) -> None:
         if self.error is not None:
             raise self.error
+
+    def hand_over(self) -> object:
+        return self.left
 
     def stop(self) -> None:
         self.stopped = True
@@ -34,13 +39,15 @@ class Machine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s, self.built, self.started, self.forgotten = 0.0, list[Jobs](), list[Jobs](), 0
         self.in_the_way: HeadroomError | None = None
+        self.handed_over: list[object] = []
         monkeypatch.setattr("streaming.session.forget_jvm", self.forget)
         self.kept = RestartingPipeline(self.build, self.started.append, lambda: self.now_s)  # type: ignore[arg-type]
 
     def forget(self) -> None:
         self.forgotten += 1
 
-    def build(self) -> Any:
+    def build(self, handover: object) -> Any:
+        self.handed_over.append(handover)
         if self.in_the_way is not None:
             raise self.in_the_way
         self.built.append(Jobs())
@@ -93,6 +100,34 @@ def test_a_repeated_error_of_the_restart_is_printed_once(
     machine.in_the_way = None
     machine.wait(3)
     assert len(machine.built) == 2
+
+
+def test_what_the_tables_could_not_take_is_passed_on_until_a_pipeline_has_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    machine = Machine(monkeypatch)
+    machine.kept.start()
+    machine.built[0].left, machine.built[0].error = MagicMock(), JvmEnded()
+    machine.wait(1)
+    machine.in_the_way = HeadroomError("broker1:9092", "is out of reach", "Wait.")
+    machine.wait(10)
+    machine.in_the_way = None
+    machine.wait(3)
+    assert machine.handed_over[0] is None
+    assert len(machine.handed_over) > 2
+    assert set(machine.handed_over[1:]) == {machine.built[0].left}
+    machine.built[1].error = JvmEnded()
+    machine.wait(4)
+    assert machine.handed_over[-1] is None
+
+
+def test_deliveries_that_wait_for_a_pipeline_are_stopped_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, left = Machine(monkeypatch), MagicMock()
+    machine.kept.start()
+    machine.built[0].left, machine.built[0].error = left, JvmEnded()
+    machine.wait(1)
+    machine.kept.stop()
+    left.outbox.stop.assert_called_once_with()
 
 
 def test_what_is_wrong_at_the_first_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

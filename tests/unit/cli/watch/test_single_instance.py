@@ -54,6 +54,7 @@ def test_the_error_of_a_second_process_names_the_first(store: StoreSettings) -> 
             pytest.fail("held twice")
         assert store.path in caught.value.subject
         assert f"pid {first.pid} on host {os.uname().nodename} since 2" in caught.value.rule
+        assert f"`kill {first.pid}` there ends it" in caught.value.rule
         assert "store.path" in caught.value.remedy
 
 

@@ -49,8 +49,10 @@ def test_after_a_time_without_leader_the_switch_counts_from_the_new_one() -> Non
     assert following(1, None, None, 2).of(NAME, 3000) == Switch(1, 3000, UNDER_1)
 
 
-def test_a_leader_that_comes_back_is_no_switch() -> None:
-    assert following(1, None, 1).of(NAME, 2000) is None
+def test_a_leader_that_comes_back_is_no_switch_but_its_samples_from_before_are_reported() -> None:
+    switches = following(1, None, 1)
+    assert switches.of(NAME, 2000) == Switch(None, None, UNDER_1)
+    assert switches.of(NAME, 2001 + WINDOW_MS) is None
 
 
 def test_a_first_leader_is_no_switch() -> None:

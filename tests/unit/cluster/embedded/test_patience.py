@@ -59,6 +59,14 @@ def test_the_thread_that_asks_does_not_count(tmp_path: Path) -> None:
     assert runnable_programs(tmp_path / "loadavg") == 3
 
 
+def test_in_a_container_the_cores_of_its_limit_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cluster.embedded.patience.usable_cores", lambda: 1.5)
+    machine = Machine(runnable=3)
+    patience = Patience(10.0, lambda: machine.now_s, lambda: machine.runnable)
+    assert machine.seconds_until_over(patience) == pytest.approx(20, abs=1.0)
+    assert str(patience).endswith("3.0 threads wanted the 1.5 cores)")
+
+
 def test_where_the_kernel_does_not_tell_the_mean_of_a_minute_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,3 +74,26 @@ def test_only_write_rates_are_scaled() -> None:
     assert found.sources == (replace(source, write_bytes_per_s=9 * MB, leaving_bytes_per_s=3 * MB),)
     assert (found.throttle_bytes_per_s, found.remaining_bytes) == (3 * MB, 10**8)
     assert at_rate(load(None), 1.5).required_bytes_per_s is None
+
+
+def receives(*rates_mb: tuple[int, float]) -> ThrottleLoad:
+    """A destination that copies partitions by number, each at its write rate."""
+    copies = tuple(CatchingUpReplica("t", n, 1, 10**8, mb * MB, (3, 1), (3,)) for n, mb in rates_mb)
+    total = sum(copy.write_bytes_per_s for copy in copies)
+    return ThrottleLoad(3, Role.FOLLOWER, 9 * MB, 0.0, total, len(copies), 0, 10**8, catching_up=copies)
+
+
+def test_a_partition_that_has_ended_does_not_count_in_earlier_ticks() -> None:
+    found = forecast([receives((0, 1.0))], ticks(receives((0, 1.2), (1, 5.0))))
+    assert found.ratio == pytest.approx(1.1)
+
+
+def test_another_partition_in_place_of_one_that_has_ended_has_no_earlier_rate() -> None:
+    assert forecast([receives((0, 1.0))], ticks(receives((1, 0.5)))).ratio == 1.0
+
+
+# Its lag grew by 60 MB in a second, of which 1 MB was written.
+def test_a_lag_that_has_grown_by_more_than_was_written_is_that_of_other_replicas() -> None:
+    now = replace(load(4.0), remaining_bytes=70_000_000)
+    assert forecast([now], ticks(replace(load(2.0), remaining_bytes=10_000_000))).ratio == 1.0
+    assert forecast([now], ticks(replace(load(2.0), remaining_bytes=68_000_000))).ratio == pytest.approx(0.75)

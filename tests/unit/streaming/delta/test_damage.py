@@ -14,8 +14,9 @@ from schemas.alerts import AlertEvent
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
 from streaming.delta import append as delta_append
-from streaming.delta.damage import damages, mend
+from streaming.delta.damage import damages
 from streaming.delta.query import rows
+from streaming.durability.mend import mend
 
 ROWS, COMMITS = 3, 5
 
@@ -163,7 +164,8 @@ def test_several_files_are_mended_at_once(table: Path) -> None:
     assert numbers(table) == of_commits(2, 4)
 
 
-def test_a_table_without_its_first_commit_cannot_be_mended_and_is_left_as_it_is(table: Path) -> None:
+def test_another_table_without_its_first_commit_cannot_be_mended_and_is_left_as_it_is(table: Path) -> None:
+    table = table.rename(table.with_name("of_another_program"))
     commit_file(table, 0).write_text('{"protocol":{"minReaderVersion"')
     before = sorted(table.rglob("*"))
     with pytest.raises(HeadroomError, match="cannot be mended") as caught:
@@ -175,9 +177,17 @@ def test_a_table_without_its_first_commit_cannot_be_mended_and_is_left_as_it_is(
 def test_a_log_without_commits_is_damaged(table: Path) -> None:
     for file in (table / "_delta_log").glob("*.json"):
         file.unlink()
-    assert damages(str(table)) == []
+    assert [damage.file for damage in damages(str(table))] == ["_delta_log"]
     (table / "_delta_log" / "_last_checkpoint").write_text('{"version": 3}')
-    assert not all(damage.can_be_mended for damage in damages(str(table)))
+    assert any(damage.whole for damage in damages(str(table)))
+    mend(str(table))
+    assert numbers(table) == of_commits(*range(COMMITS))
+    another = table.rename(table.with_name("of_another_program"))
+    for file in (another / "_delta_log").glob("*.json"):
+        file.unlink()
+    assert damages(str(another)) == []
+    (another / "_delta_log" / "_last_checkpoint").write_text('{"version": 3}')
+    assert not all(damage.can_be_mended for damage in damages(str(another)))
 
 
 def test_tables_of_other_formats_at_the_place_are_not_touched(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_an_append_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None
     def write(opened: DeltaTable, ticks: frozenset[Tick], once: CommitProperties) -> None:
         records = [row | {"date": day_of(at)} for one in ticks for row in rows_of([one])[one] for at in [one[1]]]
         columns = {name: [record[name] for record in records] for name in PARTITION_WRITE_RATE.names()}
-        delta_append.append_columns(opened, columns, len(records), once)
+        delta_append.append_columns(opened, columns, once)
         raise OSError("the mount is gone")
 
     with pytest.raises(OSError, match="mount"):

@@ -32,7 +32,9 @@ def readers(
     monkeypatch.setattr(bronze_query, "bronze", lambda records: MagicMock())
     monkeypatch.setattr(bronze_query, "prepare_start", lambda *_, **__: given.pop(0))
     topic = TicksTopic(spark, "ticks", kafka_options(KafkaSettings("b:1"), None))
-    BronzeQuery(MagicMock(), topic, MagicMock(), "checkpoint", trigger_s, idle_s).start()
+    store = MagicMock()
+    store.location = lambda table: f"nowhere/{table.path}"
+    BronzeQuery(MagicMock(), topic, store, "nowhere/checkpoints/bronze", trigger_s, idle_s).start()
     assert not given
     return options
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from deltalake import write_deltalake
+from deltalake.exceptions import DeltaError
 
 from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
 from schemas.alerts import AlertEvent
@@ -15,6 +16,7 @@ from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
 from streaming.delta import append as delta_append
 from streaming.delta import query as delta_query
+from streaming.durability.mend import mend
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.tables.suppressions import append_record
@@ -39,6 +41,24 @@ class PlainStore:
         for table in tables:
             if not self.exists(table):
                 delta_append.create(self.location(table), table)
+
+
+def test_damage_is_reported_while_it_keeps_attempts_from_being_written(tmp_path: Path) -> None:
+    nothing: Any = None
+    store: Any = PlainStore(tmp_path)
+    deliveries = DeliveryTable(nothing, store)
+    deliveries.append([step(event("one"), "log")])
+    log = tmp_path / ALERT_DELIVERIES.path / "_delta_log"
+    max(log.glob("*.json")).write_text("{")
+    # An attempt that nothing keeps from being written needs no look at the table.
+    assert deliveries.damage() is None
+    with pytest.raises(DeltaError):
+        deliveries.append([step(event("two"), "log")])
+    for _ in range(2):
+        assert "alerts/deliveries is damaged" in (deliveries.damage() or "")
+    mend(str(tmp_path / ALERT_DELIVERIES.path))
+    assert deliveries.damage() is None
+    deliveries.append([step(event("two"), "log")])
 
 
 def step(of: AlertEvent, receiver: str, state: str = "delivered") -> DeliveryAttempt:

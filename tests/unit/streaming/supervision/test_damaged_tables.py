@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from schemas.tables import ALERT_EVENTS, Table
-from streaming.delta.damage import mend
+from streaming.durability.mend import mend
 from streaming.supervision.damaged_tables import DamageCheck, read_undamaged
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, table
 
@@ -27,6 +27,9 @@ class Tables:
 
     def location(self, _: Table) -> str:
         return str(self._path)
+
+    def trouble(self) -> str | None:
+        return None
 
     @contextmanager
     def skipping_damage(self) -> Iterator[None]:

@@ -131,7 +131,7 @@ def test_too_little_history_is_a_reason(tmp_path: Path, row: SimpleNamespace, re
 def test_a_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, [load(0, 1.0)])
     (tmp_path / PARTITION_LOAD.path / "_delta_log" / f"{0:020d}.json").write_bytes(b"{")
-    with pytest.raises(HeadroomError, match=r"gold/partition_load: cannot be read"):
+    with pytest.raises(HeadroomError, match=r"gold/partition_load: is damaged"):
         read(tmp_path)
 
 

@@ -80,7 +80,7 @@ def test_many_small_files_are_put_together(location: str, monkeypatch: pytest.Mo
 def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
     location: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def full(_: object) -> None:
+    def full(*_: object) -> None:
         raise OSError("disk full")
 
     monkeypatch.setattr(small_table, "_compact_if_large", full)

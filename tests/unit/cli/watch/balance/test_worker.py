@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from alerts.engine import AlertEngine, WatchedCluster
 from alerts.inputs.broker_load import BalanceAdvice
+from cli.watch.balance import child_command
 from cli.watch.balance.child_command import ChildCommand, CommandResult
 from cli.watch.balance.worker import BalanceWorker
 from cli.watch.pipeline import ConfiguredClusters
@@ -153,6 +155,21 @@ def test_a_failure_is_logged_once_and_tried_again_after_the_interval(caplog: pyt
     assert message.endswith("failed: Error: cluster cannot be reached")
 
 
+def test_a_command_that_cannot_be_started_stops_no_watch(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(BalanceSettings(propose_every_s=600))
+
+    def no_room(arguments: tuple[str, ...]) -> Command:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    scene.worker.start = no_room
+    scene.tick(1500)
+    (message,) = [r.message for r in caplog.records if "failed" in r.message]
+    assert message.endswith("failed: No space left on device")
+    scene.worker.start = scene.start
+    scene.tick(600)
+    assert len(scene.commands) == 1
+
+
 def test_a_command_that_hangs_is_ended() -> None:
     scene = Scene()
     scene.tick(240)
@@ -175,7 +192,11 @@ def awaited(command: ChildCommand) -> CommandResult:
     return found
 
 
-def test_a_child_gives_its_json_or_the_last_line_of_its_messages(tmp_path: Any) -> None:
+def test_a_child_gives_its_json_or_the_last_line_of_its_messages(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At the lowest priority it would wait for all tests that run beside it.
+    monkeypatch.setattr(child_command, "_LOWEST_PRIORITY", 0)
     state = "docs/examples/balance_state.json"
     found = awaited(ChildCommand(("balance", "propose", "--until-in-band", "1", "--state", state, "--format", "json")))
     assert found.output is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.check.machine import available_bytes, cores
+from cluster.machine import available_bytes, cores
 from schemas.quantities import QuantityError, parse_heap_bytes
 
 

@@ -8,8 +8,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
+from schemas.errors import HeadroomError
 from schemas.tables import THROTTLE_HEADROOM, Column, Table
 from streaming.delta import append as delta_append
 from streaming.delta.maintenance import maintain_prompt
@@ -17,7 +19,7 @@ from streaming.delta.properties import properties
 from streaming.delta.query import rows as query
 from streaming.delta.schema import delta_schema
 from streaming.delta.tick_table import TickTable
-from streaming.store.upgrade import upgrade_without_spark
+from streaming.delta.upgrade import schema_difference, upgrade_without_spark
 from tests.unit.builders.gold_rows import gold_row
 
 TICKS = [("c1", 1_800_000_000_000 + 1000 * n) for n in range(3)]
@@ -33,6 +35,11 @@ def older() -> Table:
     return replace(THROTTLE_HEADROOM, columns=tuple(columns))
 
 
+def missing(path: str, table: Table) -> dict[str, str]:
+    opened = DeltaTable(path)
+    return schema_difference(table, opened.schema(), opened.metadata().partition_columns).new
+
+
 def old_table(folder: Path, table: Table) -> str:
     path = str(folder / table.path)
     DeltaTable.create(path, schema=delta_schema(table), partition_by=["date"])
@@ -42,9 +49,10 @@ def old_table(folder: Path, table: Table) -> str:
 
 def test_columns_and_nested_fields_are_added_and_rows_of_both_versions_are_read_and_compacted(tmp_path: Path) -> None:
     path = old_table(tmp_path, older())
-    difference = upgrade_without_spark(path, THROTTLE_HEADROOM)
-    assert set(difference.new) == {"eta_high_s", "partitions.element.followers", "partitions.element.stalled"}
-    assert upgrade_without_spark(path, THROTTLE_HEADROOM).new == {}
+    new = {"eta_high_s", "partitions.element.followers", "partitions.element.stalled"}
+    assert set(missing(path, THROTTLE_HEADROOM)) == new
+    upgrade_without_spark(path, THROTTLE_HEADROOM)
+    assert missing(path, THROTTLE_HEADROOM) == {}
     table = DeltaTable(path)
     assert properties(THROTTLE_HEADROOM).items() <= table.metadata().configuration.items()
     comments = {field.name: field.metadata.get("comment") for field in table.schema().fields}
@@ -71,14 +79,17 @@ def test_what_cannot_be_upgraded_is_left_as_it_is(tmp_path: Path) -> None:
     wrong = replace(older(), columns=tuple(c for c in types if c.name != "broker"))
     path = old_table(tmp_path, replace(wrong, keys=()))
     version = DeltaTable(path).version()
-    assert upgrade_without_spark(path, THROTTLE_HEADROOM).wrong == ["broker is missing"]
+    with pytest.raises(HeadroomError, match="but broker is missing") as error:
+        upgrade_without_spark(path, THROTTLE_HEADROOM)
+    assert error.value.subject == path
+    assert "move it away" in error.value.remedy
     assert DeltaTable(path).version() == version
 
 
 _UPGRADE = """
 import sys
 from schemas.tables import THROTTLE_HEADROOM
-from streaming.store.upgrade import upgrade_without_spark
+from streaming.delta.upgrade import upgrade_without_spark
 upgrade_without_spark(sys.argv[1], THROTTLE_HEADROOM)
 """
 
@@ -87,7 +98,7 @@ def test_processes_upgrade_the_same_table_at_the_same_time(tmp_path: Path) -> No
     path = old_table(tmp_path, older())
     processes = [subprocess.Popen([sys.executable, "-c", _UPGRADE, path]) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
-    assert upgrade_without_spark(path, THROTTLE_HEADROOM).new == {}
+    assert missing(path, THROTTLE_HEADROOM) == {}
     fields = json.loads(DeltaTable(path).schema().to_json())["fields"]
     assert {field["name"] for field in fields} == set(THROTTLE_HEADROOM.names())
     assert len(query({"data": path}, "SELECT * FROM data")) == 1
@@ -97,5 +108,5 @@ def test_the_first_version_of_a_table_needs_no_upgrade(tmp_path: Path) -> None:
     path = str(tmp_path / "new")
     delta_append.create(path, THROTTLE_HEADROOM)
     version = DeltaTable(path).version()
-    difference = upgrade_without_spark(path, THROTTLE_HEADROOM)
-    assert (difference.new, difference.wrong, DeltaTable(path).version()) == ({}, [], version)
+    upgrade_without_spark(path, THROTTLE_HEADROOM)
+    assert DeltaTable(path).version() == version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ _COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 
 
 class VerdictPrinter:
-    """Prints the verdicts and events of the alert path.
+    """Prints the verdicts and events of the alert path. Create it before standard output is relayed.
 
     Args:
         output_format: text or json.
@@ -23,6 +24,8 @@ class VerdictPrinter:
 
     def __init__(self, output_format: str) -> None:
         self._json = output_format == "json"
+        # A relay is no terminal, but may lead to one.
+        self._on_terminal = sys.stdout.isatty()
         self._last_printed: dict[str, object] = {}
         self._fired: set[str] = set()
 
@@ -35,7 +38,7 @@ class VerdictPrinter:
             if event.state == AlertState.FIRING.value:
                 self._fired.add(event.alert_id)
             if event.alert_id in self._fired:
-                echo_lines(render_event(event), colour=_COLOURS.get(event.state))
+                echo_lines(render_event(event), colour=_COLOURS.get(event.state), on_terminal=self._on_terminal)
 
     def print_active(self, events: Sequence[AlertEvent]) -> None:
         """Print the alerts that are still firing from an earlier run."""

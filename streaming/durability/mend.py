@@ -1,0 +1,120 @@
+"""Repair of damaged tables: damaged files are moved aside, and what a table needs is put in their place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from schemas.errors import HeadroomError
+from schemas.tables import DURABLE_TABLES
+from streaming.delta.append import append_columns, create
+from streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
+from streaming.delta.locations import local_path
+from streaming.durability.sync import sync_commits, sync_path
+from streaming.durability.table_files import data_files, distinct_rows, first_commit
+
+# Folder next to the tables and checkpoints for what is damaged.
+ASIDE = "_damaged"
+# Actions of a commit other than files: protocol, columns, and the batches that the table has.
+_KEPT_ACTIONS = ("protocol", "metaData", "txn", "commitInfo", "domainMetadata")
+
+
+def mend(location: str) -> list[Damage]:
+    """Repair a table by moving its damaged files aside, and return these; see ``damages``.
+
+    Args:
+        location: folder or URL.
+
+    Raises:
+        HeadroomError: the table cannot be repaired.
+    """
+    try:
+        return _mend(location)
+    except OSError as error:
+        rule = f"is damaged, and cannot be mended ({error.strerror})"
+        raise HeadroomError(location, rule, "Look at store.path and the rights on it.") from None
+
+
+def _mend(location: str) -> list[Damage]:
+    path = local_path(location)
+    mended: list[Damage] = []
+    # Several rounds: commits are checked once the checkpoints can be read, and data files once the log can.
+    while found := damages(location, thorough=True):
+        unrepairable = [damage for damage in found if not damage.can_be_mended or damage in mended]
+        if unrepairable:
+            remedy = f"Move {location} away: a new, empty table is made in its place."
+            raise HeadroomError(
+                f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
+            )
+        mended += found
+        if path is not None and any(damage.whole for damage in found):
+            _create_again(Path(path))
+            continue
+        if path is not None:
+            for damage in found:
+                _set_aside(Path(path), damage)
+        # The library repairs only a table whose log it can read.
+        if not any(damage.file.startswith(LOG) for damage in found):
+            DeltaTable(location).repair()
+    return mended
+
+
+def _set_aside(folder: Path, damage: Damage) -> None:
+    """Move a damaged file aside; a commit is replaced by one with its readable actions other than files."""
+    file = folder / damage.file
+    commit = COMMIT.fullmatch(file.name)
+    kept = [line for line in map(_kept, actions_of(file)) if line] if commit and file.exists() else []
+    if file.exists():
+        _move(file, folder.parent / ASIDE / folder.name / damage.file)
+    for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
+        # Hadoop's and Delta's checksums do not match any more.
+        checksum.unlink(missing_ok=True)
+    if commit:
+        definition = definition_of(folder) if int(commit[1]) == 0 else None
+        has = {name for line in kept for name in line}
+        columns = [line for line in first_commit(definition) if not has & line.keys()] if definition else []
+        lines = [*columns, *kept] or [{"commitInfo": {}}]
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        sync_path(file)
+        sync_path(file.parent)
+
+
+def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return an action of a damaged commit if it may be kept alone, otherwise None.
+
+    Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.
+    """
+    if action is None or any(name in action for name in _KEPT_ACTIONS):
+        return action
+    change = action.get("add") or action.get("remove") or {}
+    return action if change.get("dataChange") else None
+
+
+def _create_again(folder: Path) -> None:
+    """Move a table aside, and create it again, with its rows if a promise rests on them."""
+    definition = definition_of(folder)
+    assert definition is not None
+    aside = _move(folder, folder.parent / ASIDE / folder.name)
+    create(str(folder), definition)
+    if definition in DURABLE_TABLES and aside.is_dir():
+        rows = distinct_rows(data_files(aside), aside, definition)
+        if rows:
+            columns = {name: [row[name] for row in rows] for name in definition.names()}
+            append_columns(DeltaTable(str(folder)), columns)
+            sync_commits(str(folder), 0)
+
+
+def _move(path: Path, aside: Path) -> Path:
+    """Move a file or folder to a place that is still free, and return that."""
+    if os.path.lexists(aside):
+        aside = aside.with_name(f"{aside.name}-{datetime.now(timezone.utc).strftime('%Y%m%dT%H%M%S%f')}")
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(path, aside)
+    return aside

@@ -1,0 +1,80 @@
+"""A port that another process holds for a moment costs another attempt, and not the cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.embedded import EmbeddedCluster
+from schemas.errors import HeadroomError
+
+TAKEN = HeadroomError("broker 1", "died while starting: Caused by: java.net.BindException: Address already in use", "-")
+OTHER = HeadroomError("broker 1", "died while starting: Caused by: java.io.IOException: No space left on device", "-")
+
+
+def started(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *outcomes: HeadroomError | None, base_port: int | None = None
+) -> int:
+    """Start a cluster whose attempts have these outcomes, and return how many were made."""
+    left = list(outcomes)
+
+    def launch(_: EmbeddedCluster) -> None:
+        outcome = left.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    monkeypatch.setattr(EmbeddedCluster, "_launch", launch)
+    monkeypatch.setattr("cluster.embedded.cluster.require_free", lambda *_: None)
+    try:
+        EmbeddedCluster(folder, 1, base_port).start()
+    finally:
+        made = len(outcomes) - len(left)
+        (folder / "made").write_text(str(made))
+    return made
+
+
+def test_a_port_that_is_taken_for_a_moment_costs_another_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert started(tmp_path, monkeypatch, TAKEN, TAKEN, None) == 3
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "base_port", "attempts"),
+    [((TAKEN, TAKEN, TAKEN, None), None, 3), ((OTHER, None), None, 1), ((TAKEN, None), 20_000, 1)],
+    ids=["taken for long", "another fault", "a port that was asked for"],
+)
+def test_what_another_attempt_does_not_mend_is_an_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcomes: tuple[HeadroomError | None, ...],
+    base_port: int | None,
+    attempts: int,
+) -> None:
+    with pytest.raises(HeadroomError):
+        started(tmp_path, monkeypatch, *outcomes, base_port=base_port)
+    assert (tmp_path / "made").read_text() == str(attempts)
+
+
+@pytest.mark.parametrize(("outcomes", "spawned"), [((TAKEN, None), 2), ((OTHER, None), 1)])
+def test_so_it_is_when_a_broker_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcomes: tuple[HeadroomError | None, ...], spawned: int
+) -> None:
+    left, spawns = list(outcomes), []
+
+    def wait(*_: object) -> None:
+        outcome = left.pop(0)
+        if outcome is not None:
+            raise outcome
+
+    cluster = EmbeddedCluster(tmp_path, 1)
+    cluster._ports = cluster._choose_ports()
+    monkeypatch.setattr(cluster._brokers, "spawn", lambda broker_id, ports: spawns.append(broker_id))
+    monkeypatch.setattr(EmbeddedCluster, "_wait", wait)
+    if outcomes[0] is OTHER:
+        with pytest.raises(HeadroomError):
+            cluster.restart(1)
+    else:
+        cluster.restart(1)
+    assert len(spawns) == spawned
