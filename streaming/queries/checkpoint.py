@@ -1,4 +1,4 @@
-"""Checkpoint of a streaming query: how far it has read, and its replacement where its source has changed."""
+"""StoredCheckpoint of a streaming query: how far it has read, and its replacement where its source has changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Position:
     is_finished: bool
 
 
-class Checkpoint:
+class StoredCheckpoint:
     """Folder of a query with one source. Spark writes it; its format is internal to Spark.
 
     Args:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.text.formatting import moment
-from streaming.queries.checkpoint import Checkpoint
+from streaming.queries.checkpoint import StoredCheckpoint
 from streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def prepare_start(
         query: its name in messages.
         all_partitions: whether it reads all partitions, or those of its checkpoint.
     """
-    stored = Checkpoint(spark, checkpoint)
+    stored = StoredCheckpoint(spark, checkpoint)
     found = stored.position()
     if found is None:
         return Start()
@@ -134,7 +134,7 @@ def forget_lost_table(spark: SparkSession, stopped: StreamingQuery, checkpoint: 
     error = stopped.exception()
     if error is None or not _TABLE_LOST.search(str(error)):
         return
-    Checkpoint(spark, checkpoint).remove()
+    StoredCheckpoint(spark, checkpoint).remove()
     log.warning(
         "%s no longer has the commits or files that query %s would read next: it reads the whole table again, and "
         "skips what it has written; days that maintenance has dropped unread are lost",

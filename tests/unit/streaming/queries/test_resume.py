@@ -50,7 +50,7 @@ class Topic:
 
 
 def start(monkeypatch: pytest.MonkeyPatch, stored: Stored, topic: Topic) -> Start:
-    monkeypatch.setattr(resume, "Checkpoint", lambda *_: stored)
+    monkeypatch.setattr(resume, "StoredCheckpoint", lambda *_: stored)
     spark: Any = None
     return prepare_start(spark, topic, "checkpoint", "bronze", all_partitions=True)
 
@@ -137,7 +137,7 @@ def test_a_table_without_what_comes_next_is_read_again_and_no_other_failure_is_t
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: str | None, is_lost: bool
 ) -> None:
     stored = read_to(5)
-    monkeypatch.setattr(resume, "Checkpoint", lambda *_: stored)
+    monkeypatch.setattr(resume, "StoredCheckpoint", lambda *_: stored)
     stopped: Any = SimpleNamespace(name="silver", exception=lambda: error)
     spark: Any = None
     forget_lost_table(spark, stopped, "checkpoint", "bronze/ticks")
@@ -147,7 +147,7 @@ def test_a_table_without_what_comes_next_is_read_again_and_no_other_failure_is_t
 def test_the_line_of_a_lost_table_names_table_and_query(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(resume, "Checkpoint", lambda *_: read_to(5))
+    monkeypatch.setattr(resume, "StoredCheckpoint", lambda *_: read_to(5))
     stopped: Any = SimpleNamespace(name="silver", exception=lambda: "FAILED_READ_FILE.FILE_NOT_EXIST")
     spark: Any = None
     forget_lost_table(spark, stopped, str(tmp_path), "bronze/ticks")
