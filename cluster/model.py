@@ -216,6 +216,7 @@ class Metrics:
         logs: one per log that was requested and reported.
         rates_only: meters that were reported only as a rate, and so are missing in the counters.
         impossible: MBeans with a value outside its valid range; these values are dropped.
+        broker_ids: ids of the brokers that the process says it is; empty if it does not say, or was not asked.
     """
 
     started_ms: int | None
@@ -225,6 +226,7 @@ class Metrics:
     logs: dict[TopicPartition, LogReading]
     rates_only: tuple[str, ...] = ()
     impossible: tuple[tuple[str, float], ...] = ()
+    broker_ids: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

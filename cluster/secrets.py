@@ -1,9 +1,10 @@
-"""Passwords, read when they are used: from the setting itself, otherwise from its file."""
+"""Passwords, read whenever they are used, because they may have been changed: from the setting, otherwise its file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from schemas.config import KafkaSettings, TicksSettings
 from schemas.errors import HeadroomError
 from schemas.json_text import decoded
 
@@ -28,6 +29,20 @@ def secret(value: str | None, file: str | None, subject: str) -> str | None:
     if not text:
         raise HeadroomError(subject, f"{file} is empty", "Write the password into it.")
     return text
+
+
+def section_of(kafka: KafkaSettings) -> str:
+    """Return the section of the settings that errors about a connection name."""
+    return "ticks" if isinstance(kafka, TicksSettings) else "cluster"
+
+
+def sasl_password(kafka: KafkaSettings) -> str | None:
+    """Return the SASL password of a connection as it is now; None if none is set.
+
+    Raises:
+        HeadroomError: its file cannot be read, or is empty.
+    """
+    return secret(kafka.sasl_password, kafka.sasl_password_file, f"{section_of(kafka)}.sasl_password_file")
 
 
 def _text(file: str, subject: str) -> str:

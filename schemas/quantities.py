@@ -401,6 +401,6 @@ _LIST_FIXES = (
     _fix(r"^[, ]+|[, ]+$", "", "without a comma at the end"),
 )
 _ADDRESS_FIXES = (
-    _fix(r"[A-Za-z][A-Za-z0-9+.-]*://", "", "without a scheme; the setting security_protocol names the protocol"),
+    _fix(r"[A-Za-z][A-Za-z0-9+._-]*://", "", "without a scheme; the setting security_protocol names the protocol"),
     _fix(r"/+(?=,|$)", "", "without a path"),
 )

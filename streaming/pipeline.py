@@ -75,7 +75,7 @@ class PipelineConfig:
     Attributes:
         settings: all settings.
         ticks: connection settings of the cluster with the ticks topic.
-        password: its SASL password; None unless SASL is used.
+        password: returns its SASL password as it is now; None unless SASL is used.
         config: configuration file in recommended commands; None if there is none.
         others: further clusters with ticks in the same topic.
         receivers: receivers of notifications.
@@ -86,7 +86,7 @@ class PipelineConfig:
 
     settings: Settings
     ticks: KafkaSettings
-    password: str | None = None
+    password: Callable[[], str | None] = lambda: None
     config: str | None = None
     others: Sequence[WatchedCluster] = ()
     receivers: Sequence[Receiver] = ()
@@ -131,7 +131,7 @@ class Pipeline:
         settings = config.settings
         self._spark = spark
         self._settings = settings
-        self._kafka_options = kafka_options(config.ticks, config.password)
+        self._kafka_options = lambda: kafka_options(config.ticks, config.password())
         self._trust = Trust({settings.cluster.name, *(w.settings.cluster.name for w in config.others)}, config.clock_ms)
         self._topic = self._topic_of(spark)
         self._store = Store(spark, settings.store.path)

@@ -15,7 +15,7 @@ from cluster.connection.admin_connection import AdminConnection, connection_opti
 from cluster.connection.refusal import Refusal, why_refused
 from cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
 from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import LOAD, ReadPlan
+from cluster.metrics.mbeans import LOAD, TICK_AND_IDENTITY, ReadPlan
 from cluster.metrics.missing_load import find_missing_load
 from cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
 from cluster.metrics.source import MetricsError, MetricsSource
@@ -162,7 +162,7 @@ def _plan(snapshot: Snapshot, broker: int) -> ReadPlan:
     led = [p.name for p in replicas if p.leader == broker]
     follows = any(broker in p.isr and p.leader not in (None, broker) for p in replicas)
     topics = list(dict.fromkeys(name.topic for name in led))[:_MAX_TOPICS]
-    return ReadPlan(topics, led[:1], led[:1], len(replicas), follows)
+    return ReadPlan(topics, led[:1], led[:1], len(replicas), follows, TICK_AND_IDENTITY)
 
 
 def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[Check]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from cli.check.result import Check, failed, ok, unknown
 from cluster.connection.java_client import JavaClientError, connect
 from cluster.java import jar_folder
-from cluster.secrets import secret
+from cluster.secrets import sasl_password, section_of
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.sources.kafka_options import kafka_options
@@ -26,8 +26,8 @@ def spark_checks(settings: Settings) -> list[Check]:
         HeadroomError: a file of the settings cannot be read.
     """
     kafka = settings.ticks_cluster()
-    section = "ticks" if kafka is settings.ticks else "cluster"
-    password = secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file")
+    section = section_of(kafka)
+    password = sasl_password(kafka)
     spark_options = kafka_options(kafka, password)
     options = {
         name.removeprefix(_KAFKA_PREFIX): text for name, text in spark_options.items() if name.startswith(_KAFKA_PREFIX)

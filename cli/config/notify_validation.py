@@ -12,6 +12,8 @@ from schemas.quantities import is_url, parse_urls
 
 # Slack's API that looks up sent messages takes the id of a channel, not its name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")
+# Of Alertmanager's API, which is added to each URL.
+_API_PATH = re.compile(r"/api(/v\d+(/alerts)?)?$")
 # A name would be plain text, which mentions nobody.
 _MENTION = r"<(?:!subteam\^S[A-Z0-9]+|@[UW][A-Z0-9]+|!here|!channel|!everyone)>"
 _MENTIONS = re.compile(rf"{_MENTION}(?: {_MENTION})*")
@@ -65,6 +67,11 @@ def _slack(slack: SlackSettings) -> Iterator[SettingError]:
 def _alertmanager(alertmanager: AlertmanagerSettings) -> Iterator[SettingError]:
     section = "notify.alertmanager"
     yield from quantity_errors((section, "urls"), alertmanager.urls, parse_urls)
+    for url in alertmanager.instances():
+        base = _API_PATH.sub("", url)
+        if base != url:
+            rule = f"must end before the path of the API, but {url} has it"
+            yield SettingError((section, "urls"), rule, f"Write {base}: Headroom adds the path.")
     yield from duplicate_secrets(section, alertmanager, "password")
     has_password = bool(alertmanager.password or alertmanager.password_file)
     if has_password and not alertmanager.username:

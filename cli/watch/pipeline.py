@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from alerts.engine import AlertEngine, WatchedCluster
@@ -18,7 +19,7 @@ from cli.watch.receivers import build_receivers
 from cluster.collector.activity import AlertPartitionActivity
 from cluster.collector.ticks_topic import ensure_topic
 from cluster.metadata.cluster_size import partition_count
-from cluster.secrets import secret
+from cluster.secrets import sasl_password
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -147,7 +148,6 @@ def build_pipeline(
     if not (with_alerts and is_restart):
         require_store(settings, on_read_only_disk=with_alerts)
     ticks_kafka = settings.ticks_cluster()
-    password = secret(ticks_kafka.sasl_password, ticks_kafka.sasl_password_file, "sasl_password_file")
     ensure_topic(settings)
     receivers = build_receivers(settings.notify) if with_alerts else []
     profile = SessionProfile.LOW_LATENCY if with_alerts else _throughput(clusters)
@@ -155,7 +155,7 @@ def build_pipeline(
     config = PipelineConfig(
         settings,
         ticks_kafka,
-        password,
+        partial(sasl_password, ticks_kafka),
         clusters.config,
         clusters.others,
         receivers,

@@ -27,6 +27,7 @@ from cluster.collector.rows.message_rows import (
 from cluster.collector.samples.absent_logs import AbsentLogs
 from cluster.collector.samples.history import EarlierSample, SampleHistory
 from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader
+from cluster.collector.samples.restarts import Restarts
 from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
 from cluster.metadata.throttled_partitions import ThrottledReplicas, listed_brokers, under_replicated_partitions
@@ -96,7 +97,7 @@ class TickBuilder:
         self._absent = AbsentLogs()
         # The earlier sample of a rate is up to an interval older than the window.
         self._switches = LeaderSwitches(window_ms + interval_ms + _BACKLOG_MS)
-        self._started_ms: dict[int, int] = {}
+        self._restarts = Restarts()
         self._topic_ids: Mapping[str, str] = {}
         self._last_inputs: dict[int, _BrokerInput] = {}
 
@@ -193,13 +194,12 @@ class TickBuilder:
         self._switches.forget(names)
 
     def _add_metrics(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> _BrokerInput:
-        if metrics.started_ms is None or self._started_ms.get(broker) != metrics.started_ms:
+        if self._restarts.found(broker, metrics):
             # The broker restarted: its counters began at zero, its logs did not.
             self._counters.forget(broker)
             if metrics.started_ms is not None:
                 # It copied nothing while it was down, so that time must not count as a stall.
                 self._unchanged.forget(broker)
-            self._started_ms[broker] = metrics.started_ms or 0
         logs = self._watched_logs(broker, metrics, watched)
         return _BrokerInput(
             broker, self._counters.add(broker, metrics.counters), self._ends.add(broker, metrics.logs), logs

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
+import threading
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
 from cluster.connection.bootstrap import connect_to_first
 from cluster.connection.refusal import Refusal, why_refused
-from cluster.secrets import secret
-from schemas.config import KafkaSettings, SecurityProtocol, Settings, TicksSettings
+from cluster.secrets import sasl_password, section_of
+from schemas.config import KafkaSettings, SecurityProtocol, Settings
 from schemas.errors import HeadroomError
 
+log = logging.getLogger(__name__)
 CLIENT_ID = "headroom"
+_SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 # Minimum request timeout, after which an unanswered request no longer counts against its connection.
 _GIVE_UP_MS = 2000
 # How many brokers to greet at the start, and how long to wait for one of them.
@@ -41,16 +45,16 @@ def connection_options(kafka: KafkaSettings, section: str = "cluster") -> dict[s
         "request_timeout_ms": kafka.request_timeout_ms,
         **_RECONNECT,
     }
-    return options | _sasl(kafka, section) | _tls(kafka)
+    return options | _sasl(kafka) | _tls(kafka)
 
 
-def _sasl(kafka: KafkaSettings, section: str) -> dict[str, Any]:
-    if kafka.security_protocol not in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL):
+def _sasl(kafka: KafkaSettings) -> dict[str, Any]:
+    if kafka.security_protocol not in _SASL:
         return {}
     return {
         "sasl_mechanism": kafka.sasl_mechanism,
         "sasl_plain_username": kafka.sasl_username,
-        "sasl_plain_password": secret(kafka.sasl_password, kafka.sasl_password_file, f"{section}.sasl_password_file"),
+        "sasl_plain_password": sasl_password(kafka),
     }
 
 
@@ -74,19 +78,16 @@ def ticks_options(settings: Settings) -> dict[str, Any]:
         HeadroomError: no bootstrap servers, or a password file cannot be read.
     """
     kafka = settings.ticks_cluster()
-    return connection_options(kafka, _section(kafka))
-
-
-def _section(kafka: KafkaSettings) -> str:
-    """Return the section of the settings that errors name."""
-    return "ticks" if isinstance(kafka, TicksSettings) else "cluster"
+    return connection_options(kafka, section_of(kafka))
 
 
 class AdminConnection:
     """Connection to the brokers' admin API that sends a request to one chosen broker with its own timeout.
 
     kafka-python picks the broker itself and waits the whole request timeout, so a broker that hangs would cost a tick.
-    The client is created at first use and may be used from several threads.
+    The client is created at first use and may be used from several threads. With SASL a new one takes its place if a
+    broker ends the connection and the password was changed meanwhile, or if all brokers end it: a broker that refuses a
+    password looks like that. Connecting again gives the reason.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -94,6 +95,9 @@ class AdminConnection:
         self._client: KafkaAdminClient | None = None
         self._forwarding: AdminConnection | None = None
         self._greeted: int | None = None
+        self._creating = threading.RLock()
+        # Brokers that ended the connection since their last answer.
+        self._disconnected: set[int] = set()
 
     @property
     def forwarding(self) -> AdminConnection:
@@ -112,17 +116,18 @@ class AdminConnection:
         Raises:
             HeadroomError: no broker could be reached, or it refused the connection.
         """
-        if self._client is None:
-            self._client = _connect(self._kafka)
-            self._greet(self._client)
-        return self._client
+        with self._creating:
+            if self._client is None:
+                self._client = _connect(self._kafka)
+                self._greet(self._client)
+            return self._client
 
     def _greet(self, client: KafkaAdminClient) -> None:
         """Connect to a broker that answers, because the client sends its own requests to a connected one."""
         nodes = self.nodes()
         for node in random.sample(nodes, min(_GREETINGS, len(nodes))):
             with contextlib.suppress(KafkaError):
-                self.send(MetadataRequest(topics=[], allow_auto_topic_creation=False), node, _GREETING_S)
+                _exchange(client, MetadataRequest(topics=[], allow_auto_topic_creation=False), node, _GREETING_S)
                 # Any KRaft broker forwards requests to the controller; the client looks the controller up after a
                 # NotController answer. The controller named in the metadata may be the broker that hangs.
                 self._greeted = client._controller_id = node
@@ -139,20 +144,36 @@ class AdminConnection:
         Raises:
             KafkaError: the broker is unknown or out of reach, or did not answer within ``timeout_s`` seconds.
         """
-        manager = self.client()._manager
-        timeout_ms = max(1, int(timeout_s * 1000))
-
-        async def exchange() -> Any:
-            # wait_for, because a request on a connection that is still being set up has no timeout of its own.
-            # The longer request timeout drops unanswered requests later: they count against the connection until then.
-            answer = manager.send(request, node_id=node, request_timeout_ms=max(_GIVE_UP_MS, 2 * timeout_ms))
-            return await manager.wait_for(answer, timeout_ms)
-
+        client = self.client()
         try:
-            return manager.run(exchange)
+            answer = _exchange(client, request, node, timeout_s)
         except UnknownBrokerIdError:
-            manager.cluster.request_update()
+            client._manager.cluster.request_update()
             raise
+        except (KafkaConnectionError, SaslAuthenticationFailedError):
+            if self._kafka.security_protocol in _SASL:
+                self._note_disconnect(client, node)
+            raise
+        self._disconnected.discard(node)
+        return answer
+
+    def _note_disconnect(self, client: KafkaAdminClient, node: int) -> None:
+        """Close the client if its password is not the one of now, or if all brokers may have refused it."""
+        # The client would keep a refusal, and never ask the broker again.
+        client._manager._auth_failures.pop(node, None)
+        self._disconnected.add(node)
+        has_changed = client.config.get("sasl_plain_password") != sasl_password(self._kafka)
+        if has_changed:
+            log.warning("%s: the password has been changed, and is read again", _subject(self._kafka))
+        if has_changed or self._disconnected >= {broker.node_id for broker in client._manager.cluster.brokers()}:
+            self._drop(client)
+
+    def _drop(self, client: KafkaAdminClient) -> None:
+        """Close a client, unless another thread has done so."""
+        with self._creating:
+            if self._client is client:
+                self._disconnected.clear()
+                self.close()
 
     def close(self) -> None:
         """Close the connections; the next request opens them again."""
@@ -164,8 +185,21 @@ class AdminConnection:
             forwarding.close()
 
 
+def _exchange(client: KafkaAdminClient, request: Any, node: int, timeout_s: float) -> Any:
+    manager = client._manager
+    timeout_ms = max(1, int(timeout_s * 1000))
+
+    async def exchange() -> Any:
+        # wait_for, because a request on a connection that is still being set up has no timeout of its own.
+        # The longer request timeout drops unanswered requests later: they count against the connection until then.
+        answer = manager.send(request, node_id=node, request_timeout_ms=max(_GIVE_UP_MS, 2 * timeout_ms))
+        return await manager.wait_for(answer, timeout_ms)
+
+    return manager.run(exchange)
+
+
 def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
-    section = _section(kafka)
+    section = section_of(kafka)
     options = connection_options(kafka, section)
     servers = options.pop("bootstrap_servers")
     limits = {"bootstrap_timeout_ms": kafka.request_timeout_ms}
@@ -181,8 +215,11 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
             f"no broker could be reached ({type(error).__name__})",
             "Check the address, that the brokers are up, and the security settings.",
         )
-        subject = f"{section}.bootstrap_servers {kafka.bootstrap_servers}"
-        raise HeadroomError(subject, refusal.rule, refusal.remedy) from None
+        raise HeadroomError(_subject(kafka), refusal.rule, refusal.remedy) from None
+
+
+def _subject(kafka: KafkaSettings) -> str:
+    return f"{section_of(kafka)}.bootstrap_servers {kafka.bootstrap_servers}"
 
 
 def _client(**options: Any) -> KafkaAdminClient:

@@ -128,6 +128,8 @@ class _Probe:
         reason_text = one_line(reason.replace(self._options["sasl_plain_password"] or "\0", "***"), 200)
         who = f"user {self._kafka.sasl_username} by {self._kafka.sasl_mechanism}"
         remedy = f"See {self._section}.sasl_username, its password, and {self._section}.sasl_mechanism."
+        if self._kafka.sasl_password is None and self._kafka.sasl_password_file:
+            remedy += f" A new password in {self._kafka.sasl_password_file} is read at the next try."
         return Refusal(f"{self._server} refused to authenticate {who} ({reason_text})", remedy)
 
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> Refusal:

@@ -81,7 +81,7 @@ class JolokiaSource:
             raise MetricsError(where, self._http.shown(exhausted), _MORE_HEAP)
         if refusals and not metrics.counters and not metrics.logs:
             raise MetricsError(where, self._http.shown(refusals[0]), REMEDIES[Source.JOLOKIA])
-        return check_plausible(metrics, plan, where)
+        return check_plausible(metrics, broker, plan, where)
 
 
 def bulk_reads(plan: ReadPlan) -> list[list[MBeanRead]]:

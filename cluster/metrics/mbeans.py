@@ -38,6 +38,7 @@ _DOMAINS = {
 _LOG, _COUNT = (0, MOST_OF_LOG), (0, MOST_COUNTED)
 RANGES: Mapping[str, tuple[int, int]] = {
     "Runtime": (0, LATEST_MS),
+    "app-info": (0, LATEST_MS),
     "FetcherLagMetrics": (-1, MOST_OF_LOG),
     "FetcherStats": _COUNT,
     "Log": _LOG,
@@ -108,8 +109,12 @@ class MBeanRead(NamedTuple):
 
 
 START = MBeanRead("Runtime", None, "StartTime")
+# Its key id is the broker that answers. Its start time stands in for that of the process, which an agent may leave out.
+APP_INFO = MBeanRead("app-info", None, "StartTimeMs", every=True)
 # In place of a name: an exporter's start time may be its own, so the broker's start time takes precedence.
 EXPORTER = "exporter"
+# Start times, the one that is used first if it is known.
+_ORIGINS = ("Runtime", "app-info", EXPORTER)
 LAGS = MBeanRead("FetcherLagMetrics", "ConsumerLag", "Value", every=True)
 FETCHERS = MBeanRead("FetcherStats", "BytesPerSec", "Count", every=True)
 # Meters of the broker itself, and its gauges.
@@ -155,12 +160,14 @@ class ReadScope(NamedTuple):
     @property
     def kinds(self) -> frozenset[str]:
         """Types of the MBeans, without logs."""
-        reads = (START, *self.first_reads, *self.broker_reads)
+        reads = (START, APP_INFO, *self.first_reads, *self.broker_reads)
         return frozenset({"BrokerTopicMetrics", *(read.kind for read in reads)})
 
 
 # What a tick reads.
 TICK = ReadScope(TOPIC_METERS, BROKER_READS, (LAGS,))
+# The same with the id of the broker that answers.
+TICK_AND_IDENTITY = TICK._replace(broker_reads=(*BROKER_READS, APP_INFO))
 # The same with what consumers fetch of each topic.
 TICK_AND_CONSUMED = TICK._replace(topic_meters=(*TOPIC_METERS, CONSUMED))
 # The same with all loads of topics, for a plan that balances them.
@@ -273,7 +280,9 @@ class MetricsAccumulator:
         self._broker_meters = plan.scope.broker_meters
         watched = dict.fromkeys(plan.watched)
         self._wanted = {**dict.fromkeys(LOG_PARTS, watched), "LogEndOffset": watched | dict.fromkeys(plan.leads)}
-        self._started_ms: int | None = None
+        # Start times by origin: the process, the broker within it, an exporter beside it.
+        self._started_ms: dict[str, int] = {}
+        self._broker_ids: set[int] = set()
         self._counters: dict[Meter, Reading] = {}
         self._gauges: dict[Meter, Reading] = {}
         self._lags: dict[tuple[TopicPartition, str], Lag] = {}
@@ -316,8 +325,11 @@ class MetricsAccumulator:
                 self._counters[HANDLER_IDLE] = value
             case "KafkaRequestHandlerPool" if name == PROCESS_IDLE:
                 self._counters.setdefault(HANDLER_IDLE, value)
-            case "Runtime" if name != EXPORTER or self._started_ms is None:
-                self._started_ms = int(value.value)
+            case "Runtime":
+                self._started_ms[EXPORTER if name == EXPORTER else kind] = int(value.value)
+            case "app-info" if _is_number(keys.get("id", "")):
+                self._broker_ids.add(int(keys["id"]))
+                self._started_ms[kind] = int(value.value)
 
     def missing(self, part: str) -> list[TopicPartition]:
         """Return the planned logs whose attribute ``part`` has no value yet."""
@@ -351,14 +363,16 @@ class MetricsAccumulator:
             for name, end in ends.items()
         }
         lags = tuple(self._lags.values())
+        started_ms = (self._started_ms[origin] for origin in _ORIGINS if origin in self._started_ms)
         return Metrics(
-            self._started_ms,
+            next(started_ms, None),
             self._counters,
             self._gauges,
             lags,
             logs,
             tuple(sorted(rates_only)),
             tuple(self._impossible.items()),
+            frozenset(self._broker_ids),
         )
 
     def _is_possible(self, kind: str, name: str | None, keys: Mapping[str, str], value: float) -> bool:

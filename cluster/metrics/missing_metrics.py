@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
 from cluster.model import Meter, Metrics
 from schemas.config import Source
+from schemas.keys import TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 REMEDIES = {
@@ -17,6 +19,10 @@ REMEDIES = {
         "Export it: add it to includeObjectNames and the rules; docker/jmx_exporter.yml has all that is needed."
     ),
 }
+# Signs of topic names that \w of a rule does not match.
+_SIGN = re.compile(r"[.-]")
+# Most topics in a text.
+_MAX_TOPICS = 5
 # Maximum characters of a number in a text.
 _DIGITS = 24
 
@@ -65,7 +71,13 @@ def describe_impossible(metrics: Metrics) -> str | None:
 
 def _iterate_missing(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     if metrics.started_ms is None:
-        yield MissingMetric("java.lang:type=Runtime StartTime", "no rate, because a restart would not be detected")
+        is_counted = _BYTES_IN in metrics.counters
+        consequence = (
+            "a restart shows only in counters that fall"
+            if is_counted
+            else "no rate, because a restart would not be detected"
+        )
+        yield MissingMetric("java.lang:type=Runtime StartTime", consequence, certain=not is_counted)
     yield from _missing_logs(plan, metrics)
     yield from _missing_topic_meters(plan, metrics)
     if plan.follows and not metrics.lags:
@@ -85,7 +97,17 @@ def _iterate_missing(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric
 
 def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     wanted = {*plan.leads, *plan.watched}
-    missing = len(wanted - metrics.logs.keys())
+    absent = wanted - metrics.logs.keys()
+    missing = len(absent)
+    left_out = _left_out_by_name(absent, metrics)
+    if left_out:
+        names = f"{', '.join(left_out[:_MAX_TOPICS])}{' ...' if len(left_out) > _MAX_TOPICS else ''}"
+        consequence = (
+            "no write rate, progress or verdict of these: a rule with topic=(\\w+) leaves out names with dots or "
+            "dashes; those just created or deleted are missing for a tick or two"
+        )
+        yield MissingMetric(f"Log LogEndOffset of topics {names}", consequence)
+        missing = 0
     # A few logs may be missing because topics are created and deleted between metadata and metrics.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
         scope = (
@@ -102,6 +124,13 @@ def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
     ):
         if watched and all(value is None for value in values):
             yield MissingMetric(f"Log {part}", "write rates only from the mean size of a topic's messages")
+
+
+def _left_out_by_name(absent: Iterable[TopicPartition], metrics: Metrics) -> list[str]:
+    """Return the topics of absent logs if their names explain it: all have a sign that no topic of a log has."""
+    topics = sorted({name.topic for name in absent})
+    has_others = metrics.logs and not any(_SIGN.search(name.topic) for name in metrics.logs)
+    return topics if has_others and all(map(_SIGN.search, topics)) else []
 
 
 def _missing_topic_meters(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:

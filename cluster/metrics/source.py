@@ -48,17 +48,25 @@ def read_s(timeout_s: float) -> float:
     return max(timeout_s, _MIN_READ_S)
 
 
-def check_plausible(metrics: Metrics, plan: ReadPlan, source: str) -> Metrics:
+def check_plausible(metrics: Metrics, broker: int, plan: ReadPlan, source: str) -> Metrics:
     """Return the metrics if they plausibly belong to the broker.
 
     Raises:
-        MetricsError: there are no Kafka metrics, or far more replicas than the broker has.
+        MetricsError: there are no Kafka metrics, they are another broker's, or there are far more replicas than the
+            broker has.
     """
     if not (metrics.gauges or metrics.counters or metrics.lags or metrics.logs):
         raise MetricsError(
             source,
             "answers, but has no Kafka metrics yet",
             "Wait until the broker has started; see that the agent is its own and lets Kafka's MBeans through.",
+        )
+    if metrics.broker_ids and broker not in metrics.broker_ids:
+        others = ", ".join(map(str, sorted(metrics.broker_ids)))
+        raise MetricsError(
+            source,
+            f"is the address of broker {others}, not of broker {broker}",
+            f"Set {broker} under [collect.endpoints] to its own address; two of them may be exchanged.",
         )
     if plan.replicas is not None and len(metrics.lags) > _LAGS_PER_REPLICA * plan.replicas + _MIN_LAGS_LIMIT:
         raise MetricsError(

@@ -104,7 +104,11 @@ class CollectSettings:
             broker: id of the broker.
             host: host that the broker advertises; None if unknown.
         """
-        return self.endpoints.get(str(broker)) or (f"{host}:{self.metrics_port()}" if host else None)
+        if own := self.endpoints.get(str(broker)):
+            return own
+        # Brackets keep the colons of an IPv6 address apart from that of the port.
+        name = f"[{host}]" if host and ":" in host else host
+        return f"{name}:{self.metrics_port()}" if name else None
 
     def window_s(self) -> float:
         """Return the effective rate window in seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import reduce
 
 from pyspark import inheritable_thread_target
@@ -13,12 +14,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
 from schemas.tick_messages import KINDS
-from streaming.delta.locations import local_path
-from streaming.durability.bronze_start import BronzeStart, read_bronze_start
 from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.jobs.heads import MessageHeaders, headers_of
 from streaming.queries.batch_gate import BatchGate
+from streaming.queries.bronze_query import BronzeQuery, milliseconds
 from streaming.queries.caching import Cache, cached_frames
+from streaming.queries.resume import forget_lost_table
 from streaming.queries.written import Written
 from streaming.session import COMPILED, INTERPRETED, configure
 from streaming.sources.ticks_topic import TicksTopic
@@ -31,13 +32,8 @@ _COORDINATES = ["topic", "partition", "offset"]
 # With the timestamp, because a topic that was created again reuses the offsets of the old one.
 _POSITION = [*_COORDINATES, "timestamp"]
 _RECORD = [*_COORDINATES, "timestamp", "date", "value", "header"]
-# With the largest messages (10,000 rows) 1 GB as text, and 200 MB in files. A backlog is processed in such batches. A
-# batch of the silver query, which is cached, is an eighth of that, or one file.
-_BRONZE_OFFSETS = 2000
+# Memory: a batch of the silver query, which is cached, is an eighth of one of bronze, or one file.
 _SILVER_BYTES = "24m"
-# Fewer messages than this wait for the idle interval: a commit to all tables costs as much for one message as for
-# hundreds. A small cluster sends a dozen a tick, one of 20,000 partitions some fifty.
-_FEW_OFFSETS = 200
 # The silver query follows the commits to bronze, whose own trigger sets the pace. Each look at bronze's log costs some
 # milliseconds. A batch that takes longer than the interval is followed by the next one at once.
 _SILVER_TRIGGER_S, _SILVER_TRIGGER_RATIO = 1.0, 0.1
@@ -79,55 +75,42 @@ class HistoryJob:
         self._spark = spark
         self._topic = topic
         self._store = store
-        self._bronze_checkpoint = f"{checkpoints}/bronze"
+        self._bronze = BronzeQuery(spark, topic, store, f"{checkpoints}/bronze", trigger_s, idle_s)
         self._silver_checkpoint = f"{checkpoints}/silver"
-        self._bronze_state = query_checkpoint(self._bronze_checkpoint, store.location)
         self._silver_state = query_checkpoint(self._silver_checkpoint, store.location)
         self._trigger_s = trigger_s
         self._wait_for_gold = wait_for_gold
-        # Spark compares the age at each trigger. A little less than a whole number of them loses none to rounding.
-        self._oldest_s = max(0.0, idle_s - trigger_s / 2)
         self.gate = BatchGate()
         self._written = Written()
+        self._silver: StreamingQuery | None = None
+        # What an earlier process has written: newest tick of each cluster by table, and newest rejected record.
+        self._earlier_ticks: dict[Table, Mapping[str, int]] = {}
+        self._earlier_rejected: tuple[datetime | None] | None = None
 
     def prepare(self) -> None:
         """Create missing tables, and read which ticks the existing ones have."""
-        self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES), self._silver_state)
+        self._written.load(self._store, (BRONZE_TICKS, *SILVER, QUARANTINE, MESSAGES))
+        self._earlier_ticks, self._earlier_rejected = {}, None
 
     def start(self) -> list[StreamingQuery]:
         """Start both queries and return them."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         # Silver's first: it is compared with bronze as the last process left it.
-        for checkpoint in (self._silver_state, self._bronze_state):
+        for checkpoint in (self._silver_state, self._bronze.state):
             checkpoint.mend()
         self.prepare()
-        return [self._start_bronze(), self._start_silver()]
-
-    def _start_bronze(self) -> StreamingQuery:
-        begin = self._bronze_begin()
-        since_ms = None if begin is None else begin.since_ms
-        records = self._topic.stream(_BRONZE_OFFSETS, _FEW_OFFSETS, self._oldest_s, since_ms)
-        rows = bronze(records if begin is None else records.where(begin.condition()))
-        writer = rows.writeStream.format("delta").queryName("bronze")
-        writer = writer.option("checkpointLocation", self._bronze_checkpoint).partitionBy(*BRONZE_TICKS.partition_by)
-        return writer.trigger(processingTime=_ms(self._trigger_s)).start(self._store.location(BRONZE_TICKS))
-
-    def _bronze_begin(self) -> BronzeStart | None:
-        """Return where the checkpoint began; None if it did with an empty table, whose first record is the topic's."""
-        path = local_path(self._store.location(BRONZE_TICKS))
-        if path is not None and self._bronze_state.is_new:
-            begin = read_bronze_start(path, self._topic.name)
-            if begin is not None:
-                self._bronze_state.begin(begin.as_json())
-        return BronzeStart.of_json(self._bronze_state.begun() or {})
+        return [self._bronze.start(), self._start_silver()]
 
     def _start_silver(self) -> StreamingQuery:
+        if self._silver is not None:
+            forget_lost_table(self._spark, self._silver, self._silver_checkpoint, BRONZE_TICKS.path)
         # Maintenance deletes old days from bronze, long after they were read.
         reader = self._spark.readStream.format("delta").option("ignoreDeletes", "true")
         records = reader.option("maxBytesPerTrigger", _SILVER_BYTES).load(self._store.location(BRONZE_TICKS))
         writer = records.writeStream.queryName("silver").option("checkpointLocation", self._silver_checkpoint)
-        paced = writer.trigger(processingTime=_ms(silver_trigger_s(self._trigger_s)))
-        return paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
+        paced = writer.trigger(processingTime=milliseconds(silver_trigger_s(self._trigger_s)))
+        self._silver = paced.foreachBatch(self.gate.wrap(self.write_silver)).start()
+        return self._silver
 
     def write_silver(self, batch: DataFrame, batch_id: int) -> None:
         """Write the silver rows of a micro-batch of bronze rows; skip messages that are written already."""
@@ -175,10 +158,15 @@ class HistoryJob:
         return [value_rejected(fresh.valid, kind) for kind in kinds]
 
     def _without_written(self, rows: DataFrame, table: Table, first_tick: Mapping[str, int]) -> DataFrame:
-        """Return the rows that the table does not have; a batch after a crash may repeat some."""
-        if not self._written.may_be_in_part(first_tick.items()):
+        """Return the rows that the table does not have.
+
+        An earlier process may have written some of a batch. It is the first one, or any if bronze is read again.
+        """
+        if not self._written.any_earlier:
             return rows
-        last_tick = self._store.last_ticks(table)
+        if table not in self._earlier_ticks:
+            self._earlier_ticks[table] = self._store.last_ticks(table)
+        last_tick = self._earlier_ticks[table]
         if all(tick_ms > last_tick.get(cluster, 0) for cluster, tick_ms in first_tick.items()):
             return rows
         return not_in(rows, self._store.read_since(table, min(first_tick.values())), table.keys)
@@ -188,13 +176,24 @@ class HistoryJob:
         accepted = fresh
         with cached_frames() as cache:
             bad = cache(reduce(DataFrame.unionByName, rejected)) if rejected else None
-            if bad is not None and bad.limit(1).count():
+            first = None if bad is None else bad.agg({"timestamp": "min"}).collect()[0][0]
+            if bad is not None and first is not None:
                 rows = quarantine(bad)
-                if self._written.first_batch or self._written.reads_again:
+                if self._may_be_rejected(first):
                     rows = not_in(rows, self._store.read(QUARANTINE), (*QUARANTINE.keys, "timestamp"))
                 self._store.append(rows, QUARANTINE)
                 accepted = fresh.join(bad.select(*_COORDINATES), _COORDINATES, "left_anti")
             self._store.append(ledger(accepted), MESSAGES)
+
+    def _may_be_rejected(self, timestamp: datetime) -> bool:
+        """Return whether an earlier process may have rejected records of this time or later."""
+        if not self._written.any_earlier:
+            return False
+        if self._earlier_rejected is None:
+            (newest,) = self._store.read(QUARANTINE).agg({"timestamp": "max"}).collect()
+            self._earlier_rejected = (newest[0],)
+        (last,) = self._earlier_rejected
+        return last is not None and timestamp <= last
 
     def _not_written(self, headers: MessageHeaders, cache: Cache) -> MessageHeaders:
         """Return the valid records without duplicates and without those that an earlier batch wrote."""
@@ -223,20 +222,10 @@ def silver_trigger_s(bronze_trigger_s: float) -> float:
     return min(bronze_trigger_s, max(_SILVER_TRIGGER_S, bronze_trigger_s * _SILVER_TRIGGER_RATIO))
 
 
-def _ms(seconds: float) -> str:
-    return f"{round(seconds * 1000)} milliseconds"
-
-
 def not_in(rows: DataFrame, written: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the rows whose keys are not in ``written``; null keys compare as equal."""
     same = " AND ".join(f"new.{key} <=> old.{key}" for key in keys)
     return rows.alias("new").join(written.select(*keys).alias("old"), F.expr(same), "left_anti")
-
-
-def bronze(records: DataFrame) -> DataFrame:
-    """Return the rows of ``bronze/ticks`` from Kafka records."""
-    dated = records.withColumn("date", F.to_date("timestamp"))
-    return dated.select(*[F.col(c.name).cast(c.type).alias(c.name) for c in BRONZE_TICKS.columns])
 
 
 def header_rejected(records: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from schemas.tables import Table
 from streaming.durability.query_checkpoints import query_checkpoint
 from streaming.queries.batch_gate import Batch, BatchGate
 from streaming.queries.idle_pace import IdlePace
+from streaming.queries.resume import prepare_start
 from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
 from streaming.queries.written import Written
 from streaming.sources.ticks_topic import TicksTopic
@@ -81,6 +82,8 @@ class TickQuery(ABC):
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
         self._own_checkpoint.mend()
         self.prepare()
+        # A new checkpoint begins with the first record: ticks that are written are left out anyway.
+        prepare_start(self._spark, self._topic, self._checkpoint, self.name, all_partitions=False)
         stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")

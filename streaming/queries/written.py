@@ -17,11 +17,12 @@ class Written:
     Attributes:
         first_batch: whether the next batch may be one that an earlier process has written in part.
         reads_again: whether the checkpoint is younger than the oldest rows of the tables, so that batches repeat.
+        any_earlier: whether an earlier process may have written to the tables.
         last_tick: newest written tick, epoch milliseconds, by cluster.
     """
 
     def __init__(self) -> None:
-        self.first_batch = True
+        self.first_batch = self.any_earlier = True
         self.reads_again = False
         self.last_tick: dict[str, int] = {}
         # For clusters without recent ticks in the table: any of their ticks may be written already.
@@ -39,10 +40,11 @@ class Written:
                 batch is one commit.
         """
         if store.ensure(*tables):
-            self.first_batch, self.last_tick, self._unknown_ms, self._until = False, {}, 0, {}
+            self.first_batch = self.any_earlier = False
+            self.last_tick, self._unknown_ms, self._until = {}, 0, {}
             return
         # A query that starts again may repeat a batch that was written in part.
-        self.first_batch = True
+        self.first_batch = self.any_earlier = True
         self.last_tick = store.last_ticks(tables[-1])
         if checkpoint is not None:
             if checkpoint.is_new and self.last_tick:

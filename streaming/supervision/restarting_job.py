@@ -105,7 +105,7 @@ class RestartingJob:
             rule = (
                 f"has stopped {self._failures.count} times within {format_duration(Failures.WITHIN_S)}: {self._reason}"
             )
-            raise HeadroomError(f"job {self.name}", rule, _remedy(self._reason))
+            raise HeadroomError(f"job {self.name}", rule, AGAIN)
         if self._now_s() < self._restart_at_s:
             return
         try:
@@ -125,9 +125,3 @@ def reason_of(query: StreamingQuery) -> str:
     """Return the cause of a query's stop in one line."""
     error = query.exception()
     return "it was stopped from outside" if error is None else cause_of(error)
-
-
-def _remedy(reason: str) -> str:
-    if "offset" in reason.lower() and ("lost" in reason.lower() or "out of range" in reason.lower()):
-        return "Records were deleted before they were read: raise the topic's retention, remove this job's checkpoint."
-    return AGAIN

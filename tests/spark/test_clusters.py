@@ -18,7 +18,8 @@ from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Tabl
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.listener import AlertPathListener
-from streaming.jobs.silver import HistoryJob, bronze
+from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.store.event_log import EventLog
 from streaming.store.store import Store
 from streaming.transforms.silver import SILVER

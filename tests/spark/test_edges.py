@@ -19,7 +19,8 @@ from schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
 from schemas.tick_messages import ALERT_KINDS, KINDS
 from streaming.jobs.gold import TABLES, GoldJob
 from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
-from streaming.jobs.silver import HistoryJob, bronze
+from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.queries.whole_ticks import CompleteTicks
 from streaming.sources.trust import Trust
 from streaming.transforms.decode import MESSAGE_KEYS, with_headers

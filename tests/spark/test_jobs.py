@@ -25,7 +25,8 @@ from schemas.tables import (
     Table,
 )
 from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.silver import HistoryJob, bronze
+from streaming.jobs.silver import HistoryJob
+from streaming.queries.bronze_query import bronze
 from streaming.session import throughput_session
 from streaming.store.event_log import EventLog
 from streaming.store.low_latency_table import record_rows

@@ -30,7 +30,8 @@ from schemas.tables import (
     THROTTLE_HEADROOM,
 )
 from schemas.tick_messages import row_columns
-from streaming.jobs.silver import bronze, header_rejected, ledger, quarantine, silver_rows, value_rejected
+from streaming.jobs.silver import header_rejected, ledger, quarantine, silver_rows, value_rejected
+from streaming.queries.bronze_query import bronze
 from streaming.transforms.decode import alert_messages, message_rows, with_headers
 from streaming.transforms.gold import GoldQueries, as_table
 from streaming.transforms.leaders.election_plan import election_plans

@@ -8,6 +8,7 @@ from typing import Any
 from cluster.collector.rows.columns import Row
 from cluster.collector.rows.message_rows import meter_columns
 from cluster.collector.samples.history import EarlierSample
+from cluster.collector.samples.restarts import Restarts
 from cluster.collector.samples.sample_columns import SampleColumns
 from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
@@ -41,15 +42,14 @@ class LoadSamples:
         self._brokers: SampleColumns[Meter] = SampleColumns(window_ms, interval_ms)
         self._gauges: dict[int, Mapping[Meter, Reading]] = {}
         self._read_ms: dict[int, int] = {}
-        self._started_ms: dict[int, int] = {}
+        self._restarts = Restarts()
 
     def add(self, broker: int, metrics: Metrics) -> None:
         """Add a reading of a broker."""
-        if metrics.started_ms is None or self._started_ms.get(broker) != metrics.started_ms:
+        if self._restarts.found(broker, metrics):
             # The broker has restarted, and its counters began at zero.
             self._topics.forget(broker)
             self._brokers.forget(broker)
-            self._started_ms[broker] = metrics.started_ms or 0
         counters = metrics.counters.items()
         self._topics.add(broker, {meter: value for meter, value in counters if meter.topic is not None})
         self._brokers.add(broker, {meter: value for meter, value in counters if meter.topic is None})

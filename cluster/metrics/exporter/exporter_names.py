@@ -25,7 +25,7 @@ from cluster.metrics.load_meters import (
     PRODUCE_REQUESTS,
     TIMES,
 )
-from cluster.metrics.mbeans import BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+from cluster.metrics.mbeans import APP_INFO, BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
 
 _DOMAIN = re.compile(r"(?:^|_)kafka_(server|log|network)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.
@@ -51,6 +51,7 @@ _KEYS = {
     "isfuture": FUTURE,
     "request": "request",
     "quantile": "quantile",
+    "id": "id",
 }
 _REQUESTS = {request.lower(): request for request in (PRODUCE, FOLLOWER_FETCH)}
 
@@ -76,6 +77,10 @@ _GAUGES = {
 }
 # Of kafka_log_Log_LogEndOffset, kafka_log_logendoffset and kafka_log_size, after a first "log" is taken off.
 _LOGS = {**_plain_names(LOG_PARTS), "endoffset": "LogEndOffset", "startoffset": "LogStartOffset"}
+
+
+# 1 if the exporter could not read the broker: the other values are then of an earlier scrape, or incomplete.
+SCRAPE_ERROR = "jmx_scrape_error"
 
 
 class Meaning(NamedTuple):
@@ -112,6 +117,10 @@ def meaning_of(metric: str) -> Meaning | None:
     lower = metric.lower()
     if lower.endswith("java_lang_runtime_starttime"):
         return Meaning(metric, "Runtime", None)
+    if lower.endswith("kafka_server_app_info_starttimems"):
+        return Meaning(metric, APP_INFO.kind, None)
+    if lower == SCRAPE_ERROR:
+        return Meaning(metric, SCRAPE_ERROR, None)
     if lower == "process_start_time_seconds":
         return Meaning(metric, "Runtime", EXPORTER, factor=1000)
     domain = _DOMAIN.search(lower)

@@ -6,7 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.metrics.exporter.exporter_names import Meaning, has_quantile, keys_in, meaning_of, spelled_in_metrics
+from cluster.metrics.exporter.exporter_names import (
+    SCRAPE_ERROR,
+    Meaning,
+    has_quantile,
+    keys_in,
+    meaning_of,
+    spelled_in_metrics,
+)
 from cluster.metrics.exporter.text_format import read_samples
 from cluster.metrics.http import Deadline, HttpReader, Request, Response
 from cluster.metrics.load_meters import HANDLER_IDLE, LOAD_TOPIC_METERS
@@ -17,6 +24,12 @@ from cluster.model import Metrics
 DEFAULT_PATH = "/metrics"
 _ACCEPT = {"Accept": "text/plain;version=0.0.4"}
 
+# Oldest samples with a time of their own that count as those of now. Clocks of machines differ by less.
+_OLDEST_MS = 10_000
+_NOT_A_CACHE = (
+    "Name the exporter itself under [collect.endpoints], not a cache or a Prometheus, and compare the machines' clocks."
+)
+_SLOW_SCRAPE = "See the exporter's log, and let it export less: docker/jmx_exporter.yml has all that is needed."
 # Meters whose counts matter to a finding.
 _METERS = {
     "BrokerTopicMetrics.BytesInPerSec",
@@ -25,6 +38,15 @@ _METERS = {
     *(f"BrokerTopicMetrics.{name}" for name in LOAD_TOPIC_METERS),
     HANDLER_IDLE.meter,
 }
+
+
+class StaleAnswerError(Exception):
+    """The values of an answer are of an earlier time: the violated rule, and a remedy."""
+
+    def __init__(self, rule: str, remedy: str) -> None:
+        super().__init__(rule)
+        self.rule = rule
+        self.remedy = remedy
 
 
 class PrometheusSource:
@@ -56,10 +78,12 @@ class PrometheusSource:
         where = f"jmx_exporter {endpoint}"
         try:
             metrics = parse(response, plan)
+        except StaleAnswerError as error:
+            raise MetricsError(where, error.rule, error.remedy) from None
         except ValueError as error:
             rule = f"the answer is not in Prometheus' text format: {error}"
             raise MetricsError(where, self._http.shown(rule), NOT_ITS_OWN) from None
-        return check_plausible(metrics, plan, where)
+        return check_plausible(metrics, broker, plan, where)
 
 
 def parse(response: Response, plan: ReadPlan) -> Metrics:
@@ -67,15 +91,25 @@ def parse(response: Response, plan: ReadPlan) -> Metrics:
 
     Raises:
         ValueError: the answer is truncated, or not in that format.
+        StaleAnswerError: its values are of an earlier time.
     """
     accumulator, meters, topics = MetricsAccumulator(plan), _MeterValues(), _topics_by_spelling(plan)
 
     def wanted(metric: str) -> Meaning | None:
         # An exporter exports everything at every scrape. Lines that are not read cost no parsing of their labels.
         found = meaning_of(metric)
+        if found is not None and found.kind == SCRAPE_ERROR:
+            return found
         return found if found is not None and plan.includes(found.kind, found.name) else None
 
-    for meaning, labels, value in read_samples(response.body.decode(), wanted):
+    for meaning, labels, value, time_ms in read_samples(response.body.decode(), wanted):
+        if time_ms is not None and response.read_ms - time_ms > _OLDEST_MS:
+            age_s = (response.read_ms - time_ms) / 1000
+            raise StaleAnswerError(f"its samples are {age_s:.0f} s old by their own time", _NOT_A_CACHE)
+        if meaning.kind == SCRAPE_ERROR:
+            if value:
+                raise StaleAnswerError("could not read the broker (jmx_scrape_error): its values are old", _SLOW_SCRAPE)
+            continue
         keys = keys_in(meaning, labels, topics.get)
         name = meaning.name or keys.pop("name", None)
         if not has_quantile(meaning, keys):

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 _Meaning = TypeVar("_Meaning")
+# Meaning, labels, value, and own time in epoch milliseconds by the writer's clock; None if it has none.
+Sample = tuple[_Meaning, dict[str, str], float, int | None]
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"')
 # Maximum characters of an invalid line in an error.
 _MAX_SHOWN_CHARACTERS = 4096
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def read_samples(
-    text: str, meaning_of: Callable[[str], _Meaning | None]
-) -> Iterator[tuple[_Meaning, dict[str, str], float]]:
-    """Yield meaning, labels and value of each sample whose metric has a meaning.
+def read_samples(text: str, meaning_of: Callable[[str], _Meaning | None]) -> Iterator[Sample[_Meaning]]:
+    """Yield each sample whose metric has a meaning.
 
     Args:
         text: the whole answer.
@@ -51,11 +51,11 @@ def read_samples(
             labels = labels_of.get(braced)
             if labels is None:
                 labels = labels_of[braced] = _labels(braced)
-            value = line[end:].split()[0]
+            value, *time_ms = line[end:].split()
             # Python's numbers may have underscores and digits of other scripts.
             if "_" in value or not value.isascii():
                 raise ValueError
-            yield meaning, labels, float(value)
+            yield meaning, labels, float(value), int(time_ms[0]) if time_ms else None
         except (ValueError, IndexError):
             raise ValueError(f"line {number} is not a sample: {line[:_MAX_SHOWN_CHARACTERS]!r}") from None
 

@@ -68,7 +68,7 @@ class JmxSource:
             raise MetricsError(
                 f"JMX {endpoint}", "the JVM that reads JMX went away", "Wait for the next tick: it is started again."
             ) from None
-        return check_plausible(request.parse(answer), plan, f"JMX {endpoint}")
+        return check_plausible(request.parse(answer), broker, plan, f"JMX {endpoint}")
 
     def _request(self, broker: int, plan: ReadPlan) -> JmxRequest:
         # A plan is the same object while nothing changes, so its thousands of lines are built once.

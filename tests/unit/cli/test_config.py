@@ -212,6 +212,11 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None
         ("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456", "has no effect without a token"),
         ("HEADROOM_NOTIFY__SLACK__TIMEOUT_S", "long", f"'long' {TIME}"),
         ("HEADROOM_NOTIFY__ALERTMANAGER__URLS", "http://a:9093,b:9093", f"'http://a:9093,b:9093' {URLS}"),
+        (
+            "HEADROOM_NOTIFY__ALERTMANAGER__URLS",
+            "http://a:9093,http://b:9093/x/api/v2/alerts",
+            "must end before the path of the API, but http://b:9093/x/api/v2/alerts has it",
+        ),
         ("HEADROOM_NOTIFY__ALERTMANAGER__USERNAME", "me", "is not set but a user is"),
         ("HEADROOM_NOTIFY__ALERTMANAGER__PASSWORD", "p", "is not set but a password is"),
         ("HEADROOM_NOTIFY__WEBHOOK__URL", "https://me:secret@a/", URL),

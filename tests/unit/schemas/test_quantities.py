@@ -278,6 +278,7 @@ def test_addresses_are_hosts_with_ports(text: str) -> None:
         ("a:1;b:2", "Write a:1,b:2: commas separate."),
         ("a:1 b:2", "Write a:1,b:2: commas separate."),
         ("http://a:1", "Write a:1: without a scheme; the setting security_protocol names the protocol."),
+        ("SASL_SSL://a:1,b:2", "Write a:1,b:2: without a scheme; the setting security_protocol names the protocol."),
         ("a:1/", "Write a:1: without a path."),
         ("a:９", "Write a:9: only the digits 0 to 9 and plain spaces are read."),
     ],

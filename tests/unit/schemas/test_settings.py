@@ -24,3 +24,10 @@ def test_the_load_by_hour_has_a_retention_of_its_own() -> None:
     store = StoreSettings(gold_keep_days=7, partition_load_keep_days=60)
     assert store.keep_days(PARTITION_LOAD.path) == 60
     assert store.keep_days(PARTITION_WRITE_RATE.path) == 7
+
+
+@pytest.mark.parametrize(
+    ("host", "endpoint"), [("b", "b:9404"), ("10.0.0.1", "10.0.0.1:9404"), ("::1", "[::1]:9404"), (None, None)]
+)
+def test_an_ipv6_host_is_in_brackets_before_its_port(host: str | None, endpoint: str | None) -> None:
+    assert CollectSettings(port=9404).endpoint(1, host) == endpoint

@@ -7,23 +7,41 @@ from unittest.mock import MagicMock
 import pytest
 
 from schemas.config import KafkaSettings
-from streaming.jobs import silver
-from streaming.jobs.silver import HistoryJob, silver_trigger_s
+from streaming.jobs.silver import silver_trigger_s
+from streaming.queries import bronze_query
+from streaming.queries.bronze_query import BronzeQuery
+from streaming.queries.resume import Start
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 
 
-def bronze_options(monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: float) -> dict[str, object]:
-    """The options of the topic's stream that the bronze query reads."""
-    spark, reader = MagicMock(), MagicMock()
+def readers(
+    monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: float, *starts: Start
+) -> list[dict[str, object]]:
+    """The options of the topic's stream of each query that a start of bronze runs, if its start is as given."""
+    spark, reader, given, options = MagicMock(), MagicMock(), list(starts), list[dict[str, object]]()
     spark.readStream.format.return_value.options.return_value = reader
-    reader.option.return_value = reader
-    monkeypatch.setattr(silver, "bronze", lambda records: MagicMock())
+
+    def option(name: str, value: object) -> MagicMock:
+        if name == "subscribe":
+            options.append({})
+        options[-1][name] = value
+        return reader
+
+    reader.option = option
+    monkeypatch.setattr(bronze_query, "bronze", lambda records: MagicMock())
+    monkeypatch.setattr(bronze_query, "prepare_start", lambda *_, **__: given.pop(0))
     topic = TicksTopic(spark, "ticks", kafka_options(KafkaSettings("b:1"), None))
     store = MagicMock()
     store.location = lambda table: f"nowhere/{table.path}"
-    HistoryJob(MagicMock(), topic, store, "checkpoints", trigger_s, idle_s=idle_s)._start_bronze()
-    return dict(call.args for call in reader.option.call_args_list)
+    BronzeQuery(MagicMock(), topic, store, "nowhere/checkpoints/bronze", trigger_s, idle_s).start()
+    assert not given
+    return options
+
+
+def bronze_options(monkeypatch: pytest.MonkeyPatch, trigger_s: float, idle_s: float) -> dict[str, object]:
+    (options,) = readers(monkeypatch, trigger_s, idle_s, Start())
+    return options
 
 
 @pytest.mark.parametrize(
@@ -41,6 +59,18 @@ def test_few_messages_wait_for_the_last_trigger_within_the_idle_time(
     assert isinstance(most, int)
     # A backlog is read in whole batches: what is left at its end is what may wait.
     assert 0 < fewest < most
+
+
+def test_lost_records_stop_bronze_and_a_new_checkpoint_begins_behind_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    (options,) = readers(monkeypatch, 1.0, 1.0, Start({0: 5, 1: 7}))
+    assert (options["failOnDataLoss"], options["startingOffsets"]) == ("true", '{"ticks": {"0": 5, "1": 7}}')
+    assert bronze_options(monkeypatch, 1.0, 1.0)["startingOffsets"] == "earliest"
+
+
+def test_an_unfinished_batch_is_finished_first_without_what_it_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, then = readers(monkeypatch, 1.0, 1.0, Start(has_gap=True), Start({0: 9}))
+    assert (first["failOnDataLoss"], then["failOnDataLoss"]) == ("false", "true")
+    assert then["startingOffsets"] == '{"ticks": {"0": 9}}'
 
 
 @pytest.mark.parametrize(("bronze_s", "silver_s"), [(0.2, 0.2), (1.0, 1.0), (10.0, 1.0), (30.0, 3.0), (300.0, 30.0)])

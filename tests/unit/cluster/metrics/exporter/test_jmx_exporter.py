@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cluster.metrics.exporter.jmx_exporter import parse
+from cluster.metrics.exporter.jmx_exporter import StaleAnswerError, parse
 from cluster.metrics.http import Response
 from cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
 from cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
@@ -125,7 +125,7 @@ def test_a_count_that_is_no_number_in_all_is_an_answer_without_metrics() -> None
         f"{line.rpartition(' ')[0]} NaN\n" for line in expositions.EXAMPLE.splitlines() if not line.startswith("#")
     )
     with pytest.raises(MetricsError, match="answers, but has no Kafka metrics yet"):
-        check_plausible(parsed(text), PLAN, "jmx_exporter h:1")
+        check_plausible(parsed(text), 1, PLAN, "jmx_exporter h:1")
 
 
 @pytest.mark.parametrize("cut", range(1, len(expositions.KRAFT), 97))
@@ -149,7 +149,7 @@ def test_a_line_that_matters_and_is_none_is_named(line: str) -> None:
 def test_lags_of_far_more_replicas_than_the_broker_has_are_refused() -> None:
     text = "".join(f'{LAG}{{clientId="ReplicaFetcherThread-0-2",topic="t",partition="{n}"}} 1\n' for n in range(1100))
     with pytest.raises(MetricsError, match="reports 1100 lags, but the broker has 3 replicas"):
-        check_plausible(parsed(text), PLAN, "jmx_exporter h:1")
+        check_plausible(parsed(text), 1, PLAN, "jmx_exporter h:1")
 
 
 @pytest.mark.parametrize("form", expositions.FUTURES)
@@ -186,3 +186,62 @@ def test_ten_thousand_replicas_are_parsed_in_a_fraction_of_a_tick() -> None:
     assert len(parsed(text, ReadPlan([], names, names)).logs) == 10_000
     # 30,000 lines take about 0.1 s; this fails when a line costs ten times that.
     assert time.process_time() - began < 2
+
+
+def test_an_answer_with_a_scrape_error_is_of_an_earlier_time_and_refused() -> None:
+    with pytest.raises(StaleAnswerError, match="could not read the broker"):
+        parsed(f"{expositions.EXAMPLE}jmx_scrape_error 1.0\n")
+    assert parsed(f"{expositions.EXAMPLE}jmx_scrape_error 0.0\n") == parsed(expositions.EXAMPLE)
+
+
+@pytest.mark.parametrize(("age_ms", "is_stale"), [(0, False), (10_000, False), (10_001, True), (-5_000, False)])
+def test_samples_with_a_time_of_their_own_count_while_they_are_of_now(age_ms: int, is_stale: bool) -> None:
+    now_ms = 1_700_000_000_000
+    text = f'kafka_log_log_logendoffset{{topic="orders",partition="0"}} 900.0 {now_ms - age_ms}\n'
+    response = Response(now_ms, text.encode())
+    if is_stale:
+        with pytest.raises(StaleAnswerError, match="its samples are 10 s old by their own time"):
+            parse(response, PLAN)
+    else:
+        assert parse(response, PLAN).logs[ORDERS].log_end_offset == 900
+
+
+@pytest.mark.parametrize(
+    "name", ['kafka_server_app_info_StartTimeMs{id="1",}', 'kafka_server_app_info_starttimems{id="1"}']
+)
+def test_the_broker_names_itself_and_its_start_stands_in_for_that_of_its_process(name: str) -> None:
+    text = f"{name} 1.6E12\n"
+    metrics = parsed(f"{text}process_start_time_seconds 1.9E9\n")
+    assert (metrics.started_ms, metrics.broker_ids) == (1_600_000_000_000, frozenset({1}))
+    assert parsed(f"{text}java_lang_runtime_starttime 1.7E12\n").started_ms == 1_700_000_000_000
+
+
+def test_another_brokers_answer_is_refused_with_both_ids() -> None:
+    metrics = parsed(f'{expositions.EXAMPLE}kafka_server_app_info_starttimems{{id="2"}} 1.6E12\n')
+    with pytest.raises(MetricsError, match="is the address of broker 2, not of broker 1") as caught:
+        check_plausible(metrics, 1, PLAN, "jmx_exporter h:1")
+    assert caught.value.remedy.startswith("Set 1 under [collect.endpoints]")
+    assert check_plausible(metrics, 2, PLAN, "jmx_exporter h:1") is metrics
+
+
+def test_without_a_start_time_rates_come_and_the_way_to_see_a_restart_is_told() -> None:
+    text = "".join(line + "\n" for line in expositions.EXAMPLE.splitlines() if "start_time" not in line)
+    (found,) = find_missing_metrics(PLAN, parsed(text))
+    assert (found.metric, found.certain) == ("java.lang:type=Runtime StartTime", False)
+    assert found.consequence == "a restart shows only in counters that fall"
+
+
+def test_topics_that_a_rule_leaves_out_for_their_names_are_named() -> None:
+    text = "".join(
+        line + "\n" for line in expositions.EXAMPLE.splitlines() if not ("Pay.v2" in line and "logendoffset" in line)
+    )
+    (found,) = find_missing_metrics(PLAN, parsed(text))
+    assert found.metric == "Log LogEndOffset of topics Pay.v2"
+    assert r"topic=(\w+)" in found.consequence
+    # One that is missing although its name is plain is of another cause.
+    without_orders = "".join(
+        line + "\n"
+        for line in expositions.EXAMPLE.splitlines()
+        if 'topic="orders"' not in line or "log_log" not in line
+    )
+    assert not [m for m in find_missing_metrics(PLAN, parsed(without_orders)) if "of topics" in m.metric]
