@@ -154,6 +154,7 @@ def test_a_leader_switch_shows_in_its_first_tick_with_the_samples_from_before(
     assert row["before_topic_counters"]["bytes_in"] >= row["before_topic_counters"]["prev_bytes_in"]
     # Broker 2 held the log as a follower: the earlier sample of its own log is there at once.
     assert _logs(row)[2]["prev_log_end_offset"] is not None
+
     def no_longer_needed(later: Tick) -> bool:
         found = later.move("orders")
         return found is not None and (found["previous_leader"], found["before_log"]) == (1, None)
