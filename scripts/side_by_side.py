@@ -99,6 +99,8 @@ def run_all(steps: "list[Step]") -> None:
 
 def _show(steps: "list[Step]", elapsed_s: float, terminal: bool) -> None:
     parts = [f"{step.name}: {step.progress()}" for step in steps if step.is_alive()]
+    if not parts:
+        return
     text = "set-up: {}:{:02d}  {}".format(int(elapsed_s) // 60, int(elapsed_s) % 60, "; ".join(parts))
     if terminal:
         print("\r" + text[:_WIDTH].ljust(_WIDTH), end="", flush=True)

@@ -88,9 +88,9 @@ INTEGRATION_FAULTS = (
         layer="streaming",
         what="A log line that was left in prints the options of the ticks topic, with the password.",
         path="streaming/pipeline.py",
-        old="        self._kafka_options = kafka_options(config.ticks, config.password)\n",
-        new="        self._kafka_options = kafka_options(config.ticks, config.password)\n"
-        '        log.warning("reads ticks with %s", self._kafka_options)\n',
+        old="        self._kafka_options = lambda: kafka_options(config.ticks, config.password())\n",
+        new="        self._kafka_options = lambda: kafka_options(config.ticks, config.password())\n"
+        '        log.warning("reads ticks with %s", self._kafka_options())\n',
         tier=_INTEGRATION,
         tests=(f"{_TESTS}/test_canary.py",),
     ),

@@ -13,8 +13,8 @@ from schemas.config import KafkaSettings
 from schemas.tables import BRONZE_TICKS
 from streaming.delta import append as delta_append
 from streaming.durability.bronze_start import BronzeStart, PartitionStart, read_bronze_start
-from streaming.jobs import silver
-from streaming.jobs.silver import HistoryJob
+from streaming.queries import bronze_query
+from streaming.queries.bronze_query import BronzeQuery
 from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 
@@ -86,13 +86,13 @@ def test_a_later_process_leaves_the_same_records_out(tmp_path: Path, monkeypatch
     spark, reader = MagicMock(), MagicMock()
     spark.readStream.format.return_value.options.return_value = reader
     reader.option.return_value = reader
-    monkeypatch.setattr(silver, "bronze", lambda records: MagicMock())
+    monkeypatch.setattr(bronze_query, "bronze", lambda records: MagicMock())
     store = MagicMock()
     store.location = lambda table: str(tmp_path / table.path)
     for batches in range(2):
         reader.reset_mock()
-        topic = TicksTopic(spark, "ticks", kafka_options(KafkaSettings("b:1"), None))
-        HistoryJob(MagicMock(), topic, store, str(tmp_path / "checkpoints"), 1.0)._start_bronze()
+        topic = TicksTopic(spark, "ticks", lambda: kafka_options(KafkaSettings("b:1"), None))
+        BronzeQuery(MagicMock(), topic, store, str(tmp_path / "checkpoints" / "bronze"), 1.0, 1.0)._writer()
         options = dict(call.args for call in reader.option.call_args_list)
         assert options["startingTimestamp"] == AT_MS - HOUR_MS
         reader.load.return_value.where.assert_called_once()
