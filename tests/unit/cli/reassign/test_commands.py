@@ -57,7 +57,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeReassignedCl
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
     monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
-    monkeypatch.setattr("cluster.reassignment.execution.moves._STALE_S", 0.0)
+    for room in ("moves", "executor"):
+        monkeypatch.setattr(f"cluster.reassignment.execution.{room}.STALE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     return fake
 
