@@ -16,14 +16,12 @@ class Written:
 
     Attributes:
         first_batch: whether the next batch may be one that an earlier process has written in part.
-        reads_again: whether the checkpoint is younger than the oldest rows of the tables, so that batches repeat.
         any_earlier: whether an earlier process may have written to the tables.
         last_tick: newest written tick, epoch milliseconds, by cluster.
     """
 
     def __init__(self) -> None:
         self.first_batch = self.any_earlier = True
-        self.reads_again = False
         self.last_tick: dict[str, int] = {}
         # For clusters without recent ticks in the table: any of their ticks may be written already.
         self._unknown_ms = sys.maxsize
@@ -49,8 +47,9 @@ class Written:
         if checkpoint is not None:
             if checkpoint.is_new and self.last_tick:
                 checkpoint.begin({})
-            self.reads_again = checkpoint.begun() is not None
-        again = [table for table in tables if "tick_ms" in table.names()] if self.reads_again else []
+        # The checkpoint is younger than the oldest rows of the tables, so that batches repeat.
+        repeats = checkpoint is not None and checkpoint.begun() is not None
+        again = [table for table in tables if "tick_ms" in table.names()] if repeats else []
         self._until = _newest([store.last_ticks(table) for table in again])
 
     def may_be_in_part(self, ticks: Iterable[Tick]) -> bool:
