@@ -44,9 +44,8 @@ class Written:
         # A query that starts again may repeat a batch that was written in part.
         self.first_batch = self.any_earlier = True
         self.last_tick = store.last_ticks(tables[-1])
-        if checkpoint is not None:
-            if checkpoint.is_new and self.last_tick:
-                checkpoint.begin({})
+        if checkpoint is not None and checkpoint.is_new and self.last_tick:
+            checkpoint.begin({})
         # The checkpoint is younger than the oldest rows of the tables, so that batches repeat.
         repeats = checkpoint is not None and checkpoint.begun() is not None
         again = [table for table in tables if "tick_ms" in table.names()] if repeats else []
