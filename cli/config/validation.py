@@ -105,6 +105,7 @@ RANGES: dict[tuple[str, str], Range] = {
     ("spark", "record_trigger_s"): NO_SECONDS_OR_MORE,
     ("spark", "record_idle_trigger_s"): NO_SECONDS_OR_MORE,
     ("spark", "history_nice"): Range(0, maximum=19, bounded=True),
+    ("spark", "small_cluster_partitions"): Range(0, maximum=10_000_000),
     ("alerts", "hold_s"): NO_SECONDS_OR_MORE,
     ("alerts", "resolve_s"): NO_SECONDS_OR_MORE,
     ("alerts", "exit_ratio"): AT_LEAST_ONE,

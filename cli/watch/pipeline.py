@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from streaming.pipeline import Pipeline
 
 
-# Partitions of all clusters up to which the history compiles its code quickly and not thoroughly.
-_SMALL_PARTITIONS = 5000
-
-
 @dataclass(frozen=True)
 class ConfiguredClusters:
     """Settings of all clusters that a command watches.
@@ -169,13 +165,13 @@ def _throughput(clusters: ConfiguredClusters) -> SessionProfile:
     # Then the JVM runs already, and no profile changes it.
     if submitted():
         return SessionProfile.THROUGHPUT
-    partitions = 0
+    partitions, most = 0, clusters.settings.spark.small_cluster_partitions
     for settings in (clusters.settings, *(watched.settings for watched in clusters.others)):
         counted = partition_count(settings.cluster)
         if counted is None:
             return SessionProfile.THROUGHPUT
         partitions += counted
-    return SessionProfile.SMALL_THROUGHPUT if partitions <= _SMALL_PARTITIONS else SessionProfile.THROUGHPUT
+    return SessionProfile.SMALL_THROUGHPUT if partitions <= most else SessionProfile.THROUGHPUT
 
 
 class PrintingListener(AlertPathListener):

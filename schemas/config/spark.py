@@ -25,6 +25,8 @@ class SparkSettings:
             arrive, in seconds. 0: twice ``record_trigger_s``.
         history_nice: niceness of the process that writes the history, 0 to 19: the higher, the more it gives way to the
             alert path and to other programs. At 10 or more it may not get to run at all on a busy machine.
+        small_cluster_partitions: partitions of all clusters up to which the process that writes the history compiles
+            its code quickly, and not thoroughly: its first rows then cost half as much. 0: always thoroughly.
         jars: folder of the jars of the Kafka connector and Delta. Empty: the project's own, or those set by
             ``spark-submit``.
         conf: additional Spark settings. They override Headroom's settings; settings given to ``spark-submit`` override
@@ -42,6 +44,7 @@ class SparkSettings:
     # Lower priority than the alert path's 0. At 10 a history beside a program that keeps a core busy got a tenth of a
     # core, and its first rows took minutes.
     history_nice: int = 5
+    small_cluster_partitions: int = 5000
     jars: str = ""
     conf: dict[str, str] = field(default_factory=dict, repr=False)
 

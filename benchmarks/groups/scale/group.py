@@ -30,6 +30,7 @@ from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickP
 from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
 from benchmarks.results import Figure
 from cli.common.watch_process import VerdictProcess, WatchProcess
+from schemas.config import SparkSettings
 from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
 from streaming.delta.query_table import query
 
@@ -139,8 +140,11 @@ def measured(size: int, schedule: Schedule, on_progress: OnProgress, driver_memo
     run = Run(size, schedule)
     with BenchCluster(1) as bench:
         often = {"record_trigger_s": 1.0, "gold_trigger_s": 1.0}
+        # The broker has hardly any of the partitions of the ticks, and would pass for a small cluster.
+        small = SparkSettings().small_cluster_partitions
+        spark = {**often, "small_cluster_partitions": small if size <= small else 0}
         bench.configure(
-            schedule.interval_s, {"driver_memory": os.environ.get("BENCH_DRIVER_MEMORY", driver_memory), **often}
+            schedule.interval_s, {"driver_memory": os.environ.get("BENCH_DRIVER_MEMORY", driver_memory), **spark}
         )
         ticks = prepared(size, bench, schedule.every, now=schedule.warm, interval_s=schedule.interval_s)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))

@@ -191,6 +191,7 @@ SETTINGS: Mapping[str, Setting] = {
     "spark.driver_memory": _as_it_is("heap", grammar.heap),
     "spark.shuffle_partitions": _whole(1, 100_000),
     "spark.history_nice": _whole(0, 19),
+    "spark.small_cluster_partitions": _whole(0, 10_000_000),
     "spark.gold_trigger_s": _TIME,
     "spark.gold_idle_trigger_s": _TIME,
     "spark.record_trigger_s": _TIME,

@@ -82,6 +82,13 @@ def test_the_history_of_clusters_that_are_small_together_compiles_quickly(
     assert pipeline._throughput(load_clusters([first, second])) is profile
 
 
+def test_the_size_up_to_which_a_cluster_is_small_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "partition_count", lambda settings: 7)
+    for most, profile in ((6, SessionProfile.THROUGHPUT), (7, SessionProfile.SMALL_THROUGHPUT)):
+        config = written(tmp_path, "a.toml", "orders", f"[spark]\nsmall_cluster_partitions = {most}\n")
+        assert pipeline._throughput(load_clusters([config])) is profile
+
+
 def test_under_spark_submit_no_cluster_is_asked_for_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The JVM runs already, and no profile changes it."""
 
