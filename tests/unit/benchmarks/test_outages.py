@@ -429,10 +429,15 @@ def test_kafkas_outage_is_no_blind_time(context: ScenarioContext) -> None:
         fresh.moments[:] = [now_s - 9]
         on.add_kafka_span(Span(now_s - 8, now_s - 1))
 
+    began_s = time.monotonic()
     found = played(context, injects=go)
-    assert (found.gap_s, found.kafka_all_s) == (pytest.approx(9, abs=1), 7.0)
-    assert found.kafka_s == 7.0
-    assert found.blind_s == pytest.approx(1, abs=1)
+    took_s = time.monotonic() - began_s
+    # The verdict grew older meanwhile, for long on a busy machine.
+    assert found.gap_s is not None
+    assert found.blind_s is not None
+    assert 9 <= found.gap_s <= 9 + took_s
+    assert (found.kafka_all_s, found.kafka_s) == (7.0, 7.0)
+    assert 0 <= found.blind_s <= 2 + took_s
 
 
 def test_a_fault_that_cannot_run_here_is_void_and_one_without_recovery_has_failed(
