@@ -10,6 +10,8 @@ from types import TracebackType
 from schemas.text import printable
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+# Loggers of clients of Kafka and of Spark's JVM, and of Headroom's own reads.
+CLIENTS = ("kafka", "py4j", "cluster")
 
 
 class LineFormatter(logging.Formatter):
@@ -52,7 +54,7 @@ def is_not_py4j(record: logging.LogRecord) -> bool:
 
 def silence_clients() -> None:
     """Suppress the clients' logs of every attempt, for a command whose output names what could not be read."""
-    for name in ("kafka", "py4j", "cluster"):
+    for name in CLIENTS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -35,7 +35,7 @@ class Written:
             store: tables.
             tables: tables that the job writes. The last one is written last and shows which ticks are written.
             checkpoint: checkpoint of the query, which records whether it began with rows in the tables; None: each
-                batch is one commit.
+                batch is one commit, or is compared with the tables while ``any_earlier``.
         """
         if store.ensure(*tables):
             self.first_batch = self.any_earlier = False

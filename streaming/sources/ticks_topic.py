@@ -43,7 +43,6 @@ class TicksTopic:
         self.trust = trust
         self.name = topic
         self._spark = spark
-        self._topic = topic
         self._options = options if callable(options) else lambda: options
         # By default Spark invents a group name per range, and keeps the consumers of a group for minutes with all
         # fetched records. Nothing joins a group of this name.
@@ -62,9 +61,7 @@ class TicksTopic:
             max_offsets: most records in one micro-batch; None if there is no limit.
         """
         reader = self._spark.readStream.format("kafka").options(**self._alert_options())
-        reader = reader.option("assign", json.dumps({self._topic: [ALERT_PARTITION]})).option(
-            "startingOffsets", starting
-        )
+        reader = reader.option("assign", json.dumps({self.name: [ALERT_PARTITION]})).option("startingOffsets", starting)
         # Alerts are about the present: records that retention deleted meanwhile must not stop the query.
         reader = reader.option("failOnDataLoss", "false")
         if max_offsets:
@@ -73,7 +70,7 @@ class TicksTopic:
 
     def starting_at(self, offset: int) -> str:
         """Return an offset of the alert partition as a start of a new checkpoint."""
-        return json.dumps({self._topic: {ALERT_PARTITION: offset}})
+        return json.dumps({self.name: {ALERT_PARTITION: offset}})
 
     def states(self, offsets: Mapping[int, int], *, all_partitions: bool) -> dict[int, PartitionOffsets] | None:
         """Return what the partitions have now; None if unknown.
@@ -82,7 +79,7 @@ class TicksTopic:
             offsets: partition to the position of a query.
             all_partitions: whether to read all partitions, or only those of ``offsets``.
         """
-        return partition_states(self._spark, self._topic, self._options(), offsets, () if all_partitions else offsets)
+        return partition_states(self._spark, self.name, self._options(), offsets, () if all_partitions else offsets)
 
     def stream(
         self,
@@ -106,7 +103,7 @@ class TicksTopic:
             lost_fail: whether records that expired unread fail the query. If not, it skips them.
         """
         reader = self._spark.readStream.format("kafka").options(**self._options())
-        reader = reader.option("subscribe", self._topic).option("maxOffsetsPerTrigger", max_offsets)
+        reader = reader.option("subscribe", self.name).option("maxOffsetsPerTrigger", max_offsets)
         reader = reader.option("minOffsetsPerTrigger", min_offsets)
         reader = reader.option("failOnDataLoss", str(lost_fail).lower())
         reader = reader.option("maxTriggerDelay", f"{round(oldest_s * 1000)}ms")
@@ -114,7 +111,7 @@ class TicksTopic:
             # A partition without such a record has nothing to read yet.
             reader = reader.option("startingTimestamp", since_ms)
             reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
-        starting = "earliest" if starts is None else json.dumps({self._topic: starts})
+        starting = "earliest" if starts is None else json.dumps({self.name: starts})
         return reader.option("startingOffsets", starting).load()
 
     def alert_messages_since(self, first: int) -> DataFrame:
@@ -132,7 +129,7 @@ class TicksTopic:
             offsets: partition to first offset and end (exclusive); at least one.
         """
         first, end = ({partition: span[n] for partition, span in offsets.items()} for n in (0, 1))
-        return self._from(first, json.dumps({self._topic: end}))
+        return self._from(first, json.dumps({self.name: end}))
 
     def _from(self, first: Mapping[int, int], end: str) -> DataFrame:
         """Return the records of some partitions, each from its first offset on.
@@ -143,8 +140,8 @@ class TicksTopic:
         """
         reader = self._spark.read.format("kafka").options(**self._alert_options())
         return (
-            reader.option("assign", json.dumps({self._topic: list(first)}))
-            .option("startingOffsets", json.dumps({self._topic: first}))
+            reader.option("assign", json.dumps({self.name: list(first)}))
+            .option("startingOffsets", json.dumps({self.name: first}))
             .option("endingOffsets", end)
             .option("failOnDataLoss", "false")
             .option("kafka.group.id", self._range_group)

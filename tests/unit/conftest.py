@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-# Loggers whose level a command sets for its process, which here is that of many tests.
-_SET_BY_COMMANDS = (None, "kafka", "py4j", "cluster")
+from cli.common.logs import CLIENTS
+
+# Loggers whose level a command sets for its process, which here is that of many tests: the root and these.
+_SET_BY_COMMANDS = (None, *CLIENTS)
 
 
 @pytest.fixture(autouse=True)

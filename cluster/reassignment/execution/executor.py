@@ -32,8 +32,6 @@ from schemas.keys import ReplicaKey, TopicPartition
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
-# Interval between two looks at a reason that may only be a stale answer.
-_AGAIN_S = 1.0
 _MB = 1e6
 
 
@@ -155,7 +153,7 @@ class ReassignmentExecutor:
         while (reason := self._reason_to_end(start, snapshot)) is not None:
             if self._stop.is_set() or self._clock() >= give_up_s:
                 break
-            self._sleep(_AGAIN_S)
+            self._sleep(self._policy.poll_s)
             snapshot = self._retried(f"batch {number}", self._control.read)
         return snapshot, reason
 
