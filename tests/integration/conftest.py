@@ -28,17 +28,20 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 StartCluster = Callable[..., EmbeddedCluster]
-# Modules that take longest begin first, so that no worker is left with one of them at the end.
-_LONG = (
+# A watch, or Spark in another way, beside brokers with traffic: it keeps two cores busy. Two of them wait for each
+# other: side by side they took longer than one after the other, and several times as long on a slow machine.
+_HEAVY = (
     "test_watch",
-    "test_standalone",
-    "test_zookeeper_mode",
-    "test_readme",
-    "test_bands",
-    "test_canary",
     "test_demo",
-    "test_reassign",
+    "test_bands",
+    "test_standalone",
+    "test_readme",
+    "test_zookeeper_mode",
+    "test_canary",
+    "test_changed_topic",
 )
+# Modules that take longest begin first, so that no worker is left with one of them at the end.
+_LONG = (*_HEAVY, "test_reassign", "test_collector", "test_hanging_broker", "test_balance")
 # Modules whose tests have nothing in common.
 _SPREAD = frozenset({"test_embedded_cluster"})
 BROKERS = (1, 2, 3, 4)
@@ -54,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
     """Return the scheduler of several workers."""
     scheduler = ByModule(config, log)
-    scheduler.spread = _SPREAD
+    scheduler.spread, scheduler.heavy = _SPREAD, frozenset(_HEAVY)
     return scheduler
 
 

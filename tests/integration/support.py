@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 from kafka import KafkaAdminClient, TopicPartition
@@ -53,6 +54,48 @@ def wait_until(
             raise AssertionError(f"{what}: not within {patience}; last seen: {last!r}")
         time.sleep(poll_s)
     return seen
+
+
+def output_of(process: subprocess.Popen[str], deadline_s: float) -> tuple[str, str]:
+    """Return what a process prints until it ends, on both outputs.
+
+    Args:
+        process: a process with pipes.
+        deadline_s: longest wait in seconds; longer while the machine is busy.
+
+    Raises:
+        AssertionError: the deadline passed; says what was printed so far. The process is killed.
+    """
+    patience = Patience(deadline_s)
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S)
+        except subprocess.TimeoutExpired as running:
+            if not patience.is_over():
+                continue
+            process.kill()
+            printed = [part.decode(errors="replace") for part in (running.stdout, running.stderr) if part]
+            raise AssertionError(f"{process.args}: not ended within {patience}; printed: {printed}") from None
+
+
+def exit_code(process: subprocess.Popen[Any], deadline_s: float) -> int:
+    """Return the exit code of a process that is to end within a time; longer while the machine is busy."""
+    wait_until(lambda: process.poll() is not None, deadline_s, f"the end of {process.args!r}")
+    return process.returncode
+
+
+def completed(command: Sequence[str], deadline_s: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, and return its exit code and what it printed; see ``output_of`` for the deadline.
+
+    Args:
+        command: command line.
+        deadline_s: longest wait in seconds; longer while the machine is busy.
+        options: of ``subprocess.Popen``, in place of a pipe for each output.
+    """
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **{**pipes, **options}) as process:
+        out, err = output_of(process, deadline_s)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 @contextmanager

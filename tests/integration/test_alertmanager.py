@@ -19,7 +19,7 @@ from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from benchmarks.fixtures.prometheus_install import ToolNotFound, alertmanager
 from cluster.embedded.layout import free_ports
 from schemas.config import AlertmanagerSettings
-from tests.integration.support import wait_until
+from tests.integration.support import exit_code, wait_until
 from tests.unit.fakes.receivers import event
 
 CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
@@ -59,7 +59,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     finally:
         for process in running:
             process.terminate()
-            process.wait(10)
+            exit_code(process, 10)
 
 
 def ready(url: str) -> bool:

@@ -29,7 +29,16 @@ from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
 from schemas.tick_messages import ROWS
-from tests.integration.support import admin_of, create_topic, leaders, living, wait_until
+from tests.integration.support import (
+    admin_of,
+    completed,
+    create_topic,
+    exit_code,
+    leaders,
+    living,
+    output_of,
+    wait_until,
+)
 from tests.integration.ticks import Running, Tick, collecting, settings_of
 
 RATE_BYTES_PER_S = 200_000.0
@@ -284,7 +293,7 @@ def test_the_command_writes_complete_ticks_with_the_alert_partition_apart(
     command: list[str], settings: Settings
 ) -> None:
     # The second tick comes 3 s after the first, then one each second.
-    done = subprocess.run([*command, "--for", "8"], capture_output=True, text=True, timeout=60, check=False)
+    done = completed([*command, "--for", "8"], 60)
     assert done.returncode == 0, done.stderr
     records = _records(settings, "test.ticks")
     assert sorted(records) == [0, 1, 2, 3]
@@ -331,7 +340,7 @@ def test_the_command_ends_on_a_signal_and_leaves_no_process(command: list[str], 
     children = _started(process)
     assert children, "the gateway JVM"
     process.send_signal(number)
-    assert process.wait(3) == (-number if number is signal.SIGKILL else 0)
+    assert exit_code(process, 3) == (-number if number is signal.SIGKILL else 0)
     wait_until(lambda: not living(children), 10, "the gateway JVM has ended")
 
 
@@ -339,13 +348,13 @@ def test_a_second_collector_names_the_first_and_ends(command: list[str]) -> None
     first = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         _started(first)
-        second = subprocess.run([*command, "--for", "30"], capture_output=True, text=True, timeout=60, check=False)
+        second = completed([*command, "--for", "30"], 60)
         assert second.returncode == 1
         assert f"another one writes its ticks: pid {first.pid} on host {os.uname().nodename}" in second.stderr
         assert first.poll() is None
     finally:
         first.terminate()
-        first.communicate(timeout=10)
+        output_of(first, 10)
 
 
 def test_of_two_collectors_that_start_together_one_goes_on(command: list[str]) -> None:
@@ -357,7 +366,7 @@ def test_of_two_collectors_that_start_together_one_goes_on(command: list[str]) -
     finally:
         for one in both:
             one.terminate()
-            one.wait(10)
+            exit_code(one, 10)
 
 
 def test_the_command_ends_with_its_parent_on_request(command: list[str]) -> None:

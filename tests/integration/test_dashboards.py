@@ -23,6 +23,7 @@ from cli.watch.pipeline import ConfiguredClusters
 from schemas.alerts import Role
 from schemas.config import ClusterSettings, MetricsSettings, Settings
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
+from tests.integration.support import completed
 from tests.support import monitoring
 from tests.support.monitoring import Expression
 from tests.unit.builders.broker_load import MB, loads
@@ -36,14 +37,7 @@ SILENT = {"HeadroomDown", "HeadroomNoMetrics", "HeadroomTicksOld"}
 
 
 def run(name: str, *arguments: object) -> None:
-    done = subprocess.run(
-        [path(name), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = completed([path(name), *map(str, arguments)], 60, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import psutil
 
-from tests.integration.support import living, wait_until
+from tests.integration.support import living, output_of, wait_until
 
-# Three minutes on an idle machine of two cores; a busy one may take longer.
+# Three minutes on an idle machine of two cores.
 _DEADLINE_S = 600
 
 
@@ -45,7 +45,7 @@ def test_all_of_the_demo_comes_true_and_nothing_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = start_demo(folder)
     try:
-        output, _ = demo.communicate(timeout=_DEADLINE_S)
+        output, _ = output_of(demo, _DEADLINE_S)
     finally:
         demo.terminate()
     assert demo.returncode == 0, output
@@ -69,7 +69,7 @@ def interrupted(folder: Path, number: signal.Signals) -> int:
         wait_until(lambda: log.exists() and len(children(demo.pid)) >= 9, 180, "brokers and watch run")
         pids = children(demo.pid)
         demo.send_signal(number)
-        demo.communicate(timeout=60)
+        output_of(demo, 60)
         wait_until(lambda: not living(pids), 90, "children of the demo ended", lambda: living(pids))
         wait_until(lambda: nothing_works_in(folder), 30, "processes of the demo ended", lambda: working_in(folder))
         return demo.returncode

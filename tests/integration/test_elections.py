@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from cluster.java import jar_folder, java_command
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
-from tests.integration.support import admin_of, create_topic, leaders, wait_until
+from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
 RESTARTED = 2
@@ -127,16 +126,13 @@ def test_at_a_busy_time_nothing_is_elected(config_file: Path, cluster: EmbeddedC
 def test_kafkas_tool_elects_what_a_file_names(config_file: Path, cluster: EmbeddedCluster, tmp_path: Path) -> None:
     message = plan(config_file, "--batches-dir", str(tmp_path / "batches"))
     assert len(message["batch_files"]) == len(message["batches"]) == 3
-    done = subprocess.run(
+    done = completed(
         [
             *(java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL),
             *("--bootstrap-server", cluster.bootstrap_servers, "--election-type", "preferred"),
             *("--path-to-json-file", message["batch_files"][0]),
         ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+        60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     left = plan(config_file)

@@ -20,14 +20,14 @@ from cluster.embedded.paced_producer import PacedProducer
 from cluster.embedded.record import read_record
 from schemas.errors import HeadroomError
 from tests.integration.conftest import StartCluster
-from tests.integration.support import create_topic, leaders, living, partition, wait_until
+from tests.integration.support import completed, create_topic, exit_code, leaders, living, partition, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADROOM = [sys.executable, "-m", "cli.main", "cluster"]
 
 
 def headroom(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*HEADROOM, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=180)
+    return completed([*HEADROOM, *arguments], 180, cwd=ROOT)
 
 
 def test_a_started_cluster_has_all_its_brokers_unfenced_and_jmx_open(cluster: EmbeddedCluster) -> None:
@@ -118,7 +118,7 @@ def test_no_broker_outlives_its_owner_however_that_ends(end: signal.Signals, tmp
         pids = json.loads(owner.stdout.readline())
         assert living(pids) == pids
         owner.send_signal(end)
-        owner.wait(30)
+        exit_code(owner, 30)
         wait_until(lambda: not living(pids), 20, "end of the brokers", lambda: living(pids))
 
 
@@ -132,7 +132,7 @@ def test_up_interrupted_while_starting_leaves_nothing(end: signal.Signals, tmp_p
     with shown.open("w") as output, subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output) as up:
         wait_until(brokers, 120, "a broker that starts", lambda: (up.poll(), shown.read_text()))
         up.send_signal(end)
-        assert up.wait(60) != 0, shown.read_text()
+        assert exit_code(up, 60) != 0, shown.read_text()
     wait_until(lambda: not brokers(), 20, "end of the brokers", brokers)
 
 

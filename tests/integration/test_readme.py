@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.support import completed
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 _TESTED = re.compile(r"<!-- tested -->\n```sh\n(.*?)```", re.DOTALL)
-# Only of what hangs: on a busy machine all of it may take minutes.
-_DEADLINE_S = 1200
+_DEADLINE_S = 600
 
 
 def blocks_to_run() -> list[str]:
@@ -24,16 +25,8 @@ def blocks_to_run() -> list[str]:
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a script with this checkout's ``headroom`` first on the PATH; it ends at the first command that fails."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        ["bash", "-exuo", "pipefail", "-c", script],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
+    command = ["bash", "-exuo", "pipefail", "-c", script]
+    return completed(command, _DEADLINE_S, cwd=folder, env={**os.environ, "PATH": path}, stderr=subprocess.STDOUT)
 
 
 @pytest.mark.parametrize("block", blocks_to_run(), ids=lambda block: block.split("\n")[0])

@@ -24,7 +24,7 @@ from cluster.embedded import EmbeddedCluster
 from cluster.throttles.rates import apply_rates, clear_lists, clear_rates, read_throttles
 from schemas.config import Settings
 from tests.integration.scene import Scene
-from tests.integration.support import admin_of, create_topic, leaders, wait_until
+from tests.integration.support import admin_of, create_topic, exit_code, leaders, wait_until
 
 MB = 1_000_000
 BROKERS = (1, 2, 3, 4)
@@ -224,7 +224,7 @@ def test_ctrl_c_takes_the_batch_back(
     try:
         wait_until(lambda: moving(cluster), 120, "the batch moves")
         process.send_signal(signal.SIGINT)
-        assert process.wait(120) == 1
+        assert exit_code(process, 120) == 1
     finally:
         process.kill()
         process.wait()

@@ -25,7 +25,7 @@ from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from tests.integration.support import create_topic, wait_until
+from tests.integration.support import completed, create_topic, wait_until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 MB = 1_000_000
@@ -227,9 +227,7 @@ def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     root = str(Path(__file__).resolve().parents[2])
     path = f"{commands(folder)}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "PYTHONPATH": root}
-    return subprocess.run(
-        command, shell=True, cwd=folder, env=env, capture_output=True, text=True, timeout=90, check=False
-    )
+    return completed(["sh", "-c", command], 90, cwd=folder, env=env)
 
 
 def shell(cluster: EmbeddedCluster, config_file: Path, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-from tests.integration.support import create_topic, wait_until
+from tests.integration.support import completed, create_topic, wait_until
 from tests.integration.ticks import settings_of
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -48,13 +47,7 @@ def nothing_left(settings: Settings) -> Iterator[None]:
 
 def _tool(settings: Settings, *arguments: str) -> str:
     command = [java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL]
-    done = subprocess.run(
-        [*command, "--bootstrap-server", settings.cluster.bootstrap_servers, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = completed([*command, "--bootstrap-server", settings.cluster.bootstrap_servers, *arguments], 60)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

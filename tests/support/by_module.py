@@ -1,10 +1,11 @@
-"""Which tests a worker of a tier gets together: those of a module."""
+"""Which tests a worker of a tier gets together, those of a module, and which run beside them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 
 class ByModule(LoadScopeScheduling):
@@ -12,11 +13,35 @@ class ByModule(LoadScopeScheduling):
 
     Attributes:
         spread: modules whose tests have nothing in common: any worker gets any of them.
+        heavy: modules of which one runs at a time, because each keeps all cores busy by itself.
     """
 
     spread: frozenset[str] = frozenset()
+    heavy: frozenset[str] = frozenset()
 
     def _split_scope(self, nodeid: str) -> str:
         """Return what is kept together: the test's module, or the test itself."""
         module = nodeid.partition("::")[0]
         return nodeid if Path(module).stem in self.spread else module
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """Give a worker its next tests; end it once only those are left that may not run beside another worker's."""
+        if self.workqueue and self._next_for(node) is None:
+            if not node.shutting_down:
+                node.shutdown()
+            return
+        super()._reschedule(node)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give a worker the first tests in the queue that may run now."""
+        if (scope := self._next_for(node)) is not None:
+            self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
+
+    def _next_for(self, node: WorkerController) -> str | None:
+        others = (work for other, work in self.assigned_work.items() if other is not node)
+        taken = any(self._is_heavy(scope) and not all(unit.values()) for work in others for scope, unit in work.items())
+        return next((scope for scope in self.workqueue if not (taken and self._is_heavy(scope))), None)
+
+    def _is_heavy(self, scope: str) -> bool:
+        return Path(scope.partition("::")[0]).stem in self.heavy
