@@ -19,7 +19,7 @@ from benchmarks.groups import (
     table_growth,
 )
 from benchmarks.groups.balance import group as balance
-from benchmarks.groups.durability import power_cuts, upgrades
+from benchmarks.groups.durability import damages, power_cuts, upgrades
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
@@ -57,6 +57,7 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "nasty": nasty.measure,
     "kills": crash_recovery.measure,
     "cuts": power_cuts.measure,
+    "damages": damages.measure,
     "upgrades": upgrades.measure,
     "outages": outages.measure,
     "elections": elections.measure,

@@ -81,6 +81,9 @@ class CutDisk:
         Raises:
             HeadroomError: this kernel or user cannot do that.
         """
+        # Otherwise the folder would be on a disk of the machine.
+        if not os.path.ismount(self._mount_point):
+            raise failure(f"{self._mount_point} is not mounted")
         descriptor = os.open(self._mount_point, os.O_RDONLY)
         try:
             at_s = time.monotonic()
