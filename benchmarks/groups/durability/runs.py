@@ -27,6 +27,8 @@ _RECORD_BYTES = 50_000
 # Above the rates in force, so that rates are steps of a run too.
 _THROTTLE = "9MB"
 _POLL_S = 0.1
+# The commands would otherwise leave the history no time on two cores.
+_PAUSE_S = 5.0
 _SHOWN_CHARS = 400
 
 
@@ -52,7 +54,8 @@ class EndlessRuns:
         # First broker of each partition, as Kafka last showed it.
         self._seen: dict[int, int] = dict.fromkeys(range(_PARTITIONS), brokers[0])
         self._acted: dict[int, int] = {}
-        self._ended = self._is_cut = False
+        self._is_cut = False
+        self._closing = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._done = 0
         self._lock = threading.Lock()
@@ -73,7 +76,7 @@ class EndlessRuns:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Kill the current run."""
-        self._ended = True
+        self._closing.set()
         self.kill()
         self._powered.set()
         self._thread.join()
@@ -109,9 +112,9 @@ class EndlessRuns:
         self._powered.set()
 
     def _loop(self) -> None:
-        while not self._ended:
+        while not self._closing.is_set():
             self._powered.wait()
-            if self._ended:
+            if self._closing.is_set():
                 return
             log = self._bench.folder / "runs.log"
             with self._lock:
@@ -129,12 +132,13 @@ class EndlessRuns:
             return
         if code:
             self.failed.append(log.read_text(encoding="utf-8", errors="replace").strip()[-_SHOWN_CHARS:])
-            time.sleep(1.0)
+            self._closing.wait(_PAUSE_S)
             return
         self._observe()
         self._done += 1
         self._number += 1
         self._to = 1 - self._to
+        self._closing.wait(_PAUSE_S)
 
     def _observe(self) -> None:
         """Note which partitions Kafka moves, or has moved."""
@@ -150,4 +154,15 @@ class EndlessRuns:
             rows = [{"topic": TOPIC, "partition": p, "replicas": [target]} for p in partitions]
             files.append(self._bench.folder / f"run-{self._number}-{batch}.json")
             files[-1].write_text(json.dumps({"version": PLAN_VERSION, "partitions": rows}), encoding="utf-8")
-        return ["reassign", "run", *map(str, files), "--throttle", _THROTTLE, "--execute", "--yes", "--adopt"]
+        # The move of the alerts is not of this run, and its throttles stay too low.
+        return [
+            "reassign",
+            "run",
+            *map(str, files),
+            "--throttle",
+            _THROTTLE,
+            "--execute",
+            "--yes",
+            "--adopt",
+            "--force",
+        ]
