@@ -168,16 +168,17 @@ def _cuts(watched: CutWatch, count: int, on_progress: OnProgress) -> CutOutcome:
         time.sleep(draw.uniform(0, _MOST_DELAY_S))
         is_effective, emptied = watched.cut(OPTIONS[(number + 1) % len(OPTIONS)])
         lost = lost_announcements(watched.announced, watched.stored())
+        about = "" if is_effective else "; void: the file that was not synced is still there"
+        on_progress(f"cut {number + 1}: {emptied} files came back empty; {len(lost)} announcements lost{about}")
+        for one in sorted(lost):
+            on_progress(f"    lost: {one}")
         fault = watched.start_again()
-        outcome.lost |= {f"{number}: {one}" for one in lost} if lost else set()
+        on_progress(f"    {fault or 'started'}")
+        outcome.lost |= {f"{number}: {one}" for one in lost}
         outcome.cuts += is_effective
         outcome.not_started += is_effective and fault is not None
         outcome.emptied += emptied
         moves += len(watched.announced.moved)
-        about = "" if is_effective else "; void: nothing was lost"
-        on_progress(f"cut {number + 1}: {emptied} files came back empty; {len(lost)} lost; {fault or 'started'}{about}")
-        for one in sorted(lost):
-            on_progress(f"    lost: {one}")
     outcome.announcements = len(watched.announced.events) + len(watched.announced.delivered) + moves
     return outcome
 
