@@ -19,6 +19,7 @@ from benchmarks.groups import (
     table_growth,
 )
 from benchmarks.groups.balance import group as balance
+from benchmarks.groups.durability import damages, power_cuts, upgrades
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
@@ -55,6 +56,9 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "precision": precision.measure,
     "nasty": nasty.measure,
     "kills": crash_recovery.measure,
+    "cuts": power_cuts.measure,
+    "damages": damages.measure,
+    "upgrades": upgrades.measure,
     "outages": outages.measure,
     "elections": elections.measure,
     "plan": plan.measure,

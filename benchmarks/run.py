@@ -46,6 +46,9 @@ def run(only: str | None) -> None:
                 BENCH_STOCK_FOR_RATIO: factor for the times of stock rules
     nasty       BENCH_SCENES, BENCH_SCENES_EACH: scenes, and number per class
     kills       BENCH_KILLS, BENCH_RECEIVER_DOWN_S: number of kills, time without receivers
+    cuts        BENCH_CUTS: number of power cuts
+    damages     BENCH_DAMAGES: number of rounds of six damages
+    upgrades    BENCH_UPGRADES: parts (library, spark)
     outages     BENCH_OUTAGES, BENCH_OUTAGES_EACH: scenarios, and runs of each
     elections   BENCH_ELECTION_PLANS, BENCH_ELECTION_ROUNDS: number of plans, and of rounds on real brokers
     plan        BENCH_PLAN, BENCH_PLANS: parts (time, generate, lists), and number of timed plans

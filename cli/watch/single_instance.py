@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import socket
 import sys
@@ -21,6 +22,8 @@ from schemas.errors import HeadroomError
 from schemas.text import one_line
 from streaming.clock import now_ms
 from streaming.delta.locations import local_path
+
+log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
 _MAX_CHARACTERS = 100
@@ -76,6 +79,10 @@ def exclusive_jobs(
 def _open(path: Path) -> IO[str] | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            # A disk may leave a folder in the place of a file. Without the lock a second process would run the job too.
+            path.rmdir()
+            log.warning("the lock %s was a folder, and is created again", path)
         return path.open("a+", encoding="utf-8")
     except OSError:
         # The job that writes there reports what is wrong with the folder.

@@ -119,6 +119,16 @@ def test_each_owner_writes_its_identity(store: StoreSettings) -> None:
             assert who["pid"] == os.getpid()
 
 
+def test_a_folder_in_the_place_of_a_lock_is_reported_and_becomes_a_lock(
+    store: StoreSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = Path(store.checkpoints(), "alerts.lock")
+    lock.mkdir(parents=True)
+    with exclusive_jobs(store, ["alerts"]):
+        assert json.loads(lock.read_text(encoding="utf-8"))["pid"] == os.getpid()
+    assert [record.getMessage() for record in caplog.records] == [f"the lock {lock} was a folder, and is created again"]
+
+
 def test_a_store_without_locks_is_worked_on_all_the_same(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
