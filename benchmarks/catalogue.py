@@ -12,11 +12,13 @@ from benchmarks.groups import (
     crash_recovery,
     finish_time,
     memory,
+    no_disk,
     smallest_throttle,
     sources,
     standalone,
     startup,
     table_growth,
+    takeover,
 )
 from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
@@ -38,6 +40,8 @@ from benchmarks.results import Figure
 # In the order in which they run.
 GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "switch": alert_latency.measure,
+    "takeover": takeover.measure,
+    "no_disk": no_disk.measure,
     "start": startup.measure,
     "busy": busy.measure,
     "gold": gold.measure,

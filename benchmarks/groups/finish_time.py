@@ -28,7 +28,7 @@ from benchmarks.fixtures import recorded_moves
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.move_cases import CASES, MoveCase
 from benchmarks.fixtures.processes import busy_cores
-from benchmarks.fixtures.throttled_move import ThrottledMove
+from benchmarks.fixtures.throttled_move import Producers, ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
@@ -136,7 +136,7 @@ def _record_move(
     """Run one move from its first record to its end under the recommended throttle, and return it."""
     with (
         busy_cores(case.busy),
-        ThrottledMove(bench, f"finish-{number}", case.partitions, case.record_bytes) as move,
+        ThrottledMove(bench, f"finish-{number}", case.partitions, Producers(case.record_bytes)) as move,
         _swing_load(move, case.sway_ratio),
     ):
         earlier = len(watch.events())
