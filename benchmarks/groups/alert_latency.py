@@ -12,12 +12,15 @@ import time
 from types import TracebackType
 
 from kafka.errors import KafkaError
+from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
+from cluster.connection.admin_connection import AdminConnection
+from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query_table import query
 
@@ -29,6 +32,7 @@ SWITCH_BYTES_PER_S = 5.6e6
 # switch has stopped its progress.
 _HISTORY_BYTES = 30_000_000
 _LEADER_POLL_S = 0.02
+_REQUEST_S = 1.0
 # Longest time from the first verdicts of a watch to a cold switch.
 _COLD_S = 30.0
 
@@ -140,10 +144,14 @@ class LeaderWatcher:
         bench: cluster with the topic.
         topic: name of the topic.
         before: leader before the switch.
+        node: broker that is asked; any if None. Where another broker dies, a request to it would take seconds.
     """
 
-    def __init__(self, bench: BenchCluster, topic: str, before: int) -> None:
-        self._admin = bench.connect()
+    def __init__(self, bench: BenchCluster, topic: str, before: int, node: int | None = None) -> None:
+        self._connection = AdminConnection(bench.settings.cluster)
+        # Connects before anything is killed.
+        self._admin = self._connection.client()
+        self._node = node
         self._topic = topic
         self._before = before
         self._requested_s: float | None = None
@@ -159,7 +167,7 @@ class LeaderWatcher:
         """Stop reading."""
         self._ended.set()
         self._thread.join()
-        self._admin.close()
+        self._connection.close()
 
     def _poll(self) -> None:
         # The time before the request counts, so the measured latency is too high rather than too low.
@@ -167,12 +175,22 @@ class LeaderWatcher:
             requested_s = time.monotonic()
             # A broker that is killed takes requests with it.
             try:
-                found = self._admin.describe_topics([self._topic])[0]["partitions"]
-            except (KafkaError, OSError):
+                leader = self._leader()
+            except (KafkaError, HeadroomError, OSError):
                 continue
-            if any(p["partition_index"] == 0 and p["leader_id"] not in (self._before, -1) for p in found):
+            if leader not in (self._before, -1, None):
                 self._requested_s = requested_s
                 return
+
+    def _leader(self) -> int | None:
+        """Return the leader of partition 0; None if the broker does not know the partition."""
+        if self._node is None:
+            found = self._admin.describe_topics([self._topic])[0]["partitions"]
+            return next((p["leader_id"] for p in found if p["partition_index"] == 0), None)
+        topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        answer = self._connection.send(request, self._node, _REQUEST_S)
+        return next((p.leader_id for t in answer.topics for p in t.partitions if p.partition_index == 0), None)
 
     def switched_s(self) -> float:
         """Return the monotonic time at which metadata first showed the new leader.

@@ -147,7 +147,7 @@ def _record_move(
         earlier = len(watch.events())
         move.start_move(case.throttle_bytes_per_s)
         if case.change is not None and case.change.after_s is None:
-            _change(move, case.change)
+            _change(bench, move, case.change)
         if case.switch is not None:
             watch.wait(
                 lambda: set((watch.verdicts() or {}).values()) == {"catching_up"}, 60, f"{case.name}: health at first"
@@ -155,7 +155,7 @@ def _record_move(
             move.elect_preferred(case.switch)
         watch.wait(lambda: watch.last_recommendation(earlier), 90, f"{case.name}: an alert that recommends a throttle")
         alert = _last_recommendation(watch, earlier)
-        with _changing(move, case.change, alert.at_s):
+        with _changing(bench, move, case.change, alert.at_s):
             applied_ms = _apply(alert)
             ended_ms = _end_ms(move, case.name)
         load_average = os.getloadavg()[0]
@@ -212,12 +212,12 @@ def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
 
 
 @contextmanager
-def _changing(move: ThrottledMove, change: Change | None, alert_s: float) -> Iterator[None]:
+def _changing(bench: BenchCluster, move: ThrottledMove, change: Change | None, alert_s: float) -> Iterator[None]:
     """Make a change at its time after the alert, while the block runs."""
     if change is None or change.after_s is None:
         yield
         return
-    timer = threading.Timer(max(0.0, alert_s + change.after_s - time.monotonic()), _change, (move, change))
+    timer = threading.Timer(max(0.0, alert_s + change.after_s - time.monotonic()), _change, (bench, move, change))
     timer.start()
     try:
         yield
@@ -226,9 +226,12 @@ def _changing(move: ThrottledMove, change: Change | None, alert_s: float) -> Ite
         timer.join()
 
 
-def _change(move: ThrottledMove, change: Change) -> None:
+def _change(bench: BenchCluster, move: ThrottledMove, change: Change) -> None:
     if change.elects:
-        move.elect_preferred(change.partition)
+        # A client of its own, because that of the cluster asks for the end of the move on another thread.
+        admin = bench.connect()
+        move.elect_preferred(change.partition, admin)
+        admin.close()
         return
     move.write(change.partition, move.partitions[change.partition].live_bytes_per_s * change.factor)
 

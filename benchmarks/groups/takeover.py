@@ -25,9 +25,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
@@ -53,7 +53,7 @@ _LINGERS_MS = (0, 100, 20, 50, 5, 80, 10, 35)
 _WRITTEN_S = 10.0
 _ALERT_S = 90.0
 _GOLD_S, _POLL_S = 60.0, 0.5
-# An alert that fires again takes twice as long to resolve. Each broker leads once in as many moves as a watch has.
+# An alert that fires again takes twice as long to resolve. Each broker takes over once in two elections and two deaths.
 _SWITCHES_PER_WATCH = 4
 
 
@@ -82,7 +82,7 @@ class SwitchCase:
     @property
     def brokers(self) -> tuple[int, int, int, int]:
         """Return the leader before the switch, the one after it, another follower, and the destination."""
-        a, b, c, d = ((1, 2, 3, 4), (2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3))[self.number % 4]
+        a, b, c, d = ((1, 2, 3, 4), (2, 3, 4, 1), (3, 4, 1, 2), (4, 1, 2, 3))[(self.number + 2 * self.dies) % 4]
         return a, b, c, d
 
     def partitions(self) -> list[MovedPartition]:
@@ -211,15 +211,13 @@ def _measure_switch(bench: BenchCluster, watch: WatchProcess, store: Path, case:
         time.sleep(max(0.0, counted[1] + _WRITTEN_S - time.monotonic()) + random.uniform(0, 1))
         written = _written_bytes_per_s(counted, (move.sent_bytes(), time.monotonic()))
         earlier, began_ms = len(watch.events()), now_ms()
-        with LeaderWatcher(bench, topic, before=a) as leader:
+        with LeaderWatcher(bench, topic, before=a, node=b) as leader:
             began_s = time.monotonic()
-            _switch(bench, move, case)()
-            alert = watch.wait(lambda: find_alert(watch, earlier, b), _ALERT_S, f"{case.name}: alert on broker {b}")
+            with _switched(bench, move, case):
+                alert = watch.wait(lambda: find_alert(watch, earlier, b), _ALERT_S, f"{case.name}: alert on broker {b}")
+                load_average = os.getloadavg()[0]
             switched_s = leader.switched_s()
         required = _first_required_bytes_per_s(watch, store, (topic, b), began_ms)
-        load_average = os.getloadavg()[0]
-        if case.dies:
-            bench.restart(a)
     watch.wait(lambda: not watch.firing(), 180, f"{case.name}: alerts resolved after the move")
     return MeasuredSwitch(
         case.dies,
@@ -232,9 +230,18 @@ def _measure_switch(bench: BenchCluster, watch: WatchProcess, store: Path, case:
     )
 
 
-def _switch(bench: BenchCluster, move: ThrottledMove, case: SwitchCase) -> Callable[[], None]:
-    """Return what makes the leader of partition 0 switch."""
-    return partial(bench.kill, case.brokers[0]) if case.dies else partial(move.elect_preferred, 0)
+@contextmanager
+def _switched(bench: BenchCluster, move: ThrottledMove, case: SwitchCase) -> Iterator[None]:
+    """Make the leader of partition 0 switch. A broker that is killed for this is down for the length of the block."""
+    if not case.dies:
+        move.elect_preferred(0)
+        yield
+        return
+    bench.kill(case.brokers[0])
+    try:
+        yield
+    finally:
+        bench.restart(case.brokers[0])
 
 
 def _written_bytes_per_s(
