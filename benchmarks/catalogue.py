@@ -12,13 +12,11 @@ from benchmarks.groups import (
     crash_recovery,
     finish_time,
     memory,
-    no_disk,
     smallest_throttle,
     sources,
     standalone,
     startup,
     table_growth,
-    takeover,
 )
 from benchmarks.groups.balance import group as balance
 from benchmarks.groups.elections import group as elections
@@ -34,6 +32,8 @@ from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
 from benchmarks.groups.seeded_faults import group as seeded
+from benchmarks.groups.takeover import group as takeover
+from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.tests import group as tests
 from benchmarks.results import Figure
 

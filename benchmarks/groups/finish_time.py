@@ -31,9 +31,9 @@ from pathlib import Path
 
 from benchmarks.fixtures import recorded_moves
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
-from benchmarks.fixtures.move_cases import CASES, Change, MoveCase
+from benchmarks.fixtures.move_cases import CASES, MoveCase, MoveChange
 from benchmarks.fixtures.processes import busy_cores
-from benchmarks.fixtures.throttled_move import Producers, ThrottledMove
+from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
@@ -141,7 +141,7 @@ def _record_move(
     """Run one move from its first record to its end under the recommended throttle, and return it."""
     with (
         busy_cores(case.busy),
-        ThrottledMove(bench, f"finish-{number}", case.partitions, Producers(case.record_bytes)) as move,
+        ThrottledMove(bench, f"finish-{number}", case.partitions, LoadSettings(case.record_bytes)) as move,
         _swing_load(move, case.sway_ratio),
     ):
         earlier = len(watch.events())
@@ -190,7 +190,7 @@ def _recorded(
 
 @contextmanager
 def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
-    """Change write rates for the length of the block, some seconds above their mean and then some below."""
+    """MoveChange write rates for the length of the block, some seconds above their mean and then some below."""
     ended = threading.Event()
 
     def swing() -> None:
@@ -212,7 +212,7 @@ def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
 
 
 @contextmanager
-def _changing(bench: BenchCluster, move: ThrottledMove, change: Change | None, alert_s: float) -> Iterator[None]:
+def _changing(bench: BenchCluster, move: ThrottledMove, change: MoveChange | None, alert_s: float) -> Iterator[None]:
     """Make a change at its time after the alert, while the block runs."""
     if change is None or change.after_s is None:
         yield
@@ -226,7 +226,7 @@ def _changing(bench: BenchCluster, move: ThrottledMove, change: Change | None, a
         timer.join()
 
 
-def _change(bench: BenchCluster, move: ThrottledMove, change: Change) -> None:
+def _change(bench: BenchCluster, move: ThrottledMove, change: MoveChange) -> None:
     if change.elects:
         # A client of its own, because that of the cluster asks for the end of the move on another thread.
         admin = bench.connect()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.groups import no_disk
-from benchmarks.groups.takeover import THROTTLE_BYTES_PER_S, MeasuredSwitch, SwitchCase, figures, schedule
+from benchmarks.groups.takeover import no_disk
+from benchmarks.groups.takeover.group import THROTTLE_BYTES_PER_S, MeasuredSwitch, TakeoverCase, figures, schedule
 from cluster.embedded.paced_producer import _Pacer
 from planning.throttles.load import PartitionTraffic, throttle_loads
 from schemas.alerts import Role, Verdict
@@ -49,11 +49,11 @@ def test_elections_and_deaths_take_turns_until_the_fewer_are_over() -> None:
 def test_the_true_required_rate_counts_the_followers_that_are_left() -> None:
     written = {0: 1e6, 1: 1.5e6}
     # An election: three followers of 1 MB/s, two of 1.5 MB/s. A death takes one of the three.
-    assert SwitchCase(0, False).real_required_bytes_per_s(written) == pytest.approx(6e6)
-    assert SwitchCase(0, True).real_required_bytes_per_s(written) == pytest.approx(5e6)
+    assert TakeoverCase(0, False).real_required_bytes_per_s(written) == pytest.approx(6e6)
+    assert TakeoverCase(0, True).real_required_bytes_per_s(written) == pytest.approx(5e6)
 
 
-def verdicts(case: SwitchCase, leader: int, down: int | None = None) -> set[Verdict]:
+def verdicts(case: TakeoverCase, leader: int, down: int | None = None) -> set[Verdict]:
     """Return the verdicts under the throttle of a case, with a leader of partition 0 and perhaps a broker down."""
     partitions = [
         PartitionTraffic(
@@ -76,7 +76,7 @@ def verdicts(case: SwitchCase, leader: int, down: int | None = None) -> set[Verd
 @pytest.mark.parametrize("number", range(4))
 def test_the_throttle_is_enough_before_a_switch_and_too_low_after_it(number: int) -> None:
     wrong = {Verdict.STARVED, Verdict.LOSING}
-    case = SwitchCase(number, True)
+    case = TakeoverCase(number, True)
     a, b, *_ = case.brokers
     assert not verdicts(case, a) & wrong
     assert verdicts(case, b) & wrong

@@ -32,7 +32,7 @@ from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.part_records import read_record, write_record
-from benchmarks.fixtures.throttled_move import MovedPartition, Producers, ThrottledMove
+from benchmarks.fixtures.throttled_move import LoadSettings, MovedPartition, ThrottledMove
 from benchmarks.groups.alert_latency import LeaderWatcher, catching_up, find_alert
 from benchmarks.results import Figure, parts, percentile
 from cli.common.watch_process import WatchProcess
@@ -58,7 +58,7 @@ _SWITCHES_PER_WATCH = 4
 
 
 @dataclass(frozen=True)
-class SwitchCase:
+class TakeoverCase:
     """One switch to measure.
 
     Attributes:
@@ -149,10 +149,10 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     return figures([MeasuredSwitch(**record) for record in records])
 
 
-def schedule(elections: int, deaths: int) -> list[SwitchCase]:
+def schedule(elections: int, deaths: int) -> list[TakeoverCase]:
     """Return that many elections and deaths, in turn, so that both have the same conditions."""
     numbers = range(max(elections, deaths))
-    pairs = ((SwitchCase(number, False), SwitchCase(number, True)) for number in numbers)
+    pairs = ((TakeoverCase(number, False), TakeoverCase(number, True)) for number in numbers)
     return [case for pair in pairs for case in pair if case.number < (deaths if case.dies else elections)]
 
 
@@ -183,7 +183,7 @@ def _alert_figures(cause: str, switches: Sequence[MeasuredSwitch]) -> list[Figur
     ]
 
 
-def _record_switches(bench: BenchCluster, cases: Sequence[SwitchCase], folder: Path, on_progress: OnProgress) -> None:
+def _record_switches(bench: BenchCluster, cases: Sequence[TakeoverCase], folder: Path, on_progress: OnProgress) -> None:
     """Record switches one after another, with one watch and new tables."""
     store = bench.folder / f"store-{cases[0].name}"
     with bench.watch(store) as watch:
@@ -199,10 +199,10 @@ def _record_switches(bench: BenchCluster, cases: Sequence[SwitchCase], folder: P
             )
 
 
-def _measure_switch(bench: BenchCluster, watch: WatchProcess, store: Path, case: SwitchCase) -> MeasuredSwitch:
+def _measure_switch(bench: BenchCluster, watch: WatchProcess, store: Path, case: TakeoverCase) -> MeasuredSwitch:
     a, b, _, d = case.brokers
     topic = f"takeover-{case.name}"
-    producers = Producers(linger_ms=case.linger_ms, held_s=_HELD_S)
+    producers = LoadSettings(linger_ms=case.linger_ms, held_s=_HELD_S)
     with ThrottledMove(bench, topic, case.partitions(), producers) as move:
         move.start_move(THROTTLE_BYTES_PER_S)
         counted = move.sent_bytes(), time.monotonic()
@@ -231,7 +231,7 @@ def _measure_switch(bench: BenchCluster, watch: WatchProcess, store: Path, case:
 
 
 @contextmanager
-def _switched(bench: BenchCluster, move: ThrottledMove, case: SwitchCase) -> Iterator[None]:
+def _switched(bench: BenchCluster, move: ThrottledMove, case: TakeoverCase) -> Iterator[None]:
     """Make the leader of partition 0 switch. A broker that is killed for this is down for the length of the block."""
     if not case.dies:
         move.elect_preferred(0)
