@@ -33,12 +33,16 @@ from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
 from benchmarks.groups.seeded_faults import group as seeded
+from benchmarks.groups.takeover import group as takeover
+from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.tests import group as tests
 from benchmarks.results import Figure
 
 # In the order in which they run.
 GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "switch": alert_latency.measure,
+    "takeover": takeover.measure,
+    "no_disk": no_disk.measure,
     "start": startup.measure,
     "busy": busy.measure,
     "gold": gold.measure,

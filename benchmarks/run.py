@@ -30,6 +30,8 @@ def run(only: str | None) -> None:
 
     \b
     switch      BENCH_SWITCHES: number of leader switches
+    takeover    BENCH_TAKEOVER_ELECTIONS, BENCH_TAKEOVER_DEATHS: number of elections, and of deaths
+    no_disk     BENCH_DISK_KILLS, BENCH_DISK_STARTS: number of kills of the JVM, and of starts
     start       BENCH_STARTS: number of starts
     busy        BENCH_BUSY_SWITCHES, BENCH_BUSY_STARTS, BENCH_BUSY_DEMOS: number of switches, of starts, and of demos
                 beside each of none, one and two busy processes

@@ -11,22 +11,28 @@ import threading
 import time
 from types import TracebackType
 
+from kafka.errors import KafkaError
+from kafka.protocol.metadata import MetadataRequest
+
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
+from cluster.connection.admin_connection import AdminConnection
+from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
 from streaming.delta.query_table import query
 
 # Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leader sends 8 MB/s.
 _LIVE_BYTES_PER_S = 2e6
-_THROTTLE_BYTES_PER_S = 5.6e6
+SWITCH_BYTES_PER_S = 5.6e6
 # 58 MB per partition, with the writes until the rates are steady. The first burst under the throttle copies 58 MB of
 # both partitions, and each cycle of 11.4 s copies 15 MB more. So the move runs for about 40 s, and much longer once the
 # switch has stopped its progress.
 _HISTORY_BYTES = 30_000_000
 _LEADER_POLL_S = 0.02
+_REQUEST_S = 1.0
 # Longest time from the first verdicts of a watch to a cold switch.
 _COLD_S = 30.0
 
@@ -73,7 +79,7 @@ def warm_switches(bench: BenchCluster, count: int, on_progress: OnProgress) -> l
 
 
 def _warm_switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progress: OnProgress) -> float:
-    with _move(bench, number) as move:
+    with switch_move(bench, number) as move:
         delay_s = _switch(bench, watch, bench.store, move, number, on_progress)
     watch.wait(lambda: not watch.firing(), 120, "alerts resolved after the switch")
     return delay_s
@@ -82,7 +88,7 @@ def _warm_switch(bench: BenchCluster, watch: WatchProcess, number: int, on_progr
 def _cold_switch(bench: BenchCluster, number: int, on_progress: OnProgress) -> float:
     """Return the latency in seconds of a switch soon after the first verdict of a watch."""
     store = bench.folder / f"cold-{number}"
-    with _move(bench, number) as move, bench.watch(store) as watch:
+    with switch_move(bench, number) as move, bench.watch(store) as watch:
         watch.wait(lambda: watch.verdicts() is not None, 180, "the first verdicts")
         verdict_s = time.monotonic()
         delay_s = _switch(bench, watch, str(store), move, number, on_progress)
@@ -91,7 +97,7 @@ def _cold_switch(bench: BenchCluster, number: int, on_progress: OnProgress) -> f
     return delay_s
 
 
-def _brokers(number: int) -> tuple[int, int, int]:
+def switch_brokers(number: int) -> tuple[int, int, int]:
     """Return the leader before a switch, the one after it, and the destination.
 
     They take turns, so that each switch has an alert of its own.
@@ -99,11 +105,12 @@ def _brokers(number: int) -> tuple[int, int, int]:
     return ((1, 2, 3), (2, 3, 1), (3, 1, 2))[number % 3]
 
 
-def _move(bench: BenchCluster, number: int) -> ThrottledMove:
-    a, b, c = _brokers(number)
+def switch_move(bench: BenchCluster, number: int, history_bytes: int = _HISTORY_BYTES) -> ThrottledMove:
+    """Return the move of a switch: its throttle is enough until the second broker leads both partitions."""
+    a, b, c = switch_brokers(number)
     partitions = [
-        MovedPartition((a, b), (b, c), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
-        MovedPartition((b, a), (c, a), _LIVE_BYTES_PER_S, _HISTORY_BYTES),
+        MovedPartition((a, b), (b, c), _LIVE_BYTES_PER_S, history_bytes),
+        MovedPartition((b, a), (c, a), _LIVE_BYTES_PER_S, history_bytes),
     ]
     return ThrottledMove(bench, f"switch-{number}", partitions)
 
@@ -112,16 +119,16 @@ def _switch(
     bench: BenchCluster, watch: WatchProcess, store: str, move: ThrottledMove, number: int, on_progress: OnProgress
 ) -> float:
     """Start a move, and return the latency in seconds of a switch to a broker that then leads both partitions."""
-    a, b, c = _brokers(number)
+    a, b, c = switch_brokers(number)
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
-    move.start_move(_THROTTLE_BYTES_PER_S)
-    watch.wait(lambda: _catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
+    move.start_move(SWITCH_BYTES_PER_S)
+    watch.wait(lambda: catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
     # The switch comes at a random time between two ticks.
     time.sleep(random.uniform(0, 1))
     earlier = len(watch.events())
     with LeaderWatcher(bench, move.topic, before=a) as leader:
         move.elect_preferred(0)
-        alert = watch.wait(lambda: _find_alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
+        alert = watch.wait(lambda: find_alert(watch, earlier, b), 60, f"alert on broker {b} as leader")
         readable_s = _readable_s(store, alert)
         switched_s = leader.switched_s()
     delay_s = max(alert.at_s, readable_s) - switched_s
@@ -137,10 +144,14 @@ class LeaderWatcher:
         bench: cluster with the topic.
         topic: name of the topic.
         before: leader before the switch.
+        node: broker that is asked; any if None. Where another broker dies, a request to it would take seconds.
     """
 
-    def __init__(self, bench: BenchCluster, topic: str, before: int) -> None:
-        self._admin = bench.connect()
+    def __init__(self, bench: BenchCluster, topic: str, before: int, node: int | None = None) -> None:
+        self._connection = AdminConnection(bench.settings.cluster)
+        # Connects before anything is killed.
+        self._admin = self._connection.client()
+        self._node = node
         self._topic = topic
         self._before = before
         self._requested_s: float | None = None
@@ -156,16 +167,30 @@ class LeaderWatcher:
         """Stop reading."""
         self._ended.set()
         self._thread.join()
-        self._admin.close()
+        self._connection.close()
 
     def _poll(self) -> None:
         # The time before the request counts, so the measured latency is too high rather than too low.
         while not self._ended.wait(_LEADER_POLL_S):
             requested_s = time.monotonic()
-            found = self._admin.describe_topics([self._topic])[0]["partitions"]
-            if any(p["partition_index"] == 0 and p["leader_id"] not in (self._before, -1) for p in found):
+            # A broker that is killed takes requests with it.
+            try:
+                leader = self._leader()
+            except (KafkaError, HeadroomError, OSError):
+                continue
+            if leader not in (self._before, -1, None):
                 self._requested_s = requested_s
                 return
+
+    def _leader(self) -> int | None:
+        """Return the leader of partition 0; None if the broker does not know the partition."""
+        if self._node is None:
+            found = self._admin.describe_topics([self._topic])[0]["partitions"]
+            return next((p["leader_id"] for p in found if p["partition_index"] == 0), None)
+        topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        answer = self._connection.send(request, self._node, _REQUEST_S)
+        return next((p.leader_id for t in answer.topics for p in t.partitions if p.partition_index == 0), None)
 
     def switched_s(self) -> float:
         """Return the monotonic time at which metadata first showed the new leader.
@@ -185,13 +210,14 @@ def _describe_stages(alert: Line, switched_s: float) -> str:
     return f"tick {tick_s:.2f} s, decided {decided_s:.2f} s, printed {alert.at_s - switched_s:.2f} s"
 
 
-def _catching_up(watch: WatchLines) -> set[tuple[int, str]]:
-    """Return the brokers and roles if all of them that take part are catching up, otherwise nothing."""
+def catching_up(watch: WatchLines) -> set[tuple[int, str]]:
+    """Return all brokers and roles with a verdict if all of them that take part are catching up, otherwise nothing."""
     verdicts = watch.verdicts() or {}
     return set(verdicts) if set(verdicts.values()) == {"catching_up"} else set()
 
 
-def _find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
+def find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
+    """Return the first firing event about a broker as leader after the first ``earlier`` events; None before it."""
     subject = f"broker {broker} as leader"
     fired = iter(watch.fired(earlier))
     return next((line for line in fired if line.fields["subject"] == subject), None)

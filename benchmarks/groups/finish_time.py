@@ -4,6 +4,11 @@ The lag grows until the throttle is applied. So each error is computed for the t
 The prediction uses the tick of the alert and that time. Figures with ``printed`` use the prediction in the alert, which
 assumes that the throttle is in force after 3 s. Each error is divided by the predicted time.
 
+In twenty moves something changes within 10 s of the alert. In six a small partition is in sync while the others
+continue. In four the leader of a partition switches 1 to 9 s after the alert. In ten the write rate of a partition
+changes by 20 %, with the start of the move or 1 to 9 s after the alert. Leader switches just before the alert are
+among the other moves. `finish_range_hit_ratio` is the share of all moves that ended within the predicted range.
+
 The command of the alert runs as soon as the alert is printed. The machine has two cores and also runs four brokers and
 two Spark jobs. A third of the moves run while two more processes keep a core busy each.
 
@@ -26,9 +31,9 @@ from pathlib import Path
 
 from benchmarks.fixtures import recorded_moves
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
-from benchmarks.fixtures.move_cases import CASES, MoveCase
+from benchmarks.fixtures.move_cases import CASES, MoveCase, MoveChange
 from benchmarks.fixtures.processes import busy_cores
-from benchmarks.fixtures.throttled_move import ThrottledMove
+from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
@@ -136,11 +141,13 @@ def _record_move(
     """Run one move from its first record to its end under the recommended throttle, and return it."""
     with (
         busy_cores(case.busy),
-        ThrottledMove(bench, f"finish-{number}", case.partitions, case.record_bytes) as move,
+        ThrottledMove(bench, f"finish-{number}", case.partitions, LoadSettings(case.record_bytes)) as move,
         _swing_load(move, case.sway_ratio),
     ):
         earlier = len(watch.events())
         move.start_move(case.throttle_bytes_per_s)
+        if case.change is not None and case.change.after_s is None:
+            _change(bench, move, case.change)
         if case.switch is not None:
             watch.wait(
                 lambda: set((watch.verdicts() or {}).values()) == {"catching_up"}, 60, f"{case.name}: health at first"
@@ -148,8 +155,9 @@ def _record_move(
             move.elect_preferred(case.switch)
         watch.wait(lambda: watch.last_recommendation(earlier), 90, f"{case.name}: an alert that recommends a throttle")
         alert = _last_recommendation(watch, earlier)
-        applied_ms = _apply(alert)
-        ended_ms = _end_ms(move, case.name)
+        with _changing(bench, move, case.change, alert.at_s):
+            applied_ms = _apply(alert)
+            ended_ms = _end_ms(move, case.name)
         load_average = os.getloadavg()[0]
     recorded = _recorded(store, move.topic, case, alert, (applied_ms, ended_ms), load_average)
     promised = "nothing" if recorded.promised["finish_s"] is None else f"{recorded.promised['finish_s']:.1f} s"
@@ -182,7 +190,7 @@ def _recorded(
 
 @contextmanager
 def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
-    """Change write rates for the length of the block, some seconds above their mean and then some below."""
+    """MoveChange write rates for the length of the block, some seconds above their mean and then some below."""
     ended = threading.Event()
 
     def swing() -> None:
@@ -201,6 +209,31 @@ def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
         ended.set()
         if ratio:
             thread.join()
+
+
+@contextmanager
+def _changing(bench: BenchCluster, move: ThrottledMove, change: MoveChange | None, alert_s: float) -> Iterator[None]:
+    """Make a change at its time after the alert, while the block runs."""
+    if change is None or change.after_s is None:
+        yield
+        return
+    timer = threading.Timer(max(0.0, alert_s + change.after_s - time.monotonic()), _change, (bench, move, change))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _change(bench: BenchCluster, move: ThrottledMove, change: MoveChange) -> None:
+    if change.elects:
+        # A client of its own, because that of the cluster asks for the end of the move on another thread.
+        admin = bench.connect()
+        move.elect_preferred(change.partition, admin)
+        admin.close()
+        return
+    move.write(change.partition, move.partitions[change.partition].live_bytes_per_s * change.factor)
 
 
 def _last_recommendation(watch: WatchLines, earlier: int) -> Line:

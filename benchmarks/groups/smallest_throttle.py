@@ -11,7 +11,7 @@ import time
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.move_cases import SITUATIONS, MoveCase
-from benchmarks.fixtures.throttled_move import ThrottledMove
+from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
 from benchmarks.results import Figure, parts, percentile
 from planning.finish.finish_time import QUOTA_CYCLE_S
 
@@ -44,7 +44,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
 
 
 def _ratio(bench: BenchCluster, number: int, case: MoveCase, on_progress: OnProgress) -> float:
-    with ThrottledMove(bench, f"smallest-{number}", case.partitions, case.record_bytes) as move:
+    with ThrottledMove(bench, f"smallest-{number}", case.partitions, LoadSettings(case.record_bytes)) as move:
         move.start_move(case.throttle_bytes_per_s)
         recommended = _recommended(bench, number, case)
         on_progress(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")

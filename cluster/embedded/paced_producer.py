@@ -14,11 +14,11 @@ from kafka.errors import KafkaError
 
 # Interval at which records are sent, to catch up with the target rate.
 _STEP_S = 0.05
-# Maximum unacknowledged records of a partition, as time at its rate. More would fill the producer's unbounded memory.
-_MAX_PENDING_S = 1.0
-# A partition that is further behind than this, because it had no leader, continues from now, without a burst that no
-# throttle was planned for.
-_MAX_CATCH_UP_S = 2.0
+# Default limit of unacknowledged records of a partition, as time at its rate, because the producer's memory has none.
+_HELD_S = 1.0
+# A partition that is further behind than the records it holds and this continues from now. So at the default limit no
+# burst follows that no throttle was planned for.
+_BEHIND_S = 1.0
 # Number of random values, which records use in turn.
 _VALUES = 16
 _BATCH_BYTES = 32_768
@@ -36,6 +36,8 @@ class PacedProducer:
         rates_bytes_per_s: Mapping[tuple[str, int], float],
         record_bytes: int = 10_000,
         acks: int | str = 1,
+        linger_ms: int = 20,
+        held_s: float = _HELD_S,
     ) -> None:
         """Describe a load; ``start`` begins it.
 
@@ -44,12 +46,17 @@ class PacedProducer:
             rates_bytes_per_s: write rate of each (topic, partition), bytes per second.
             record_bytes: size of a record's value in bytes; rates are rounded to whole records.
             acks: as for a Kafka producer: 0, 1 or "all".
+            linger_ms: as for a Kafka producer, milliseconds.
+            held_s: limit of unacknowledged records of a partition, as seconds at its rate. A partition without a leader
+                for less than this loses no record. They are sent once it has a leader.
         """
         self._bootstrap_servers = bootstrap_servers
         self._acks = acks
         self._values = [os.urandom(record_bytes) for _ in range(_VALUES)]
         self._record_bytes = record_bytes
-        self._pacers = {key: _Pacer(rate, record_bytes) for key, rate in rates_bytes_per_s.items()}
+        self._linger_ms = linger_ms
+        self._held_s = held_s
+        self._pacers = {key: _Pacer(rate, record_bytes, held_s) for key, rate in rates_bytes_per_s.items()}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._flush_timeout_s = 5.0
@@ -60,7 +67,7 @@ class PacedProducer:
             bootstrap_servers=self._bootstrap_servers,
             acks=self._acks,
             enable_idempotence=False,
-            linger_ms=20,
+            linger_ms=self._linger_ms,
             # Small batches, because a replica's fetch of 1 MB ends within a batch, which is then fetched again at the
             # expense of the throttle.
             batch_size=_BATCH_BYTES,
@@ -83,7 +90,7 @@ class PacedProducer:
 
     def set_rate(self, topic: str, partition: int, bytes_per_s: float) -> None:
         """Change the rate of one partition from now on; a partition that had none is added."""
-        pacer = _Pacer(bytes_per_s, self._record_bytes)
+        pacer = _Pacer(bytes_per_s, self._record_bytes, self._held_s)
         pacer.begin(time.monotonic())
         earlier = self._pacers.get((topic, partition))
         if earlier is not None:
@@ -145,9 +152,10 @@ class _Counts:
 class _Pacer:
     """Computes how many records of one partition are due, at a constant rate from a start time on."""
 
-    def __init__(self, bytes_per_s: float, record_bytes: int) -> None:
+    def __init__(self, bytes_per_s: float, record_bytes: int, held_s: float = _HELD_S) -> None:
         self._records_per_s = bytes_per_s / record_bytes
-        self._max_pending = max(2, int(self._records_per_s * _MAX_PENDING_S))
+        self._max_pending = max(2, int(self._records_per_s * held_s))
+        self._max_behind = max(1.0, self._records_per_s * (held_s + _BEHIND_S))
         self._origin_s = 0.0
         self._released = 0
         self.counts = _Counts()
@@ -163,7 +171,7 @@ class _Pacer:
     def due(self, now_s: float) -> int:
         """Return how many records to send now; records delayed by pending ones are caught up, unless too old."""
         behind = int((now_s - self._origin_s) * self._records_per_s) - self._released
-        if behind > max(1.0, self._records_per_s * _MAX_CATCH_UP_S):
+        if behind > self._max_behind:
             self.begin(now_s)
             return 0
         count = max(0, min(behind, self._max_pending - self.counts.pending))

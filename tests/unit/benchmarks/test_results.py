@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import results
-from benchmarks.fixtures.move_cases import CASES, SITUATIONS, MoveCase
+from benchmarks.fixtures.move_cases import CASES, CHANGING, SITUATIONS, MoveCase
 from benchmarks.fixtures.synthetic.simulated_week import RETENTION
 from benchmarks.groups.elections import group as elections
 from benchmarks.groups.elections.latency import LatencyRun
@@ -58,6 +58,14 @@ def test_the_throttle_of_every_move_case_is_too_low(case: MoveCase) -> None:
     wrong = {Verdict.STARVED, Verdict.LOSING}
     assert bool(verdicts(case) & wrong) == (case.switch is None)
     assert verdicts(case, case.switch) & wrong
+
+
+def test_twenty_moves_change_near_their_alert_and_each_has_a_name_of_its_own() -> None:
+    changes = [case.change for case in CHANGING if case.change is not None]
+    # The other six have a partition that ends.
+    assert (len(CHANGING), len(changes), sum(change.elects for change in changes)) == (20, 14, 4)
+    assert all(change.after_s is None or 0 < change.after_s < 10 for change in changes)
+    assert len({case.name for case in CASES}) == len(CASES)
 
 
 def test_a_group_replaces_its_own_names_and_no_other() -> None:
