@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
 from cluster.embedded.patience import Patience
+from cluster.embedded.processes import await_end
 from schemas.environment import STARTED_BY
 from schemas.errors import HeadroomError
 
@@ -152,9 +153,9 @@ class VerdictProcess(WatchLines):
         """
         tree = self.processes()
         self._ask_to_stop()
-        _end(tree[:1], grace_s)
+        await_end(tree[:1], grace_s)
         self._process.wait()
-        _end(tree[1:], grace_s)
+        await_end(tree[1:], grace_s)
         self._reader.join(timeout=_STOP_S)
 
     def _ask_to_stop(self) -> None:
@@ -226,20 +227,6 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
             env=os.environ | environment | {STARTED_BY: str(os.getpid())},
             start_new_session=True,
         )
-
-
-def _end(processes: Sequence[psutil.Process], grace_s: float) -> None:
-    """Wait for processes that were told to end, and kill those that have not within the grace.
-
-    The grace is longer while the machine is busy.
-    """
-    patience = Patience(grace_s)
-    living = list(processes)
-    while living and not patience.is_over():
-        _, living = psutil.wait_procs(living, timeout=_POLL_S)
-    for process in living:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
 
 
 def _being_started(process: psutil.Process) -> bool:

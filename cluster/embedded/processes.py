@@ -13,12 +13,14 @@ from pathlib import Path
 import psutil
 
 from cluster.embedded.files import BrokerFiles
+from cluster.embedded.patience import Patience
 from schemas.errors import HeadroomError
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 # Longest wait for the command line of a starting process.
 _EXEC_S = 2.0
 _FREEZE_S = 10.0
+_POLL_S = 0.05
 
 
 class Guardian:
@@ -92,13 +94,25 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process], grace_s: float) -> None:
-    """Terminate the processes; those that still run after ``grace_s`` seconds are killed. 0 kills at once."""
+    """Terminate the processes; those that still run after the grace, seconds, are killed. 0 kills at once."""
     living = list(processes)
     for process in living if grace_s > 0 else ():
         with suppress(psutil.NoSuchProcess):
             process.resume()
             process.terminate()
-    _, living = psutil.wait_procs(living, timeout=grace_s)
+    await_end(living, grace_s)
+
+
+def await_end(processes: Iterable[psutil.Process], grace_s: float) -> None:
+    """Wait for processes that were told to end, and kill those that have not within the grace.
+
+    Args:
+        processes: the processes.
+        grace_s: longest wait for all of them, seconds; longer while the machine is busy.
+    """
+    patience, living = Patience(grace_s), list(processes)
+    while living and not patience.is_over():
+        _, living = psutil.wait_procs(living, timeout=_POLL_S)
     for process in living:
         with suppress(psutil.NoSuchProcess):
             process.kill()
