@@ -41,7 +41,7 @@ _HEAVY = (
     "test_changed_topic",
 )
 # Modules that take longest begin first, so that no worker is left with one of them at the end.
-_LONG = (*_HEAVY, "test_reassign", "test_collector", "test_hanging_broker", "test_balance")
+_LONG = (*_HEAVY, "test_reassign", "test_collector", "test_hanging_broker", "test_balance", "test_demo_interrupted")
 # Modules whose tests have nothing in common.
 _SPREAD = frozenset({"test_embedded_cluster"})
 BROKERS = (1, 2, 3, 4)

@@ -102,7 +102,8 @@ INTEGRATION_FAULTS = (
         old="    signal.signal(signal.SIGTERM, signal.default_int_handler)\n",
         new="",
         tier=_INTEGRATION,
-        tests=(f"{_TESTS}/test_demo.py::test_sigterm_leaves_nothing_running_and_nothing_behind",),
+        tests=(f"{_TESTS}/test_demo_interrupted.py::test_sigterm_leaves_nothing_running_and_nothing_behind",),
+        old_tests=(f"{_TESTS}/test_demo.py::test_sigterm_leaves_nothing_running_and_nothing_behind",),
     ),
     SeededFault(
         name="alerts-as-text",
