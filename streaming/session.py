@@ -138,6 +138,8 @@ _COMPILERS = {
 _LOG = Path(__file__).resolve().with_name("log4j2.properties")
 # The plans of Spark nest deeply, hence the stack.
 _DRIVER_OPTIONS = f"-Xss4m -Dlog4j2.configurationFile={_LOG.as_uri()}"
+# A task is tried twice. With Spark's default for one machine, once, a broker that is slow for a moment ends a query.
+_LOCAL = "local[*,2]"
 # The JVM's default on a small machine, the serial collector, pauses the alert path for 1 s, or lets the heap grow for
 # hours. G1 does neither. It widens the heap when collections take more than a fifth of the time, by default an
 # eighth: on a busy machine pauses are long, although the heap is large enough. It gives unused memory back, twice a
@@ -197,7 +199,7 @@ def build_session(
         session = builder.getOrCreate()
     # PySparkException: for instance the JVM ended at once.
     except (Py4JError, PySparkException) as error:
-        raise not_started(master or "local[*]", str(error)) from error
+        raise not_started(master or _LOCAL, str(error)) from error
     _set_output(session)
     if not submitted() and conf["spark.master"].startswith("local"):
         _write_no_checksum_files(session)
@@ -291,7 +293,7 @@ def _set_output(session: SparkSession) -> None:
 def _own_conf(settings: SparkSettings, profile: SessionProfile) -> dict[str, str]:
     """Return the settings of a session whose driver this process starts."""
     conf = _NEEDED | _CONF | {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
-    conf |= {"spark.master": settings.master or "local[*]", "spark.driver.memory": settings.driver_memory}
+    conf |= {"spark.master": settings.master or _LOCAL, "spark.driver.memory": settings.driver_memory}
     heap = f"{_HEAPS[profile]} {_initial_heap(settings, profile)} {_SMALL}"
     options = f"{heap} {_COMPILERS[profile]} {_DRIVER_OPTIONS} {settings.driver_java_options}"
     conf |= {"spark.jars": ",".join(jars(settings)), "spark.driver.extraJavaOptions": options}

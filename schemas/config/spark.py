@@ -10,7 +10,8 @@ class SparkSettings:
     """The Spark session and the triggers of its queries.
 
     Attributes:
-        master: Spark master. Empty: ``local[*]``. With ``spark-submit``, the master given there applies.
+        master: Spark master. Empty: ``local[*,2]``, all cores and two attempts of a task. With ``spark-submit``, the
+            master given there applies.
         driver_memory: largest heap of the driver, if Headroom starts it. The heap starts small and grows as needed.
         driver_java_options: additional JVM options of the driver, separated by spaces, if Headroom starts it; for
             example ``-XX:+HeapDumpOnOutOfMemoryError``.

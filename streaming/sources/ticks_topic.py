@@ -116,29 +116,35 @@ class TicksTopic:
 
     def alert_messages_since(self, first: int) -> DataFrame:
         """Return the present records of the alert partition from offset ``first`` on."""
-        return self._from({ALERT_PARTITION: first}, "latest")
+        return self._from({ALERT_PARTITION: first}, "latest", self._alert_options())
 
     def alert_range(self, first: int, end: int) -> DataFrame:
         """Return the records of the alert partition from offset ``first`` up to, not including, ``end``."""
-        return self.ranges({ALERT_PARTITION: (first, end)})
+        return self._range({ALERT_PARTITION: (first, end)}, self._alert_options())
 
     def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
         """Return the records of some partitions, each from its first offset up to, not including, its end.
 
+        They are for the history, which waits for a slow broker as long as ``request_timeout_ms`` says.
+
         Args:
             offsets: partition to first offset and end (exclusive); at least one.
         """
-        first, end = ({partition: span[n] for partition, span in offsets.items()} for n in (0, 1))
-        return self._from(first, json.dumps({self.name: end}))
+        return self._range(offsets, self._options())
 
-    def _from(self, first: Mapping[int, int], end: str) -> DataFrame:
+    def _range(self, offsets: Mapping[int, tuple[int, int]], options: Options) -> DataFrame:
+        first, end = ({partition: span[n] for partition, span in offsets.items()} for n in (0, 1))
+        return self._from(first, json.dumps({self.name: end}), options)
+
+    def _from(self, first: Mapping[int, int], end: str, options: Options) -> DataFrame:
         """Return the records of some partitions, each from its first offset on.
 
         Args:
             first: partition to first offset.
             end: Spark's option endingOffsets: latest, or JSON.
+            options: result of ``kafka_options``.
         """
-        reader = self._spark.read.format("kafka").options(**self._alert_options())
+        reader = self._spark.read.format("kafka").options(**options)
         return (
             reader.option("assign", json.dumps({self.name: list(first)}))
             .option("startingOffsets", json.dumps({self.name: first}))
