@@ -40,9 +40,9 @@ from schemas.tables import THROTTLE_HEADROOM
 from streaming.clock import now_ms
 from streaming.delta.query_table import query
 
-# Before the switch its leaders require 3 MB/s each: three followers of 1 MB/s, and two of 1.5 MB/s. After it one leader
-# requires 5 MB/s, and 6 MB/s if the earlier leader still follows.
-_SWITCHED_BYTES_PER_S, _LED_BYTES_PER_S = 1e6, 1.5e6
+# Before the switch each leader has three followers, and requires 3.3 MB/s. After it one leader requires 4.4 MB/s, and
+# 6.6 MB/s if the earlier leader still follows.
+_WRITE_BYTES_PER_S = 1.1e6
 THROTTLE_BYTES_PER_S = 3.9e6
 # A new replica copies about 40 MB with the first burst under the throttle, and up to 2 MB/s more afterwards.
 _HISTORY_BYTES = 80_000_000
@@ -89,8 +89,8 @@ class TakeoverCase:
         """Return the partition whose leader switches, and one that the new leader leads all the time."""
         a, b, c, d = self.brokers
         return [
-            MovedPartition((a, b, c), (b, c, d), _SWITCHED_BYTES_PER_S, _HISTORY_BYTES),
-            MovedPartition((b, c), (b, d), _LED_BYTES_PER_S, _HISTORY_BYTES),
+            MovedPartition((a, b, c), (b, c, d), _WRITE_BYTES_PER_S, _HISTORY_BYTES),
+            MovedPartition((b, c, a), (b, c, d), _WRITE_BYTES_PER_S, _HISTORY_BYTES),
         ]
 
     def real_required_bytes_per_s(self, written_bytes_per_s: Mapping[int, float]) -> float:
