@@ -190,7 +190,7 @@ def _recorded(
 
 @contextmanager
 def _swing_load(move: ThrottledMove, ratio: float) -> Iterator[None]:
-    """MoveChange write rates for the length of the block, some seconds above their mean and then some below."""
+    """Change write rates for the length of the block, some seconds above their mean and then some below."""
     ended = threading.Event()
 
     def swing() -> None:

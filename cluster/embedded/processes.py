@@ -94,7 +94,12 @@ def _command_line(process: psutil.Process) -> list[str]:
 
 
 def end(processes: Iterable[psutil.Process], grace_s: float) -> None:
-    """Terminate the processes; those that still run after the grace, seconds, are killed. 0 kills at once."""
+    """Terminate the processes; those that still run after the grace are killed.
+
+    Args:
+        processes: the processes.
+        grace_s: see ``await_end``; 0 kills at once.
+    """
     living = list(processes)
     for process in living if grace_s > 0 else ():
         with suppress(psutil.NoSuchProcess):

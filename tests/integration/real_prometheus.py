@@ -16,7 +16,7 @@ import yaml
 
 from benchmarks.fixtures.prometheus_install import ToolNotFound, tool
 from cluster.embedded.layout import free_ports
-from tests.integration.support import wait_until
+from tests.integration.support import exit_code, wait_until
 from tests.support import monitoring
 
 # A rate takes two samples, and the tick that is told between them.
@@ -65,7 +65,7 @@ def prometheus(target: str, folder: Path) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        exit_code(process, 20)
 
 
 def ask(url: str, **parameters: str) -> Any:

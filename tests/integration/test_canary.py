@@ -25,7 +25,7 @@ from cluster.embedded import EmbeddedCluster
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import TABLE_POLL_S, command_line
+from tests.integration.support import TABLE_POLL_S, command_line, exit_code
 from tests.support.canaries import CANARIES, in_settings, leaks
 from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing
 
@@ -138,7 +138,7 @@ def _collecting(site: Site) -> Iterator[psutil.Process]:
             yield psutil.Process(process.pid)
         finally:
             process.terminate()
-            process.wait(PATIENCE_S)
+            exit_code(process, PATIENCE_S)
 
 
 def _answered(site: Site) -> set[object]:

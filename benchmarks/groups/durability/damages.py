@@ -51,7 +51,7 @@ from benchmarks.groups.durability.harms import (
     do_damage,
     lock_owner,
     path_of,
-    rows_by_file,
+    row_count,
 )
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.results import Figure
@@ -178,7 +178,7 @@ class DamageStage:
         self._watch.stop()
         played = DamageRound({damage: [] for damage in planned})
         locations = {damage: path_of(damage, self._store, self._checkpoints) for damage in planned}
-        before = {damage: _count(at) for damage, at in locations.items() if damage.place is DamagedPlace.TABLE}
+        before = {damage: row_count(at) for damage, at in locations.items() if damage.place is DamagedPlace.TABLE}
         at_risk = {damage: do_damage(damage, at) for damage, at in locations.items()}
         log_from, began_s = self._log_size(), time.time()
         self._watch = self._bench.watch()
@@ -194,7 +194,7 @@ class DamageStage:
         for damage, faults in played.faults.items():
             if damage.place is DamagedPlace.TABLE:
                 faults += _faults_of_table(locations[damage], before[damage] - at_risk[damage])
-        counts = {damage: _count(locations[damage]) for damage in before}
+        counts = {damage: row_count(locations[damage]) for damage in before}
         self._leaders.restore()
         self._go_on(played, counts, locations, began_s)
         text = self._log_since(log_from) + repaired
@@ -230,7 +230,7 @@ class DamageStage:
     def _is_used(self, damage: PlannedDamage, location: Path, count: int, began_s: float) -> bool:
         """Return whether a table has further rows, a query has written a batch, or a lock has an owner."""
         if damage.place is DamagedPlace.TABLE:
-            return _count(location) > count
+            return row_count(location) > count
         if damage.place is DamagedPlace.LOCK:
             return self._is_owned(damage)
         written = (location / "commits").glob("[0-9]*")
@@ -322,18 +322,8 @@ def _is_named(damage: PlannedDamage, text: str) -> bool:
 def _is_written(damage: PlannedDamage, location: Path) -> bool:
     """Return whether there is something to damage."""
     if damage.place is DamagedPlace.TABLE:
-        return _count(location) > 0
+        return row_count(location) > 0
     return location.exists() if damage.place is DamagedPlace.LOCK else any((location / "commits").glob("[0-9]*"))
-
-
-def _count(location: Path) -> int:
-    """Return the number of rows of a table; 0 if it cannot be read."""
-    try:
-        with without_panic(str(location)):
-            return sum(rows_by_file(location).values())
-    # The library raises errors of many kinds at a damaged table.
-    except Exception:
-        return 0
 
 
 def _faults_of_table(location: Path, least: int) -> list[str]:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from benchmarks.fixtures.bench_cluster import failure
 from schemas.tables import DURABLE_TABLES
+from streaming.delta.append import without_panic
 from streaming.delta.damage import COMMIT, LOG, actions_of, definition_of
 
 _CHECKPOINT_FILES = "*.checkpoint*.parquet"
@@ -194,6 +195,16 @@ def rows_by_file(table: Path) -> dict[str, int]:
     """Return the number of rows of a table by the path of the file."""
     files = DeltaTable(str(table)).get_add_actions(flatten=True)
     return dict(zip(files.column("path").to_pylist(), files.column("num_records").to_pylist(), strict=True))
+
+
+def row_count(table: Path) -> int:
+    """Return the number of rows of a table; 0 if it cannot be read."""
+    try:
+        with without_panic(str(table)):
+            return sum(rows_by_file(table).values())
+    # The library raises errors of many kinds at a missing or damaged table.
+    except Exception:
+        return 0
 
 
 def lock_owner(lock: Path) -> int | None:

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
@@ -50,15 +49,14 @@ from benchmarks.fixtures.receivers.alert_events import stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.durability.cut_disk import OPTIONS, CutDisk
-from benchmarks.groups.durability.harms import rows_by_file
+from benchmarks.groups.durability.harms import row_count
 from benchmarks.groups.durability.runs import TOPIC, EndlessRuns
+from benchmarks.groups.outages.stage.damage import repair
 from benchmarks.results import Figure
-from cli.common.child_process import headroom_command
 from cli.common.watch_process import WatchProcess
 from planning.reassignments.run.journal import StepKind
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, BRONZE_TICKS
-from streaming.delta.append import without_panic
 from streaming.delta.query_table import query
 from streaming.tables.journal import ActionJournal
 
@@ -313,22 +311,15 @@ class CutWatch:
         return "; ".join(faults) or None
 
     def _repair(self) -> list[str]:
-        command = headroom_command("maintain", "--config", str(self._bench.config), "--repair")
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_REPAIR_S, check=False)
-        except subprocess.TimeoutExpired:
-            return [f"the repair did not end within {_REPAIR_S:.0f} s"]
-        return [f"the repair failed: {done.stderr.strip()[-300:]}"] if done.returncode else []
+            repair(("--config", str(self._bench.config)), timeout_s=_REPAIR_S)
+        except HeadroomError as error:
+            return [str(error)]
+        return []
 
     def _history_rows(self) -> int:
         """Return the number of rows in ``bronze/ticks``; 0 if it cannot be read."""
-        location = self._disk.store / BRONZE_TICKS.path
-        try:
-            with without_panic(str(location)):
-                return sum(rows_by_file(location).values())
-        # The library raises errors of many kinds at a missing or damaged table.
-        except Exception:
-            return 0
+        return row_count(self._disk.store / BRONZE_TICKS.path)
 
     def _kill_watch(self) -> None:
         if self._watch is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -93,22 +93,31 @@ def newest_tick_ms(store: Path, table: str) -> int:
     return max((most for _, most in _files(location)[1].values()), default=-1)
 
 
-def repair(config_arguments: Collection[str], environment: dict[str, str]) -> None:
+def repair(
+    config_arguments: Collection[str], environment: Mapping[str, str] | None = None, timeout_s: float = _REPAIR_S
+) -> None:
     """Run ``headroom maintain --repair``.
 
     Args:
         config_arguments: arguments with the configuration file.
-        environment: variables with the store.
+        environment: variables in addition to those of this process.
+        timeout_s: longest time that it may take, seconds.
 
     Raises:
         HeadroomError: it failed; the text has its error output.
     """
     command = headroom_command("maintain", *config_arguments, "--repair")
+    variables = {**os.environ, **(environment or {})}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_REPAIR_S, env=os.environ | environment, check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            env=variables,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        raise failure(f"`headroom maintain --repair` took longer than {_REPAIR_S:.0f} s") from None
+        raise failure(f"`headroom maintain --repair` took longer than {timeout_s:.0f} s") from None
     if done.returncode:
         raise failure(f"`headroom maintain --repair` ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
