@@ -125,7 +125,7 @@ class TicksTopic:
     def ranges(self, offsets: Mapping[int, tuple[int, int]]) -> DataFrame:
         """Return the records of some partitions, each from its first offset up to, not including, its end.
 
-        They are for the history, which waits for a slow broker as long as ``request_timeout_ms`` says.
+        Unlike reads of the alert partition alone, they wait for a slow broker as long as ``request_timeout_ms`` says.
 
         Args:
             offsets: partition to first offset and end (exclusive); at least one.
