@@ -36,7 +36,8 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     After a disk has lost or damaged files, --repair makes the tables readable without them. It shows each file, its
     fault and the rows that are lost. Damaged files are moved to the folder _damaged next to their table. Nothing else
     is lost, and jobs that wait for a table continue automatically. `headroom check` shows damaged files. Damaged
-    checkpoints of stopped jobs are moved aside too; a job does that itself when it starts.
+    checkpoints are moved aside too. A job does that itself when it starts; for one that runs, --repair waits two
+    minutes.
 
     \b
     Example:  headroom maintain --config headroom.toml

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,11 +13,15 @@ from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES
 from streaming.delta.damage import damages
 from streaming.delta.query import table_url
+from streaming.durability.checkpoint import Checkpoint
 from streaming.durability.mend import mend
 from streaming.durability.query_checkpoints import checkpoints_of
 
 # Begins the names of checkpoints in the output.
 _CHECKPOINTS = "_checkpoints/"
+# A job that has just started repairs its checkpoints itself: on a busy machine within some two minutes.
+_JOB_REPAIRS_S = 120.0
+_POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -48,20 +53,29 @@ def repair_store(store: StoreSettings) -> list[Repair]:
 
 
 def _repair_checkpoints(store: StoreSettings) -> list[Repair]:
-    repairs = []
+    repairs, until_s = [], time.monotonic() + _JOB_REPAIRS_S
     for name, job, checkpoint in checkpoints_of(store):
         damage = checkpoint.damage()
         if damage is None:
             continue
         try:
-            # A query that uses it repairs it itself when it starts again.
             with exclusive_jobs(store, [job]):
                 checkpoint.mend()
                 mended = True
         except HeadroomError:
-            mended = False
+            echo(f"headroom: checkpoint {name} is in use. Waiting for its job to repair it.", err=True)
+            mended = _is_repaired_by_job(checkpoint, until_s)
         repairs.append(Repair(f"{_CHECKPOINTS}{name}", damage.file, damage.fault, damage.lost, mended))
     return repairs
+
+
+def _is_repaired_by_job(checkpoint: Checkpoint, until_s: float) -> bool:
+    """Wait for the job of a checkpoint to repair it, and return whether it has. A query does so when it starts."""
+    while checkpoint.damage() is not None:
+        if time.monotonic() >= until_s:
+            return False
+        time.sleep(_POLL_S)
+    return True
 
 
 def _repair_tables(store_path: str) -> list[Repair]:
@@ -93,7 +107,7 @@ def print_failed(repairs: Sequence[Repair]) -> bool:
     failed = sorted({one.table for one in repairs if not one.mended})
     for table in failed:
         if table.startswith(_CHECKPOINTS):
-            remedy = "is in use: its query repairs it at its next start. Restart that process"
+            remedy = "is in use and still damaged: a query repairs its checkpoint when it starts. Restart that process"
         else:
             remedy = "cannot be repaired: move its folder away, and an empty table is created"
         echo(f"headroom: {table} {remedy}.", err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 
 from cli.check.local import checkpoints, tables
 from cli.check.result import CheckStatus
+from cli.maintain import repair
 from cli.maintain.command import maintain
 from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
+from streaming.durability.query_checkpoints import checkpoints_of
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 from tests.unit.streaming.durability.test_checkpoint import checkpoint_at, empty
 
@@ -82,13 +85,29 @@ def test_repair_moves_damaged_checkpoints_aside(table: Path, config: str) -> Non
     assert not folder.exists()
 
 
-def test_a_checkpoint_in_use_is_left_to_its_query(table: Path, config: str) -> None:
+def test_a_checkpoint_in_use_is_left_to_its_query(table: Path, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = damaged_checkpoint(table)
+    monkeypatch.setattr(repair, "_JOB_REPAIRS_S", 0.0)
     with exclusive_jobs(StoreSettings(str(table.parent.parent)), ["gold"]):
         result = CliRunner().invoke(maintain, ["--repair", "--config", config])
     assert result.exit_code == 1
-    assert "its query repairs it at its next start" in result.output
+    assert "checkpoint gold is in use. Waiting for its job to repair it" in result.output
+    assert "a query repairs its checkpoint when it starts" in result.output
     assert folder.exists()
+
+
+def test_a_repair_waits_for_the_job_that_has_just_started(table: Path, config: str) -> None:
+    folder = damaged_checkpoint(table)
+    ((_, _, checkpoint),) = [one for one in checkpoints_of(StoreSettings(str(table.parent.parent))) if one[0] == "gold"]
+    query_starts = threading.Timer(1.0, checkpoint.mend)
+    with exclusive_jobs(StoreSettings(str(table.parent.parent)), ["gold"]):
+        query_starts.start()
+        result = CliRunner().invoke(maintain, ["--repair", "--config", config, "--format", "json"])
+        query_starts.join()
+    assert result.exit_code == 0
+    (shown,) = json.loads(result.stdout)
+    assert (shown["table"], shown["mended"]) == ("_checkpoints/gold", True)
+    assert not folder.exists()
 
 
 def test_check_names_damaged_checkpoints(table: Path) -> None:
