@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,21 @@ def from_file(file: Path) -> dict[Key, RawValue]:
     return values
 
 
+def _not_a_table(name: str, sections: Sequence[str], file: Path) -> HeadroomError:
+    """Return the error of a value, or of an array of tables, where only a section may be."""
+    if name in sections:
+        remedy = f"Write [{name}] in a line of its own, and its settings below it."
+        return HeadroomError(f"{name} in {file}", "is a section, and was given like a setting", remedy)
+    homes = [section for section, key in all_keys() if key == name]
+    remedy = f"Write it below [{'] or ['.join(homes)}]." if homes else suggestion(name, sections)
+    return HeadroomError(f"{name} in {file}", "is in no section", remedy)
+
+
 def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
     sections = list(all_sections())
-    if section not in sections or not isinstance(table, dict):
+    if not isinstance(table, dict):
+        raise _not_a_table(section, sections, file)
+    if section not in sections:
         raise HeadroomError(f"[{section}] in {file}", "is no section of the settings", suggestion(section, sections))
     names = [name for (known_section, name) in all_keys() if known_section == section]
     inner = [name.removeprefix(f"{section}.") for name in sections if name.startswith(f"{section}.")]

@@ -129,13 +129,6 @@ def test_variables_without_a_section_are_left_alone() -> None:
         ("[cluster]\nbootstrap_server = 'a:1'", "cluster.bootstrap_server in", "Did you mean bootstrap_servers?"),
         ("[notify.slak]\nchannel = 'C1'", "notify.slak in", "Did you mean slack?"),
         ("[notify.slack]\ntokn_file = 'a'", "notify.slack.tokn_file in", "Did you mean token_file?"),
-        ("[notify]\nslack = 'a'", "[notify.slack] in", "Did you mean notify.slack?"),
-        (
-            "interval_s = 1",
-            "[interval_s] in",
-            "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
-            "notify.alertmanager, notify.webhook, metrics, elections, reassign, balance.",
-        ),
     ],
 )
 def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
@@ -146,6 +139,32 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
     assert error.subject.startswith(subject)
     assert str(settings_file) in error.subject
     assert error.remedy == remedy
+
+
+@pytest.mark.parametrize(
+    ("content", "named", "remedy"),
+    [
+        ("cluster = 3", "cluster", "Write [cluster] in a line of its own"),
+        ('[[cluster]]\nname = "a"', "cluster", "Write [cluster] in a line of its own"),
+        ('[notify]\nslack = "#a"', "notify.slack", "Write [notify.slack] in a line of its own"),
+        ('security_protocol = "SSL"', "security_protocol", "Write it below [cluster] or [ticks]"),
+        ("interval_s = 1", "interval_s", "Write it below [collect]."),
+        ("clustre = 3", "clustre", "Did you mean cluster?"),
+        (
+            "gone = 1",
+            "gone",
+            "There are: cluster, ticks, collect, store, spark, alerts, notify, notify.slack, "
+            "notify.alertmanager, notify.webhook, metrics, elections, reassign, balance.",
+        ),
+    ],
+)
+def test_what_is_in_no_section_is_an_error_that_names_one(
+    settings_file: Path, content: str, named: str, remedy: str
+) -> None:
+    settings_file.write_text(content, encoding="utf-8")
+    error = error_of(settings_file, SERVERS)
+    assert error.subject == f"{named} in {settings_file}"
+    assert error.remedy.startswith(remedy)
 
 
 def test_an_unknown_variable_is_an_error_that_suggests_the_nearest_one() -> None:
