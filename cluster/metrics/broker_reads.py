@@ -99,10 +99,9 @@ class BrokerMetricsReader:
     def _note_missing(self, broker: int, plan: ReadPlan, metrics: Metrics) -> str | None:
         """Return a text with the metrics that are missing from a broker's answer, and log it if it changed."""
         found = find_missing_metrics(plan, metrics)
-        before = self._missing_before.get(broker, set())
-        self._missing_before[broker] = {metric.metric for metric in found}
-        # Transient metrics count as missing from the second answer on.
-        lasting = [metric for metric in found if not metric.transient or metric.metric in before]
+        before = self._missing_before.get(broker)
+        self._missing_before[broker] = {metric.base for metric in found}
+        lasting = [m for m in found if not m.transient or (m.at_once if before is None else m.base in before)]
         described = describe_missing(lasting, self._collect.source)
         missing = " ".join(text for text in (describe_impossible(metrics), described) if text) or None
         if missing != self._last_missing.get(broker):

@@ -34,13 +34,21 @@ class MissingMetric(NamedTuple):
         metric: the MBean.
         consequence: the values that are unknown without it.
         certain: whether the broker surely has the metric.
-        transient: whether it is also missing for a moment from when a broker starts to follow until its first fetch.
+        transient: whether it is also missing for a moment: of a replica that is just created or deleted, or from when a
+            broker starts to follow until its first fetch. It counts from the second answer on.
+        at_once: whether a transient metric counts in the first answer of a broker all the same.
     """
 
     metric: str
     consequence: str
     certain: bool = True
     transient: bool = False
+    at_once: bool = False
+
+    @property
+    def base(self) -> str:
+        """The metric without the topics or logs that lack it, which may change from answer to answer."""
+        return self.metric.partition(" of ")[0]
 
 
 def find_missing_metrics(plan: ReadPlan, metrics: Metrics) -> list[MissingMetric]:
@@ -106,7 +114,7 @@ def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
             "no write rate, progress or verdict of these: a rule with topic=(\\w+) leaves out names with dots or "
             "dashes; those just created or deleted are missing for a tick or two"
         )
-        yield MissingMetric(f"Log LogEndOffset of topics {names}", consequence)
+        yield MissingMetric(f"Log LogEndOffset of topics {names}", consequence, transient=True, at_once=True)
         missing = 0
     # A few logs may be missing because topics are created and deleted between metadata and metrics.
     if wanted and missing > max(len(wanted) // 10, 3 if metrics.logs else 0):
@@ -116,7 +124,9 @@ def _missing_logs(plan: ReadPlan, metrics: Metrics) -> Iterator[MissingMetric]:
             else ""
         )
         consequence = f"no write rate, progress or verdict{scope}"
-        yield MissingMetric(f"Log LogEndOffset of {missing} of {len(wanted)} logs", consequence)
+        yield MissingMetric(
+            f"Log LogEndOffset of {missing} of {len(wanted)} logs", consequence, transient=True, at_once=True
+        )
     watched = [metrics.logs[name] for name in plan.watched if name in metrics.logs]
     for part, values in (
         ("Size", [log.size_bytes for log in watched]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from streaming.store.tick_row_queue import TickRowQueue, TickRows
 from streaming.transforms.gold import Gold
 from tests.spark.support import ListTopic, MemoryStore, checkpoint, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
+from tests.support.waiting import until
 from tests.unit.fakes.alert_path_listener import CallingListener
 
 MB = 1_000_000
@@ -130,10 +130,8 @@ class Run:
     @staticmethod
     def _wait_written(gold: AlertPathGold) -> None:
         """Wait until the thread has taken and written what it can at once; idle ticks wait for more."""
-        queue, deadline_s = gold._queue, time.monotonic() + 120
-        while queue._computations or queue._is_writing:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        queue = gold._queue
+        until(lambda: not (queue._computations or queue._is_writing), deadline_s=120.0)
 
     def gold_job(self, first: int = 0, end: int | None = None, size: int = 100, store: Store | None = None) -> GoldJob:
         """A process whose gold job reads some ticks."""

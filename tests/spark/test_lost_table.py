@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,15 +18,9 @@ from streaming.store.store import Store
 from tests.spark.support import ListTopic, counts
 from tests.spark.test_jobs import history
 from tests.spark.ticks import message, records
+from tests.support.waiting import until
 
 _LONGEST_S = 180.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + _LONGEST_S
-    while not condition() and time.monotonic() < end_s:
-        time.sleep(0.2)
-    assert condition()
 
 
 class Bronze:
@@ -85,17 +78,17 @@ def test_silver_reads_bronze_again_where_its_files_or_commits_are_gone(spark: Sp
         table.add()
         damage()
         failing = job._start_silver()
-        until(lambda: not failing.isActive)
+        until(lambda: not failing.isActive, deadline_s=_LONGEST_S)
         return failing
 
     table.add()
     query = job._start_silver()
-    until(is_whole)
+    until(is_whole, deadline_s=_LONGEST_S)
     for damage in (table.remove_replaced_files, table.remove_old_commits):
         stopped_after(damage, query)
         job.prepare()
         query = job._start_silver()
         table.add()
-        until(is_whole)
+        until(is_whole, deadline_s=_LONGEST_S)
     query.stop()
     assert query.exception() is None

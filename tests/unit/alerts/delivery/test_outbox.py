@@ -20,6 +20,7 @@ from alerts.delivery.receivers.slack_api import SlackApi
 from alerts.delivery.suppression import Suppressions
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings, SlackSettings
+from tests.support.waiting import until
 from tests.unit.alerts.delivery.test_suppression import ack, ended, silence
 from tests.unit.fakes.receivers import FakeSlack, Said, event, serving
 
@@ -82,13 +83,6 @@ class Hanging(Inbox):
     def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
         self.let_go.wait(_WAIT_S)
         return super().deliver(event, before, may_have_arrived)
-
-
-def until(condition: Callable[[], bool], seen: Callable[[], object]) -> None:
-    end = time.monotonic() + _WAIT_S
-    while not condition():
-        assert time.monotonic() < end, seen()
-        time.sleep(0.005)
 
 
 @pytest.fixture

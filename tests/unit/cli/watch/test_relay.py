@@ -7,13 +7,13 @@ import os
 import pty
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cli.watch.output.relay import LineQueue, Relay, dropped_json, dropped_text
+from tests.support.waiting import until
 
 # Writes far more than a pipe and the queue hold, on both descriptors and by a child process, and then creates a file.
 FLOOD = """
@@ -37,13 +37,6 @@ def flood(out: int, written: Path, output_format: str = "text", lives_s: float =
     return subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
 
 
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    end_s = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end_s
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
     ends = os.pipe()
@@ -54,13 +47,13 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 def test_who_writes_does_not_wait_for_a_pipe_that_nobody_reads_and_ends(pipe: tuple[int, int], tmp_path: Path) -> None:
     process = flood(pipe[1], tmp_path / "written")
-    until((tmp_path / "written").exists)
+    until((tmp_path / "written").exists, deadline_s=60.0)
     assert process.wait(30) == 0
 
 
 def test_a_reader_that_comes_back_learns_how_many_lines_it_missed(pipe: tuple[int, int], tmp_path: Path) -> None:
     process = flood(pipe[1], tmp_path / "written", "json", lives_s=30)
-    until((tmp_path / "written").exists)
+    until((tmp_path / "written").exists, deadline_s=60.0)
     text = b""
     while b"line 14999 " not in text:
         text += os.read(pipe[0], 65_536)

@@ -211,6 +211,18 @@ def test_after_a_bad_answer_the_next_one_counts(stage: Stage) -> None:
     assert len(of(observation, "lags")) == 150
 
 
+def test_logs_missing_once_after_a_complete_answer_are_not_reported_but_twice_they_are(stage: Stage) -> None:
+    # A broker creates the logs of new replicas within a second of the reassignment.
+    assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
+    complete = stage.values[1]
+    stage.values[1] = {name: value for name, value in complete.items() if "LogEndOffset" not in name}
+    first, second = ({row["broker"]: row["error"] for row in of(stage.observe(), "brokers")} for _ in range(2))
+    assert first == {1: None, 2: None, 3: None}
+    assert "leaves out Log LogEndOffset of 150 of 150 logs" in second[1]
+    stage.values[1] = complete
+    assert {row["error"] for row in of(stage.observe(), "brokers")} == {None}
+
+
 def test_lags_missing_once_are_not_reported_but_twice_they_are(stage: Stage) -> None:
     # A fetcher that just began has a lag only after its first fetch.
     stage.values[BAD] = {name: value for name, value in stage.values[BAD].items() if not name.startswith(LAG)}

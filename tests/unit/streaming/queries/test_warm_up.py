@@ -9,6 +9,7 @@ import pytest
 
 from streaming.queries import warm_up as rehearsal
 from streaming.queries.warm_up import WarmUp
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +32,7 @@ class Stage:
 
     def wait(self, rounds: int) -> None:
         """Wait for a number of rounds."""
-        give_up = time.monotonic() + 5
-        while len(self.runs) < rounds and time.monotonic() < give_up:
-            time.sleep(0.001)
+        until(lambda: len(self.runs) >= rounds, poll_s=0.001)
 
 
 def test_the_last_batch_is_played_so_many_times_and_no_more() -> None:

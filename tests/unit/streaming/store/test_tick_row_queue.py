@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from schemas.keys import Tick
 from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
 from streaming.store import tick_row_queue
 from streaming.store.tick_row_queue import TickRowQueue, TickRows
+from tests.support.waiting import until
 
 
 class Panic(BaseException):
@@ -82,13 +83,6 @@ class Moves:
 
     def close(self) -> None:
         self.closed += 1
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_the_first_rows_of_a_start_and_those_of_moves_are_written_at_once(queue: TickRowQueue, disk: Disk) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +31,7 @@ from schemas.bounds import MOST_OF_LOG
 from schemas.config import CollectSettings
 from schemas.errors import HeadroomError
 from schemas.tick_messages import ROWS, row_columns
+from tests.support.waiting import until
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers, described
 
 COLLECT = CollectSettings(load_interval_s=30.0, log_dirs_interval_s=300.0, endpoints={"1": "h:1", "2": "h:2"})
@@ -122,7 +121,7 @@ class Stage:
     def tick(self, snapshot: Snapshot = SNAPSHOT) -> dict[str, list[dict[str, Any]]]:
         """Start what is due, wait until it was read, and return the rows of the next tick."""
         self.collector.start_due(snapshot, {b: plan for b, plan in PLANS.items() if snapshot.brokers[b].alive})
-        wait_until(lambda: self.collector._loads.idle() and self.collector._log_dirs.idle())
+        until(lambda: self.collector._loads.idle() and self.collector._log_dirs.idle())
         alive = {b for b, found in snapshot.brokers.items() if found.alive}
         rows, meters = self.collector.rows(snapshot, alive - self.silent)
         columns = [dict(zip(METERS, values, strict=True)) for part in meters for values in rows_of(part)]
@@ -131,13 +130,6 @@ class Stage:
 
 def rows_of(part: Any) -> list[tuple[Any, ...]]:
     return list(zip(*(part[name] for name in METERS), strict=True))
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not done():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("kind", ["broker_performance", "log_dirs", "replica_sizes"])
@@ -346,7 +338,7 @@ def test_many_brokers_are_spread_over_the_interval_and_later_ones_are_read_at_on
         starts.append(due)
         for broker in due:
             reads.start(broker, float(second), lambda: 0)
-        wait_until(reads.idle)
+        until(reads.idle)
         reads.take()
     sizes = {second: len(due) for second, due in enumerate(starts) if due}
     assert sizes == dict.fromkeys((0, 10, 20, 30, 40, 50, 60), GROUP)
@@ -358,7 +350,7 @@ def test_a_broker_that_hangs_is_not_read_twice_and_its_result_after_a_clock_step
     waiting: list[bool] = [True]
 
     def read() -> int:
-        wait_until(lambda: not waiting[0])
+        until(lambda: not waiting[0])
         return 5
 
     assert reads.due([1], 0.0) == [1]
@@ -367,7 +359,7 @@ def test_a_broker_that_hangs_is_not_read_twice_and_its_result_after_a_clock_step
     assert reads.take() == {}
     reads.discard_running()
     waiting[0] = False
-    wait_until(reads.idle)
+    until(reads.idle)
     assert reads.take() == {}
     assert reads.due([1], 41.0) == [1]
 
@@ -381,7 +373,7 @@ def test_an_unexpected_error_is_logged_with_its_trace(caplog: pytest.LogCaptureF
 
         reads.due([1], 30.0 * second)
         reads.start(1, 30.0 * second, fail)
-        wait_until(reads.idle)
+        until(reads.idle)
         with caplog.at_level(logging.WARNING, "cluster.collector.load"):
             assert reads.take() == {}
     assert [(record.exc_info is not None, record.getMessage()) for record in caplog.records] == [
