@@ -9,10 +9,9 @@ What the log of one of Headroom's own tables must begin with is known: its colum
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
 from streaming.delta.locations import local_path
+from streaming.durability.log_actions import fault_of_action, needs_newer_version, parsed_action
 from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.supervision.failure import cause_of
 
@@ -33,6 +33,8 @@ COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
 _LOST_CHECKPOINT = "nothing, if the commits are there"
+# A disk loses single commits. What comes after a greater gap than this is a stray file.
+_MOST_MISSING = 1000
 # First and last bytes of every Parquet file.
 _PARQUET = b"PAR1"
 
@@ -47,6 +49,7 @@ class Damage:
         lost: data that is lost with the file.
         can_be_mended: whether ``mend`` can repair the table without it.
         whole: whether the table is created again, because the file is, or its log has lost, what all of it needs.
+        is_stray: whether the table needs nothing in the file's place.
     """
 
     file: str
@@ -54,6 +57,7 @@ class Damage:
     lost: str
     can_be_mended: bool = True
     whole: bool = False
+    is_stray: bool = False
 
 
 def damages(location: str, *, thorough: bool = False) -> list[Damage]:
@@ -118,7 +122,9 @@ def describe_damage(table: str, found: Sequence[Damage]) -> str:
 
 def definition_of(folder: Path) -> Table | None:
     """Return the definition of the table whose place a folder is; None if it is of no table of Headroom."""
-    return next((table for table in ALL_TABLES if str(folder).endswith(f"/{table.path}")), None)
+    # A store may be the working directory.
+    place = "/".join(folder.absolute().parts[-2:])
+    return next((table for table in ALL_TABLES if table.path == place), None)
 
 
 def _rows_of(folder: Path) -> str:
@@ -132,6 +138,10 @@ def _lost_log(folder: Path) -> list[Damage]:
     """Return the damage of a table that has no log."""
     definition = definition_of(folder)
     has_definition = definition is not None
+    # The folder of a layer has the tables below it.
+    above = folder.parent
+    if has_definition and os.path.lexists(above) and not above.is_dir():
+        return [Damage("..", f"({above.name}) is a file, and must be a folder", "the table", whole=True)]
     if os.path.lexists(folder) and not folder.is_dir():
         return [Damage(".", "is a file, and must be a folder", "the table", has_definition, whole=True)]
     log = folder / LOG
@@ -164,9 +174,9 @@ def _damaged_checkpoints(folder: Path) -> Iterator[Damage]:
             undamaged.add(int(file.name[:20]))
     # The hint to the last checkpoint is damaged too if that checkpoint is.
     hint = log / _LAST_CHECKPOINT
-    if hint.exists():
-        version = (_action(_content(hint)) or {}).get("version")
-        if version not in undamaged:
+    if os.path.lexists(hint):
+        version = (parsed_action(_content(hint) or b"") or {}).get("version")
+        if not isinstance(version, int) or version not in undamaged:
             yield Damage(f"{LOG}/{_LAST_CHECKPOINT}", "names no checkpoint that is whole", lost)
 
 
@@ -175,7 +185,8 @@ def _damaged_commits(folder: Path) -> Iterator[Damage]:
     log = folder / LOG
     since = max((int(file.name[:20]) for file in _files_named(log, _CHECKPOINT)), default=-1)
     commits = {version: file for file in _files_named(log, COMMIT) if (version := int(file.name[:20])) > since}
-    is_known = definition_of(folder) is not None
+    table = definition_of(folder)
+    is_known = table is not None
     if not commits:
         if since < 0 and log.is_dir() and any(log.iterdir()):
             yield Damage(f"{LOG}/{_commit_name(0)}", "is missing", _rows_of(folder), is_known, whole=is_known)
@@ -184,17 +195,61 @@ def _damaged_commits(folder: Path) -> Iterator[Damage]:
         # The commits before a checkpoint are deleted, and the checkpoint is gone.
         yield Damage(f"{LOG}/{_commit_name(0)}", "is missing", _rows_of(folder), is_known, whole=is_known)
         return
-    for version in range(since + 1, max(commits) + 1):
+    newest, strays = _newest_and_strays(since, commits)
+    for version in strays:
+        fault = f"has a number that does not follow {newest}, the commit before it"
+        yield Damage(f"{LOG}/{_commit_name(version)}", fault, "at most the rows of one commit", is_stray=True)
+    for version in range(since + 1, newest + 1):
         name = f"{LOG}/{_commit_name(version)}"
         if version not in commits:
             yield Damage(name, "is missing", "the rows of one commit", can_be_mended=version > 0 or is_known)
-            continue
-        lines = actions_of(commits[version])
-        if None in lines or not lines:
-            # Without the columns, which are in the first commit, a table cannot be repaired.
-            has_columns = version > 0 or is_known or any(line is not None and "metaData" in line for line in lines)
-            fault = "is cut off, or no JSON" if lines else "is empty"
-            yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
+        else:
+            yield from _damaged_commit(commits[version], name, version > 0 or is_known, table)
+
+
+def _newest_and_strays(since: int, versions: Iterable[int]) -> tuple[int, list[int]]:
+    """Return the newest commit of a table, and the numbers of files that are no commits of it.
+
+    Args:
+        since: version of the last checkpoint; -1 if there is none.
+        versions: commits after it.
+    """
+    newest = since
+    in_order = sorted(versions)
+    for position, version in enumerate(in_order):
+        if version - newest > _MOST_MISSING:
+            return newest, in_order[position:]
+        newest = version
+    return newest, []
+
+
+def _damaged_commit(commit: Path, name: str, has_columns: bool, table: Table | None) -> Iterator[Damage]:
+    """Yield the damage of one commit, if any.
+
+    Args:
+        commit: its file.
+        name: path of the file below the table.
+        has_columns: whether the columns of the table are known without it.
+        table: definition of the table; None if it is not Headroom's.
+    """
+    try:
+        lines = [parsed_action(line) for line in _lines(commit)]
+    except PermissionError:
+        raise
+    except OSError as error:
+        fault = f"cannot be read ({error.strerror})"
+        yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
+        return
+    newer = next(filter(None, map(needs_newer_version, lines)), None)
+    if newer is not None:
+        yield Damage(name, f"{newer}: a newer program has written it, or it is damaged", "the table", False)
+        return
+    faults = [fault for line in lines if (fault := fault_of_action(line, table)) is not None]
+    if faults or not lines:
+        # Without the columns, which are in the first commit, a table cannot be repaired.
+        has_columns |= any(line is not None and "metaData" in line for line in lines)
+        fault = faults[0] if lines else "is empty"
+        yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
 
 
 def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
@@ -203,12 +258,12 @@ def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
         table = DeltaTable(str(folder))
     except TableNotFoundError:
         return []
-    except DeltaError as error:
+    except (DeltaError, OSError) as error:
         checkpoint = max(_files_named(folder / LOG, _CHECKPOINT), default=None)
         if checkpoint is not None and "Parquet error" in str(error):
             return [Damage(f"{LOG}/{checkpoint.name}", f"cannot be decoded ({cause_of(error)})", _LOST_CHECKPOINT)]
-        # Perhaps it is of a version that this library does not know.
-        return [Damage(LOG, f"cannot be read ({cause_of(error)})", "the table", can_be_mended=False)]
+        is_known = definition_of(folder) is not None
+        return [Damage(LOG, f"cannot be read ({cause_of(error)})", _rows_of(folder), is_known, whole=is_known)]
     files = table.get_add_actions(flatten=True)
     columns = [files.column(name).to_pylist() for name in ("path", "size_bytes", "num_records")]
     by_path = [(unquote(path), size_bytes, rows) for path, size_bytes, rows in zip(*columns, strict=True)]
@@ -241,24 +296,36 @@ def _commit_name(version: int) -> str:
     return f"{version:020d}.json"
 
 
-def actions_of(commit: Path) -> list[Mapping[str, Any] | None]:
-    """Return the actions of a commit, one per line; None for an unreadable line."""
-    return [_action(line) for line in _content(commit).split(b"\n") if line.strip()]
+def actions_of(commit: Path, table: Table | None = None) -> list[Mapping[str, Any] | None]:
+    """Return the actions of a commit, one per line; None for a line that is none.
+
+    Args:
+        commit: its file.
+        table: definition of the table; None if it is not Headroom's.
+    """
+    lines = [parsed_action(line) for line in _content(commit).split(b"\n") if line.strip()]
+    return [line if fault_of_action(line, table) is None else None for line in lines]
+
+
+def _lines(commit: Path) -> list[bytes]:
+    """Return the lines of a commit; none if a folder is in its place.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with suppress(IsADirectoryError):
+        return [line for line in commit.read_bytes().split(b"\n") if line.strip()]
+    return []
 
 
 def _content(file: Path) -> bytes:
-    """Return the bytes of a file; none if a folder is in its place."""
-    with suppress(IsADirectoryError):
-        return file.read_bytes()
-    return b""
-
-
-def _action(line: bytes) -> Mapping[str, Any] | None:
+    """Return the bytes of a file; none if it cannot be read, or a folder is in its place."""
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+        return file.read_bytes()
+    except PermissionError:
+        raise
+    except OSError:
+        return b""
 
 
 def _parquet_fault(file: Path, size_bytes: int | None = None) -> str | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
@@ -63,23 +65,54 @@ def _mend(location: str) -> list[Damage]:
         # The library repairs only a table whose log it can read.
         if not any(damage.file.startswith(LOG) for damage in found):
             DeltaTable(location).repair()
+            if path is not None:
+                _remove_left(Path(path), {damage.file for damage in found})
     return mended
+
+
+def _remove_left(folder: Path, files: Collection[str]) -> None:
+    """Remove files from the log that the library's repair has left: it spells some names otherwise than the log.
+
+    Args:
+        folder: folder of the table.
+        files: paths of data files below it.
+    """
+    left = {damage.file for damage in damages(str(folder))} & set(files)
+    if not left:
+        return
+    commits = sorted(file for file in (folder / LOG).iterdir() if COMMIT.fullmatch(file.name))
+    actions = [action for commit in commits for action in actions_of(commit) if action is not None]
+    added = [action["add"]["path"] for action in actions if "add" in action]
+    now_ms = round(time.time() * 1000)
+    removed = [
+        {"remove": {"path": path, "dataChange": True, "deletionTimestamp": now_ms}}
+        for path in added
+        if unquote(path) in left
+    ]
+    if removed:
+        commit = commits[-1].with_name(f"{int(commits[-1].name[:20]) + 1:020d}.json")
+        # Another process may have made this commit meanwhile.
+        with commit.open("x", encoding="utf-8") as opened:
+            opened.write("".join(f"{json.dumps(line)}\n" for line in [{"commitInfo": {}}, *removed]))
+        sync_path(commit)
+        sync_path(commit.parent)
 
 
 def _set_aside(folder: Path, damage: Damage) -> None:
     """Move a damaged file aside; a commit is replaced by one with its readable actions other than files."""
     file = folder / damage.file
-    commit = COMMIT.fullmatch(file.name)
-    kept = [line for line in map(_kept, actions_of(file)) if line] if commit and file.exists() else []
-    if file.exists():
+    definition = definition_of(folder)
+    commit = None if damage.is_stray else COMMIT.fullmatch(file.name)
+    kept = [line for line in map(_kept, actions_of(file, definition)) if line] if commit else []
+    if os.path.lexists(file):
         _move(file, folder.parent / ASIDE / folder.name / damage.file)
     for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
         # Hadoop's and Delta's checksums do not match any more.
         checksum.unlink(missing_ok=True)
     if commit:
-        definition = definition_of(folder) if int(commit[1]) == 0 else None
         has = {name for line in kept for name in line}
-        columns = [line for line in first_commit(definition) if not has & line.keys()] if definition else []
+        known = first_commit(definition) if definition and int(commit[1]) == 0 else []
+        columns = [line for line in known if not has & line.keys()]
         lines = [*columns, *kept] or [{"commitInfo": {}}]
         file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         sync_path(file)
@@ -101,6 +134,11 @@ def _create_again(folder: Path) -> None:
     """Move a table aside, and create it again, with its rows if a promise rests on them."""
     definition = definition_of(folder)
     assert definition is not None
+    layer = folder.parent
+    if not layer.is_dir():
+        _move(layer, layer.parent / ASIDE / layer.name)
+        create(str(folder), definition)
+        return
     aside = _move(folder, folder.parent / ASIDE / folder.name)
     create(str(folder), definition)
     if definition in DURABLE_TABLES and aside.is_dir():
