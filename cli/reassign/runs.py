@@ -35,6 +35,13 @@ def runs(config: str | None, output_format: str) -> None:
         return
     header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
     print_table("", header, [_row(record) for record in session.records])
+    for record in session.records:
+        if record.damaged_rows:
+            rows = ", ".join(map(str, sorted(record.damaged_rows)))
+            echo(
+                f"Run {record.run_id}: what its rows {rows} of the journal set is unknown, because they are damaged. "
+                "Compare with: headroom throttle show"
+            )
     if any(record.leaves_behind for record in session.records):
         echo("To remove what is left behind: headroom reassign clean --execute")
 
@@ -52,6 +59,7 @@ def _json(record: RecordedRun) -> dict[str, Any]:
         "finished": len(record.finished),
         "refused": [{"topic": n.topic, "partition": n.partition, "reason": r} for n, r in record.refused.items()],
         "left_behind": left_behind_json(record),
+        "damaged_rows": sorted(record.damaged_rows),
     }
 
 

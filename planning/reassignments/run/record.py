@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -37,6 +37,8 @@ class RunState(str, Enum):
 
 
 _Add = Callable[[JournalRow, StepState], None]
+# Commands whose changes are no run: they are made in one go.
+_IN_ONE_GO = frozenset({"throttle", "elections"})
 _STATES = {
     StepState.INTENDED: RunState.UNFINISHED,
     StepState.DONE: RunState.DONE,
@@ -107,6 +109,7 @@ class RecordedRun:
         placing: replicas of these that are not known to be in their directory yet.
         elected: whether the elections at the end are done.
         rows: number of its rows, which is the number of the last one.
+        damaged_rows: numbers of its rows that cannot be understood: what they set is unknown.
     """
 
     run_id: str
@@ -127,6 +130,7 @@ class RecordedRun:
     placing: frozenset[ReplicaKey] = frozenset()
     elected: bool = False
     rows: int = 0
+    damaged_rows: frozenset[int] = frozenset()
 
     @property
     def leaves_behind(self) -> bool:
@@ -150,12 +154,25 @@ def run_records(rows: Iterable[JournalRow]) -> list[RecordedRun]:
     by_run: dict[str, list[JournalRow]] = {}
     for row in rows:
         by_run.setdefault(row.run_id, []).append(row)
-    runs = [
-        RecordedRun(run_id).after(sorted(of_run, key=lambda row: row.seq))
-        for run_id, of_run in by_run.items()
-        if any(row.step == StepKind.RUN.value for row in of_run)
-    ]
+    in_order = (sorted(of_run, key=lambda row: row.seq) for of_run in by_run.values())
+    runs = [_at_start(of_run[0]).after(of_run) for of_run in in_order if _is_of_plan(of_run)]
     return sorted(runs, key=lambda record: (record.began_ms or 0, record.run_id))
+
+
+def _is_of_plan(rows: Sequence[JournalRow]) -> bool:
+    """Return whether rows, in order, are of a run of a plan, also where a disk has lost its first ones."""
+    if any(row.step == StepKind.RUN.value for row in rows):
+        return True
+    return rows[0].seq > 1 and rows[0].command.partition(" ")[0] not in _IN_ONE_GO
+
+
+def _at_start(first: JournalRow) -> RecordedRun:
+    """Return the record before the first row that is there."""
+    if first.seq == 1:
+        return RecordedRun(first.run_id)
+    return RecordedRun(
+        first.run_id, first.cluster, first.command, by=first.by, state=RunState.UNFINISHED, rows=first.seq - 1
+    )
 
 
 class _Fold:
@@ -171,6 +188,7 @@ class _Fold:
         self._refused = dict(start.refused)
         self._placed = dict(start.placed)
         self._placing = set(start.placing)
+        self._damaged_rows = set(start.damaged_rows)
 
     def record(self) -> RecordedRun:
         return replace(
@@ -183,12 +201,12 @@ class _Fold:
             refused=self._refused,
             placed=self._placed,
             placing=frozenset(self._placing),
+            damaged_rows=frozenset(self._damaged_rows),
         )
 
     def add(self, row: JournalRow) -> None:
         began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
         self._record = replace(self._record, rows=max(self._record.rows, row.seq), began_ms=began_ms, last_ms=row.at_ms)
-        state = StepState(row.state)
         # A newer version of Headroom may write steps that are not known here; they set nothing that is known here.
         known: dict[str, _Add] = {
             StepKind.RUN.value: self._add_run,
@@ -200,8 +218,13 @@ class _Fold:
             StepKind.PLACE.value: self._add_place,
             StepKind.ELECT.value: self._add_elections,
         }
-        if row.step in known:
-            known[row.step](row, state)
+        if row.step not in known:
+            return
+        try:
+            known[row.step](row, StepState(row.state))
+        # Texts that no version writes. The rest of the run is needed all the same, to take back what it has set.
+        except (ValueError, TypeError, AttributeError):
+            self._damaged_rows.add(row.seq)
 
     def _add_run(self, row: JournalRow, state: StepState) -> None:
         self._record = replace(self._record, state=_STATES[state])

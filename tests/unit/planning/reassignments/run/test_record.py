@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +98,39 @@ def test_the_last_row_of_a_run_decides_its_state() -> None:
 def test_steps_of_a_newer_version_and_rows_of_other_commands_are_left_out() -> None:
     assert record(row("run", "intended", "abc"), row("sing", "done", "a song")).state is RunState.UNFINISHED
     assert run_records([row("rate", "done", "broker 2 as leader", None, "5")]) == []
+
+
+def test_a_run_whose_first_rows_are_lost_is_unfinished_and_still_to_be_cleaned() -> None:
+    rate = row("rate", "intended", "broker 2 as follower", "5", "10", seq=3)
+    submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]", seq=4)
+    for rows in ([rate], [rate, submitted]):
+        (found,) = run_records(rows)
+        assert (found.state, found.command, found.by) == (RunState.UNFINISHED, "reassign run", "anna@host")
+        assert found.leaves_behind
+        assert found.rows == rows[-1].seq
+    # Of a command that sets a throttle and is done.
+    assert run_records([replace(rate, command="throttle apply")]) == []
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        row("submit", "foo", str(NAME), "[1,2]", "[3,2]", seq=2),
+        row("submit", "intended", "no-partition", "[1,2]", "[3,2]", seq=2),
+        row("submit", "intended", str(NAME), "[1,2", "[3,2]", seq=2),
+        row("submit", "intended", str(NAME), "3", "[3,2]", seq=2),
+        row("rate", "intended", "broker 2 as follower", "many", "10", seq=2),
+        row("rate", "intended", "broker 2 as follower", "5", "1e9", seq=2),
+        row("rate", "intended", None, "5", "10", seq=2),  # type: ignore[arg-type]
+        row("list", "intended", None, None, "3:1", seq=2),  # type: ignore[arg-type]
+    ],
+)
+def test_a_damaged_row_costs_only_itself_and_is_named(damaged: JournalRow) -> None:
+    began, rate = row("run", "intended", "abc"), row("rate", "intended", "broker 2 as leader", None, "7", seq=3)
+    found = record(began, damaged, rate)
+    assert found.damaged_rows == {2}
+    assert found.rates == {BrokerRole(2, Role.LEADER): OwnRate(None, frozenset({7}))}
+    assert (found.submitted, found.entries, found.rows) == ({}, {}, 3)
 
 
 STEPS = st.sampled_from(
