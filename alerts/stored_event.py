@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from alerts.recommendations.recommendation import FinishRange
-from schemas.alerts import AlertEvent, Verdict
+from schemas.alerts import AlertEvent, Verdict, stored_object
 
 
 @dataclass(frozen=True)
@@ -196,22 +196,32 @@ class StoredRecommendation:
         )
 
 
+# Of values that no version writes, such as a number in place of a list.
+_DAMAGED = (TypeError, ValueError, AttributeError, KeyError)
+
+
 # A firing alert is compared with its last event in every tick, and a queued event with suppressions again and again.
 @lru_cache(maxsize=1000)
 def evidence_of(event: AlertEvent) -> StoredEvidence:
-    """Return the evidence of an event."""
-    return StoredEvidence.of(json.loads(event.evidence))
+    """Return the evidence of an event; all of it unknown if the row is damaged."""
+    try:
+        return StoredEvidence.of(stored_object(event.evidence) or {})
+    except _DAMAGED:
+        return StoredEvidence.of({})
 
 
 @lru_cache(maxsize=1000)
 def recommendation_of(event: AlertEvent) -> StoredRecommendation:
-    """Return the recommendation of an event."""
-    return StoredRecommendation.of(json.loads(event.recommendation))
+    """Return the recommendation of an event; all of it unknown if the row is damaged."""
+    try:
+        return StoredRecommendation.of(stored_object(event.recommendation) or {})
+    except _DAMAGED:
+        return StoredRecommendation.of({})
 
 
 def with_escalation(event: AlertEvent, escalation: int) -> AlertEvent:
     """Return the event with another number of escalations in its evidence, and all other keys as they are."""
-    return replace(event, evidence=json.dumps({**json.loads(event.evidence), "escalation": escalation}))
+    return replace(event, evidence=json.dumps({**(stored_object(event.evidence) or {}), "escalation": escalation}))
 
 
 def _partition(values: Mapping[str, Any]) -> StoredPartition:

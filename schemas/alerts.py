@@ -104,6 +104,18 @@ class AlertEvent:
     event_ms: int
 
     def as_objects(self) -> dict[str, Any]:
-        """Return the event with evidence and recommendation as parsed objects, ready for JSON."""
-        parsed = {"evidence": json.loads(self.evidence), "recommendation": json.loads(self.recommendation)}
+        """Return the event for JSON, with evidence and recommendation as objects; None if they are damaged."""
+        parsed = {"evidence": stored_object(self.evidence), "recommendation": stored_object(self.recommendation)}
         return asdict(self) | parsed
+
+
+def stored_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a stored column; None if the row is damaged, so that it is none.
+
+    Numbers that JSON does not have are unknown.
+    """
+    try:
+        value = json.loads(text, parse_constant=lambda _: None)
+    except (TypeError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from alerts.recommendations.recommendation import Action
 from alerts.stored_event import (
     StoredEvidence,
     StoredPartition,
     StoredRecommendation,
-    evidence_of,
-    recommendation_of,
 )
 from alerts.text.formatting import finish_text, format_rate, moment, size
-from schemas.alerts import AlertEvent, AlertState
+from schemas.alerts import AlertEvent, AlertState, stored_object
 from schemas.text import printable
 
 
@@ -30,8 +30,20 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
         # Resolved may also mean gone: a cancelled move, or a cluster removed from the settings.
         end = "Resolved" if fired else "Cleared before it fired"
         return _text([head, f"  {end}. It was: {event.summary}."])
-    lines = [head, f"  {event.summary}.", *_evidence(evidence_of(event)), *_recommendation(recommendation_of(event))]
-    return _text(lines)
+    return _text([head, f"  {event.summary}.", *_details(event)])
+
+
+def _details(event: AlertEvent) -> list[str]:
+    """Return the lines of evidence and recommendation; of a damaged row, that they are unknown."""
+    evidence, recommendation = stored_object(event.evidence), stored_object(event.recommendation)
+    if evidence is not None and recommendation is not None:
+        # A row that a disk or another program has changed may have anything in place of a number.
+        with suppress(TypeError, ValueError, AttributeError, KeyError):
+            return [
+                *_evidence(StoredEvidence.of(evidence)),
+                *_recommendation(StoredRecommendation.of(recommendation)),
+            ]
+    return ["  Evidence and recommendation are unknown: the stored row is damaged."]
 
 
 def _text(lines: list[str]) -> str:

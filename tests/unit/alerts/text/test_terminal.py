@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -68,6 +69,24 @@ def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
     text = render_event(replace(FIRING, state="resolved"), fired=False)
     assert "Cleared before it fired. It was: The move will not finish" in text
     assert "Resolved" not in text
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    ["", "null", "[]", "3", "{", '"text"', '{"partitions": 3}', '{"role": "leader", "throttle_bytes_per_s": "many"}'],
+)
+def test_of_a_damaged_row_evidence_and_recommendation_are_unknown(damaged: str) -> None:
+    shown = render_event(replace(FIRING, evidence=damaged))
+    assert FIRING.summary in shown
+    assert shown.endswith("Evidence and recommendation are unknown: the stored row is damaged.")
+    row = json.loads(json.dumps(replace(FIRING, evidence=damaged).as_objects(), allow_nan=False))
+    assert row["recommendation"] == json.loads(FIRING.recommendation)
+    assert row["evidence"] is None or damaged.startswith("{")
+
+
+def test_a_number_that_json_does_not_have_is_unknown() -> None:
+    event = replace(FIRING, evidence='{"role": null, "required_bytes_per_s": NaN, "lag": Infinity}')
+    assert event.as_objects()["evidence"] == {"role": None, "required_bytes_per_s": None, "lag": None}
 
 
 def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
