@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
 
@@ -11,6 +12,7 @@ from cli.common.logs import show_warnings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
 
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 # Name -> (module and attribute, line in the help). A module is imported only when its command is called, so
 # that help is quick and needs neither Spark nor Kafka.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -102,6 +104,12 @@ def run(args: list[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except OSError as error:
+        # A file has a name. What has none is the output, redirected to a full disk.
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        click.echo(f"headroom: the output cannot be written ({error.strerror})", err=True)
+        return 1
     # click returns the code of ctx.exit() as the result. Other results are return values of commands, not exit codes.
     return result if isinstance(result, int) else 0
 

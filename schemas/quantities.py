@@ -365,9 +365,14 @@ def _plain(character: str) -> str:
     return " " if character.isspace() else character
 
 
+_CREDENTIALS = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
+_HIDDEN = r"\1...@"
+
+
 def shown(text: str) -> str:
     """Return a text for an error, without a user and password in it."""
-    return f"'{one_line(re.sub(r'[^/,; ]*@', '...@', text), _SHOWN_CHARACTERS)}'"
+    # A password may contain every character that separates addresses.
+    return f"'{one_line(_CREDENTIALS.sub(_HIDDEN, text), _SHOWN_CHARACTERS)}'"
 
 
 def _fix(pattern: str, replacement: str, reason: str) -> _Fix:

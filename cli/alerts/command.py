@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import click
@@ -58,38 +59,52 @@ def alerts(
         return
     settings = read_settings(config)
     if undelivered:
-        _show_undelivered(settings, output_format, kind)
+        is_current = _show_undelivered(settings, output_format, kind)
     else:
-        all_current = _show_alerts(settings, output_format, show_all, kind)
-        context.exit(0 if all_current else EXIT_NOT_CURRENT)
+        is_current = _show_alerts(settings, output_format, show_all, kind)
+    context.exit(0 if is_current else EXIT_NOT_CURRENT)
 
 
-def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> None:
-    found = [one for one in read_undelivered(settings) if kind in (None, one.event.kind)]
+def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> bool:
+    """Print events that a receiver has not accepted, and return whether there may be none that are not stored."""
+    stored = read_undelivered(settings)
+    found = [one for one in stored or [] if kind in (None, one.event.kind)]
+    evaluations = _report_evaluations(settings, {one.event.cluster for one in found}, output_format)
     if output_format == "json":
         print_json(undelivered_json(found))
-    else:
+    elif stored is not None:
         print_undelivered(settings, found)
+    if stored is None:
+        echo(_no_events_text(settings), err=output_format == "json")
+    return stored is not None and all(one.is_current for one in evaluations.values())
 
 
 def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: str | None) -> bool:
     """Print alerts, and return whether they are those of now: a watch evaluates all of their clusters."""
-    latest, at_ms = read_current_alerts(settings), now_ms()
+    latest = read_current_alerts(settings)
     shown = [a for a in latest or [] if (show_all or a.is_active) and kind in (None, a.event.kind)]
     # Of an alert that has ended nothing is expected any more.
-    clusters = {settings.cluster.name} | {a.event.cluster for a in shown if a.is_active}
-    evaluations = {one.cluster: one for one in read_evaluations(settings, clusters, at_ms)}
-    for one in evaluations.values():
-        # JSON has it in each alert, but an empty array has no place for it.
-        if output_format != "json" or not one.is_current:
-            echo(_evaluation_text(one, at_ms), err=output_format == "json")
+    evaluations = _report_evaluations(settings, {a.event.cluster for a in shown if a.is_active}, output_format)
     if output_format == "json":
         print_json([as_json(alert) | _evaluation_json(evaluations.get(alert.event.cluster)) for alert in shown])
     elif shown:
         _print_text(shown)
-    else:
-        echo(_no_alerts_text(settings, latest))
-    return all(one.is_current for one in evaluations.values())
+    elif latest is not None:
+        echo(_no_alerts_text(latest))
+    if latest is None:
+        echo(_no_events_text(settings), err=output_format == "json")
+    return latest is not None and all(one.is_current for one in evaluations.values())
+
+
+def _report_evaluations(settings: Settings, clusters: Set[str], output_format: str) -> dict[str, Evaluation]:
+    """Print when clusters and that of the settings were last evaluated, and return that by cluster."""
+    at_ms = now_ms()
+    evaluations = read_evaluations(settings, clusters | {settings.cluster.name}, at_ms)
+    for one in evaluations:
+        # JSON has it in each alert, but an empty array has no place for it.
+        if output_format != "json" or not one.is_current:
+            echo(_evaluation_text(one, at_ms), err=output_format == "json")
+    return {one.cluster: one for one in evaluations}
 
 
 def _evaluation_text(evaluation: Evaluation, at_ms: int) -> str:
@@ -152,10 +167,15 @@ def _suppression_lines(alert: CurrentAlert) -> list[str]:
     return lines
 
 
-def _no_alerts_text(settings: Settings, latest: list[CurrentAlert] | None) -> str:
-    if latest is None:
-        url = table_url(settings.store.path, ALERT_EVENTS.path)
-        return f"No alert yet: {url} is not there. `headroom watch` makes it; start that first, with the same settings."
+def _no_events_text(settings: Settings) -> str:
+    url = table_url(settings.store.path, ALERT_EVENTS.path)
+    return (
+        f"No alert is known: {url} is not there. `headroom watch` makes it before it evaluates. Start that with the "
+        "same settings, or correct store.path."
+    )
+
+
+def _no_alerts_text(latest: list[CurrentAlert]) -> str:
     if not latest:
         return "No alert was ever raised."
     return f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."

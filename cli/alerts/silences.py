@@ -51,7 +51,9 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
 @click.command(short_help="Silence alerts for a period.")
 @click.option("--cluster", metavar="NAME", help="Alerts of this cluster.")
 @click.option("--kind", type=click.Choice([kind.value for kind in AlertKind]), help="Alerts of this kind.")
-@click.option("--subject", metavar="TEXT", help='Alerts on this subject; * matches any text: "broker 2 as *".')
+@click.option(
+    "--subject", metavar="TEXT", help='Alerts on this subject; * matches any text, ? one character: "broker 2 as *".'
+)
 @click.option(
     "--for",
     "seconds",
@@ -95,6 +97,8 @@ def silence(
     """  # noqa: D301
     if cluster is None and kind is None and subject is None:
         raise click.UsageError("Give at least one of --cluster, --kind and --subject.")
+    if "" in (cluster, subject):
+        raise click.UsageError("--cluster and --subject must not be empty: no alert has such a name.")
     request = SilenceRequest(cluster, kind, subject, seconds, starts_ms, note, by)
     created = create_silence(read_settings(config), request)
     if output_format == "json":

@@ -36,8 +36,8 @@ class Undelivered:
     answer: str
 
 
-def read_undelivered(settings: Settings) -> list[Undelivered]:
-    """Return each receiver's undelivered events in event order, without silenced ones.
+def read_undelivered(settings: Settings) -> list[Undelivered] | None:
+    """Return each receiver's undelivered events in event order, without silenced ones; None if no event is stored.
 
     Raises:
         HeadroomError: a table cannot be read.
@@ -45,7 +45,10 @@ def read_undelivered(settings: Settings) -> list[Undelivered]:
     names = settings.notify.receivers()
     if not names:
         return []
-    backlog, suppressions, at_ms = _backlog(settings, names), read_suppressions(settings), now_ms()
+    backlog = _backlog(settings, names)
+    if backlog is None:
+        return None
+    suppressions, at_ms = read_suppressions(settings), now_ms()
     found = []
     for name in names:
         # The same queue that a watch would restore if it started now.
@@ -58,7 +61,8 @@ def read_undelivered(settings: Settings) -> list[Undelivered]:
     return found
 
 
-def _backlog(settings: Settings, names: list[str]) -> Backlog:
+def _backlog(settings: Settings, names: list[str]) -> Backlog | None:
+    """Return what the tables have of deliveries to some receivers; None if the table of events does not exist."""
     tables = {"events": ALERT_EVENTS.path, "deliveries": ALERT_DELIVERIES.path}
     attempts = query_all(settings.store.path, tables, attempts_sql(names))
     if attempts is None:
@@ -67,7 +71,7 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog:
         events = query_all(settings.store.path, events_only, without_deliveries(events_sql(names)))
     else:
         events = query_all(settings.store.path, tables, events_sql(names))
-    return backlog_from(events or [], attempts or [])
+    return None if events is None else backlog_from(events, attempts or [])
 
 
 def print_undelivered(settings: Settings, found: Sequence[Undelivered]) -> None:

@@ -63,10 +63,11 @@ def _at(value: Any) -> str:
 def _lasts_s(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise QuantityError(f"{shown(str(value))} is not a time such as 4h")
-    seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
+    seconds = parse_duration_s(value) if isinstance(value, str) else value
+    # Before it becomes a float: a whole number of TOML may be too large for one.
     if not 0 < seconds <= _WEEK_S:
         raise QuantityError("must be more than nothing and at most a week")
-    return seconds
+    return float(seconds)
 
 
 def _kinds(value: Any) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
@@ -216,8 +217,13 @@ def _texts(settings: Settings) -> Iterator[SettingError]:
         yield from quantity_errors((section, "window"), getattr(settings, section).window, parse_window)
     yield from quantity_errors(("alerts", "bootstrap_servers"), settings.alerts.bootstrap_servers, parse_addresses)
     for broker, address in settings.collect.endpoints.items():
-        for error in quantity_errors(("collect", "endpoints"), broker, parse_id):
+        errors = list(quantity_errors(("collect", "endpoints"), broker, parse_id))
+        for error in errors:
             yield SettingError(error.key, f"has a name that is no broker id: {error.rule}", 'Write 1 = "host:port".')
+        # Brokers are looked up by their number as it is usually written.
+        if not errors and broker != str(parse_id(broker)):
+            rule = f"has the name {broker!r}, which no broker has"
+            yield SettingError(("collect", "endpoints"), rule, f'Write {parse_id(broker)} = "host:port".')
         yield from quantity_errors(("collect", "endpoints"), address, parse_address, f"broker {broker}: ")
     yield from _goals(settings.balance)
     yield from _heap(settings.spark)
@@ -245,12 +251,16 @@ def _heap(spark: SparkSettings) -> Iterator[SettingError]:
     yield from quantity_errors(key, spark.heap(), parse_heap_bytes, "spark.driver.memory: " if key[1] == "conf" else "")
 
 
+# A colon before an @, unless it begins a port. A secret may contain a slash.
+_PASSWORD = re.compile(r"://(?![^/@:]*:[0-9]+(?:/|$))[^@]*:[^@]*@")
+
+
 def _store(store: StoreSettings) -> Iterator[SettingError]:
     """Yield an error for a location that contains a secret, because logs, errors and commands print locations."""
     remedy = "Give the store's credentials by the environment, or by [spark.conf]: docs/deployment.md."
     for name in ("path", "checkpoint_path"):
         location = getattr(store, name)
-        if "://" in location and ":" in location.partition("://")[2].partition("/")[0].rpartition("@")[0]:
+        if _PASSWORD.search(location):
             yield SettingError(("store", name), "must have no password in it", remedy)
         # As https://account.blob.core.windows.net/container?sv=...&sig=... of Azure.
         if "://" in location and "?" in location:
