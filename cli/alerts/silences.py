@@ -118,11 +118,12 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
     Example:  headroom alerts silences
               headroom alerts silences --all --format json
     """  # noqa: D301
-    found = list_silences(read_settings(config), with_ended=show_all)
+    settings = read_settings(config)
+    found = list_silences(settings, with_ended=show_all)
     if output_format == "json":
         print_json(silences_json(found))
     else:
-        print_silences(found)
+        print_silences(found, settings.store.path)
 
 
 @click.command()

@@ -10,6 +10,7 @@ from alerts.text.formatting import moment
 from cli.alerts.suppressing import Acknowledged, CreatedSilence, EndedSilence, SilenceList
 from cli.common.output import duration, echo, print_table
 from schemas.alerts import AlertEvent
+from streaming.delta.locations import is_missing
 
 
 def print_acknowledged(done: Acknowledged) -> None:
@@ -35,15 +36,21 @@ def created_json(created: CreatedSilence) -> dict[str, Any]:
     return {**_silence_json(created.silence, created.at_ms), "covers": [event.alert_id for event in created.firing]}
 
 
-def print_silences(silences: SilenceList) -> None:
-    """Print silences as a table, or why there are none to show."""
+def print_silences(silences: SilenceList, store_path: str) -> None:
+    """Print silences as a table, or why there are none to show.
+
+    Args:
+        silences: the silences.
+        store_path: ``store.path``.
+    """
     if silences.shown:
         header = ("id", "state", "alerts", "starts", "ends", "by", "note")
         print_table("", header, [_row(silence, silences.at_ms) for silence in silences.shown])
     elif silences.total:
         echo(f"No silence is active or planned; {silences.total} in all have ended (--all shows them).")
     else:
-        echo("No silence was ever created.")
+        missing = f": the store {store_path} is not there" if is_missing(store_path) else ""
+        echo(f"No silence was ever created{missing}.")
 
 
 def silences_json(silences: SilenceList) -> list[dict[str, Any]]:

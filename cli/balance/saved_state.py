@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from cli.common.files import read_json
-from cli.plan.state_file import state_json, state_of_json
+from cli.plan.state_file import state_json, state_of_json, write_state_json
 from planning.balance.arrays import FloatArray
 from planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
 from planning.reassignments.cluster_state import ClusterState
@@ -29,13 +28,9 @@ def write_loads(file: Path, state: ClusterState, loads: ObservedLoads) -> None:
     """Write a state with its loads; ``headroom plan --state`` reads the file too.
 
     Raises:
-        HeadroomError: the file cannot be written.
+        HeadroomError: the file cannot be written, or another kind of file exists there.
     """
-    found = {**state_json(state), _KEY: _loads_json(loads)}
-    try:
-        file.write_text(json.dumps(found, separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None
+    write_state_json(file, {**state_json(state), _KEY: _loads_json(loads)})
 
 
 def read_loads(file: Path) -> tuple[ClusterState, ObservedLoads]:

@@ -1,7 +1,12 @@
-"""Files that commands read."""
+"""Files that commands read and write."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,19 @@ from schemas.errors import HeadroomError
 from schemas.json_text import decoded, parse_json
 
 _OTHER = "Name another file."
+
+
+def read_bytes(file: Path) -> bytes:
+    """Return the content of a file or pipe.
+
+    Raises:
+        OSError: it cannot be read, or is a device, which may have no end.
+    """
+    with file.open("rb") as opened:
+        kind = os.fstat(opened.fileno()).st_mode
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise OSError(errno.EINVAL, "it is a device")
+        return opened.read()
 
 
 def read_text(file: Path, remedy: str = _OTHER) -> str:
@@ -22,7 +40,7 @@ def read_text(file: Path, remedy: str = _OTHER) -> str:
         HeadroomError: the file cannot be read, or is no text.
     """
     try:
-        return decoded(file.read_bytes())
+        return decoded(read_bytes(file))
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be read ({error.strerror})", remedy) from None
     except ValueError as error:
@@ -45,3 +63,44 @@ def read_json(file: Path, remedy: str, unreadable: str = _OTHER) -> Any:
         return parse_json(text)
     except ValueError as error:
         raise HeadroomError(str(file), f"is no JSON ({error})", remedy) from None
+
+
+def write_own(file: Path, text: str, is_own: Callable[[bytes], bool], what: str) -> None:
+    """Write a file atomically; an existing one is replaced only if it is of the same kind.
+
+    Args:
+        file: the file.
+        text: its new content.
+        is_own: whether the content of an existing file is of the same kind.
+        what: the kind, for the error.
+
+    Raises:
+        HeadroomError: another kind of file exists there, or it cannot be written.
+    """
+    try:
+        if file.exists() and not (file.is_file() and is_own(read_bytes(file))):
+            raise HeadroomError(str(file), f"exists and is not {what}", "Name another file, or remove it.")
+        replace_file(file, text)
+    except OSError as error:
+        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", _OTHER) from None
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file atomically.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # A tool that reads the file meanwhile sees the old or the new one, never a part.
+    descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as output:
+            output.write(text)
+        # The usual permissions of new files: a temporary file is readable by its owner only.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path.resolve())
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.common.files import write_own
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 from schemas.quantities import rate_text
@@ -29,6 +30,8 @@ from schemas.text import printable, printable_json
 UNKNOWN = "unknown"
 # Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
 SCHEMA_VERSION = 1
+# Bytes of a chart in which its element <svg> begins.
+_BEGINNING = 1000
 
 
 def mb_per_s(bytes_per_s: float | None) -> str:
@@ -161,9 +164,6 @@ def write_chart(file: Path, chart: Any) -> None:
     """Write a chart.
 
     Raises:
-        HeadroomError: the file cannot be written.
+        HeadroomError: the file cannot be written, or another kind of file exists there.
     """
-    try:
-        file.write_bytes(chart.render())
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None
+    write_own(file, chart.render(is_unicode=True), lambda content: b"<svg" in content[:_BEGINNING], "a chart")

@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from cli.common.files import read_bytes
 from cli.config.nearest import suggestion
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
@@ -110,7 +111,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        text = decoded(file.read_bytes())
+        text = decoded(read_bytes(file))
     except FileNotFoundError:
         raise HeadroomError(str(file), "is not there", "Write one with: headroom init") from None
     except OSError as error:

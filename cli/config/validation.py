@@ -77,10 +77,12 @@ SECONDS = Range(0, above=True, maximum=_MAX_WAIT_S)
 NO_SECONDS_OR_MORE = Range(0, maximum=_MAX_WAIT_S)
 DAYS = Range(0, maximum=36_500)
 COUNT = Range(1, maximum=_INT)
+# Less than 1 kB/s is a unit that was forgotten, and more than 1 EB/s a wrong one.
+TRAFFIC = Range(1_000, maximum=10**18)
 
 RANGES: dict[tuple[str, str], Range] = {
     ("cluster", "request_timeout_ms"): Range(0, above=True, maximum=_INT),
-    ("cluster", "replication_capacity"): POSITIVE,
+    ("cluster", "replication_capacity"): TRAFFIC,
     ("ticks", "request_timeout_ms"): Range(0, above=True, maximum=_INT),
     ("ticks", "partitions"): Range(1, maximum=100_000),
     ("ticks", "replication_factor"): Range(0, maximum=32_767),
@@ -135,8 +137,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("metrics", "top_n"): Range(0, maximum=_INT),
     ("elections", "batch_partitions"): COUNT,
     ("elections", "batch_partitions_per_broker"): COUNT,
-    ("elections", "batch_write_bytes_per_s"): POSITIVE,
-    ("elections", "capacity_bytes_per_s"): POSITIVE,
+    ("elections", "batch_write_bytes_per_s"): TRAFFIC,
+    ("elections", "capacity_bytes_per_s"): TRAFFIC,
     ("elections", "quiet_below"): POSITIVE,
     ("elections", "settle_s"): SECONDS,
     ("elections", "pause_s"): NO_SECONDS_OR_MORE,
@@ -150,8 +152,8 @@ RANGES: dict[tuple[str, str], Range] = {
     ("balance", "detect_below"): NOT_NEGATIVE,
     ("balance", "move_overhead"): NOT_NEGATIVE,
     ("balance", "propose_every_s"): SECONDS,
-    ("balance", "network_in_capacity"): POSITIVE,
-    ("balance", "network_out_capacity"): POSITIVE,
+    ("balance", "network_in_capacity"): TRAFFIC,
+    ("balance", "network_out_capacity"): TRAFFIC,
     ("balance", "replica_capacity"): COUNT,
 }
 

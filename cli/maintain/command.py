@@ -14,7 +14,8 @@ from cli.config.load import load_settings
 from cli.maintain.repair import print_failed, print_repairs, repair_store
 from cli.watch.pipeline import require_store
 from schemas.config import Settings
-from streaming.delta.locations import require_writable
+from schemas.errors import HeadroomError
+from streaming.delta.locations import is_missing, require_writable
 from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
 from streaming.session_profile import SessionProfile
 
@@ -46,6 +47,9 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     log_to_stderr()
     settings = load_settings(config)
     if repair:
+        if is_missing(settings.store.path):
+            rule, remedy = "is not there", "Correct store.path, or start `headroom watch`, which creates it."
+            raise HeadroomError(settings.store.path, rule, remedy)
         # Not the folders of tables: there may be files in their places.
         require_writable(settings.store.path)
         repairs = repair_store(settings.store)

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.common.files import read_json
+from cli.common.files import read_json, write_own
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
+from schemas.json_text import decoded, parse_json
 from schemas.quantities import is_id
 
 _T = TypeVar("_T")
@@ -31,12 +32,22 @@ def write_state(file: Path, state: ClusterState) -> None:
     """Write a state to a file.
 
     Raises:
-        HeadroomError: the file cannot be written.
+        HeadroomError: the file cannot be written, or another kind of file exists there.
     """
+    write_state_json(file, state_json(state))
+
+
+def write_state_json(file: Path, state: Mapping[str, Any]) -> None:
+    """Write the JSON object of a state, which may have further keys; see ``write_state``."""
+    write_own(file, json.dumps(state, separators=(",", ":")) + "\n", _is_state, "a saved state")
+
+
+def _is_state(content: bytes) -> bool:
     try:
-        file.write_text(json.dumps(state_json(state), separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another file.") from None
+        found = parse_json(decoded(content))
+    except ValueError:
+        return False
+    return isinstance(found, dict) and {"version", "cluster", "brokers"} <= found.keys()
 
 
 def read_state(file: Path) -> ClusterState:

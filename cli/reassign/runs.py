@@ -13,6 +13,7 @@ from cli.config.load import read_settings
 from cli.reassign.session import RunSession
 from cli.reassign.view import left_behind_json
 from planning.reassignments.run.record import RecordedRun
+from streaming.delta.locations import is_missing
 
 
 @click.command(short_help="List the runs of plans in the journal.")
@@ -26,12 +27,14 @@ def runs(config: str | None, output_format: str) -> None:
     \b
     Example:  headroom reassign runs
     """  # noqa: D301
-    session = RunSession(read_settings(config), "reassign runs")
+    settings = read_settings(config)
+    session = RunSession(settings, "reassign runs")
     if output_format == "json":
         print_json({"cluster": session.cluster, "runs": [_json(record) for record in session.records]})
         return
     if not session.records:
-        echo(f"Cluster {session.cluster}: no plan was run.")
+        missing = f": the store {settings.store.path} is not there" if is_missing(settings.store.path) else ""
+        echo(f"Cluster {session.cluster}: no plan was run{missing}.")
         return
     header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
     print_table("", header, [_row(record) for record in session.records])

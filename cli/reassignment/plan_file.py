@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cli.common.changing import print_notes
-from cli.common.files import read_text
+from cli.common.files import read_bytes, read_text, write_own
 from cluster.reassignment.running import Reassignment
 from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
 from schemas.errors import HeadroomError
@@ -18,6 +16,7 @@ from schemas.json_text import decoded, parse_json
 from schemas.quantities import is_id
 
 _VERSION = 1
+_WHAT = "a reassignment plan"
 
 
 def plan_json(reassignments: Iterable[Reassignment]) -> str:
@@ -76,11 +75,7 @@ def write_plan_text(path: Path, text: str) -> None:
     Raises:
         HeadroomError: another kind of file exists there, or the file cannot be written.
     """
-    try:
-        require_plan_or_none(path)
-        replace_file(path, text)
-    except OSError as error:
-        raise HeadroomError(str(path), f"cannot be written ({error.strerror})", "Name another file.") from None
+    write_own(path, text, _is_plan_file, _WHAT)
 
 
 def require_plan_or_none(path: Path) -> None:
@@ -90,33 +85,12 @@ def require_plan_or_none(path: Path) -> None:
         HeadroomError: another kind of file exists there.
         OSError: it cannot be read.
     """
+    if path.exists() and not (path.is_file() and _is_plan_file(read_bytes(path))):
+        raise HeadroomError(str(path), f"exists and is not {_WHAT}", "Name another file, or remove it.")
+
+
+def _is_plan_file(content: bytes) -> bool:
     try:
-        if path.exists() and not (path.is_file() and is_plan(decoded(path.read_bytes()))):
-            raise _not_a_plan(path)
+        return is_plan(decoded(content))
     except ValueError:
-        raise _not_a_plan(path) from None
-
-
-def _not_a_plan(path: Path) -> HeadroomError:
-    return HeadroomError(str(path), "exists and is not a reassignment plan", "Name another file, or remove it.")
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file atomically.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    # A tool that reads the file meanwhile sees the old or the new one, never a part.
-    descriptor, name = tempfile.mkstemp(dir=path.resolve().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as output:
-            output.write(text)
-        # The usual permissions of new files: a temporary file is readable by its owner only.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path.resolve())
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        return False

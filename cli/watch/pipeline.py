@@ -109,8 +109,8 @@ def require_store(settings: Settings, *, on_read_only_disk: bool = False) -> Non
         try:
             require_writable(f"{folder}/{table.path}", on_read_only_disk=on_read_only_disk)
         except HeadroomError:
-            # Alerts do not wait for the repair of a damaged table.
-            if not log_damages(f"{folder}/{table.path}"):
+            # Alerts do not wait for the repair of a damaged table, but they need the folder of all of them.
+            if all(damage.file == ".." for damage in log_damages(f"{folder}/{table.path}")):
                 raise
 
 

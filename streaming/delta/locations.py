@@ -28,6 +28,12 @@ def local_path(location: str) -> str | None:
     return None if url.scheme else location
 
 
+def is_missing(store_path: str) -> bool:
+    """Return whether ``store.path`` is a folder of this machine that does not exist."""
+    path = local_path(store_path)
+    return path is not None and not os.path.lexists(path)
+
+
 def is_table(path: str) -> bool:
     """Return whether a folder has the log of a Delta table."""
     return os.path.isdir(os.path.join(path, _LOG))

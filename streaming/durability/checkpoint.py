@@ -74,7 +74,12 @@ class Checkpoint:
 
     def damage(self) -> Damage | None:
         """Return the first damage; None if a query can continue from it, or begin with it, or it may not be read."""
-        if self._folder is None or not os.path.lexists(self._folder):
+        if self._folder is None:
+            return None
+        above = self._folder.parent
+        if os.path.lexists(above) and not above.is_dir():
+            return Damage("..", f"({above.name}) is a file, and must be a folder", self._lost)
+        if not os.path.lexists(self._folder):
             return None
         # What cannot be read need not be damaged, and the query's own error names it.
         with suppress(PermissionError):
@@ -93,12 +98,13 @@ class Checkpoint:
         damage = self.damage()
         if damage is None or self._folder is None:
             return None
+        damaged = self._folder if self._folder.parent.is_dir() else self._folder.parent
         moment = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
-        aside = self._folder.parent / ASIDE / f"{self._folder.name}-{moment}"
+        aside = damaged.parent / ASIDE / f"{damaged.name}-{moment}"
         try:
             aside.parent.mkdir(parents=True, exist_ok=True)
-            self._folder.rename(aside)
-            sync_path(self._folder.parent)
+            damaged.rename(aside)
+            sync_path(damaged.parent)
         except OSError as error:
             rule = f"is damaged, and cannot be moved away ({error.strerror})"
             raise HeadroomError(str(self._folder), rule, _REMEDY) from None

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from deltalake import Schema
+from deltalake.schema import PrimitiveType
 
 from schemas.tables import Table
-from streaming.delta.upgrade import schema_difference
+from streaming.delta.schema import AnyDeltaType, delta_schema
 
 # Highest versions of Delta's protocol whose rules are known here.
 _READER_VERSION, _WRITER_VERSION = 3, 7
@@ -85,15 +86,24 @@ def _fault_of_columns(content: Mapping[str, Any], table: Table | None) -> str | 
         raise ValueError from error
     if table is None:
         return None
-    known, found = set(table.names()), {column.name for column in schema.fields}
-    if len(known & found) * 2 < len(found):
+    known = {column.name: column.type for column in delta_schema(table).fields}
+    found = {column.name: column.type for column in schema.fields}
+    if len(known.keys() & found.keys()) * 2 < len(found):
         # Something else has written this table; whoever uses it is told so.
         return None
-    wrong = list(schema_difference(table, schema, by).wrong)
+    wrong = [f"{name} is missing" for name in table.keys if name not in found]
+    wrong += [f"{name} has another type" for name in known if name in found and _differ(known[name], found[name])]
     # A newer version adds columns, and an older one lacks some. None has other ones instead.
-    if found - known and known - found:
-        wrong.append(f"{min(known - found)} is missing, and {min(found - known)} is none of them")
+    if missing := known.keys() - found.keys():
+        wrong += [f"{name} is none of them, but {min(missing)} is" for name in sorted(found.keys() - known.keys())]
     return f"has other columns than {table.path}: {'; '.join(wrong)}" if wrong else None
+
+
+def _differ(known: AnyDeltaType, found: AnyDeltaType) -> bool:
+    """Return whether two types differ in what no version has changed: the type of plain columns."""
+    if isinstance(known, PrimitiveType) and isinstance(found, PrimitiveType):
+        return known.type != found.type
+    return type(known) is not type(found)
 
 
 def _fault_of_protocol(content: Mapping[str, Any], _: Table | None) -> str | None:

@@ -70,9 +70,17 @@ def subjects_by_owner(subjects: Iterable[str], owners: Mapping[str, ThrottleOwne
     return found
 
 
+def _state_of(row: JournalRow) -> StepState | None:
+    """Return the state of a row; None if the row is damaged, or of a newer version."""
+    try:
+        return StepState(row.state)
+    except ValueError:
+        return None
+
+
 def _add(owners: dict[str, set[str]], row: JournalRow) -> None:
     """Apply a step of one rate or list to those who own it."""
-    state = StepState(row.state)
+    state = _state_of(row)
     if state is StepState.DONE and row.after is None:
         # Removed by a command that removes all, whoever set it.
         owners.clear()
@@ -106,7 +114,9 @@ class _Run:
             # A run keeps the command that began it: clean writes to its journal too.
             self.command, self.by = self.command or row.command, self.by or row.by
             return
-        self.states.append(StepState(row.state))
+        state = _state_of(row)
+        if state is not None:
+            self.states.append(state)
         if row.state == StepState.INTENDED.value:
             self.command, self.by = row.command, row.by
             self.continue_command = _command_of(row.after)

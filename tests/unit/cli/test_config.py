@@ -9,6 +9,7 @@ import pytest
 from cli.config.load import load_settings, read_settings
 from cli.config.sources import all_keys, env_name
 from cli.config.template import commented_toml, markdown, setting_docs
+from cli.config.values import RATES
 from cli.watch.receivers import build_receivers
 from cluster.secrets import secret
 from schemas.alerts import AlertKind
@@ -99,7 +100,9 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("notify.webhook", "url"): "https://a/b",
     }
     left_out = {*APART, *(key for key in all_keys() if key[1].startswith(others))}
-    environ = {env_name(key): values.get(key, "7") for key in all_keys() if key not in left_out}
+    environ = {
+        env_name(key): values.get(key, "7000" if key in RATES else "7") for key in all_keys() if key not in left_out
+    }
     # Files are not required to exist here.
     settings = read_settings(None, environ)
     assert settings.ticks.security_protocol is SecurityProtocol(protocol)

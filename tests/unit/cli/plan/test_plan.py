@@ -251,6 +251,22 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(HeadroomError, match="cannot be read"):
         read_state(tmp_path / "none.json")
     with pytest.raises(HeadroomError, match="cannot be written"):
+        write_state(tmp_path / "none" / "state.json", state_of([]))
+    with pytest.raises(HeadroomError, match=r"cannot be read .it is a device"):
+        read_state(Path("/dev/zero"))
+
+
+def test_a_saved_state_replaces_no_file_of_another_kind(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    for _ in range(2):
+        write_state(file, state_of([]))
+        assert read_state(file) == state_of([])
+    for text in ('{"version":1,"partitions":[]}', "[cluster]", "[1]", ""):
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(HeadroomError, match="exists and is not a saved state"):
+            write_state(file, state_of([]))
+        assert file.read_text(encoding="utf-8") == text
+    with pytest.raises(HeadroomError, match="exists and is not a saved state"):
         write_state(tmp_path, state_of([]))
     assert "cannot be read" in str(run(str(tmp_path / "none.json"), "--state", STATE).exception)
 

@@ -28,7 +28,8 @@ def write(settings: Settings, *rows: tuple[int, str, str, float | None, float | 
     )
     casts = ", ".join(f"CAST({name} AS DOUBLE) AS {name}" for name in COLUMNS.split(", ")[3:])
     days = "CAST(to_timestamp_millis(tick_ms) AS DATE) AS date"
-    sql = f'SELECT tick_ms, "cluster", state, {casts}, {days} FROM (VALUES {values}) AS t({COLUMNS})'
+    keys = "'t' AS topic, CAST(0 AS INT) AS \"partition\", CAST(1 AS INT) AS adding_replica"
+    sql = f'SELECT tick_ms, "cluster", state, {keys}, {casts}, {days} FROM (VALUES {values}) AS t({COLUMNS})'
     made = QueryBuilder().execute(sql).read_all()
     write_deltalake(f"{settings.store.path}/gold/reassignment_progress", made, mode="append")
 

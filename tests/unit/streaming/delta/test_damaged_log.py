@@ -95,8 +95,8 @@ def test_statistics_that_are_no_object_are_damage(table: Path, stats: str) -> No
     ("old", "new", "fault"),
     [
         ('\\"name\\":\\"alert_id\\"', '\\"name\\":\\"alert_ie\\"', "alert_id is missing"),
-        ('\\"name\\":\\"summary\\"', '\\"name\\":\\"summarx\\"', "summary is missing, and summarx is none of them"),
-        ('\\"tick_ms\\",\\"type\\":\\"long\\"', '\\"tick_ms\\",\\"type\\":\\"string\\"', "tick_ms"),
+        ('\\"name\\":\\"summary\\"', '\\"name\\":\\"summarx\\"', "summarx is none of them, but summary is"),
+        ('\\"tick_ms\\",\\"type\\":\\"long\\"', '\\"tick_ms\\",\\"type\\":\\"string\\"', "tick_ms has another type"),
         ('\\"type\\":\\"struct\\"', '\\"type\\":\\"strucu\\"', "without what it needs"),
     ],
 )
