@@ -10,6 +10,8 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +40,15 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         pytest.skip(str(reason))
     folder = tmp_path_factory.mktemp("alertmanager")
     (folder / "alertmanager.yml").write_text(CONFIG)
+    with ExitStack() as stack:
+        # Another program may take a port that was free.
+        urls = next(filter(None, (start_pair(words, folder, stack) for _ in range(3))), None)
+        assert urls is not None, (folder / "0.log").read_text()[-1000:] + (folder / "1.log").read_text()[-1000:]
+        yield urls
+
+
+def start_pair(words: list[str], folder: Path, stack: ExitStack) -> list[str] | None:
+    """Start two instances until the end of the stack, and return their addresses; None if one has ended by itself."""
     ports = free_ports(2)
     web, gossip = [p.client for p in ports.values()], [p.controller for p in ports.values()]
     running = []
@@ -49,17 +60,21 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
             f"--cluster.listen-address=127.0.0.1:{gossip[number]}",
             f"--cluster.peer=127.0.0.1:{gossip[1 - number]}",
         ]
-        log = (folder / f"{number}.log").open("w")
-        running.append(subprocess.Popen([*words, *options], stdout=log, stderr=subprocess.STDOUT))
+        with (folder / f"{number}.log").open("a") as log:
+            running.append(subprocess.Popen([*words, *options], stdout=log, stderr=subprocess.STDOUT))
+        stack.callback(end, running[-1])
     urls = [f"http://127.0.0.1:{port}" for port in web]
-    try:
-        for url in urls:
-            wait_until(lambda url=url: ready(url), 30, "alertmanager", lambda: [p.poll() for p in running])
-        yield urls
-    finally:
-        for process in running:
-            process.terminate()
-            exit_code(process, 10)
+
+    def codes() -> list[int | None]:
+        return [process.poll() for process in running]
+
+    wait_until(lambda: all(map(ready, urls)) or codes() != [None, None], 30, "alertmanager", codes)
+    return urls if codes() == [None, None] else None
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    exit_code(process, 10)
 
 
 def ready(url: str) -> bool:

@@ -99,12 +99,14 @@ def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.Monke
     gone: Any = Gone(Py4JError("gone"))
     settings = Settings(store=StoreSettings(path=str(tmp_path)))
     pipeline = Pipeline(gone, PipelineConfig(settings, KafkaSettings(), receivers=[inbox]))
+    # Tests before this one in the same process may have ended without a stop.
+    others = set(threading.enumerate())
     pipeline.start_alert_path(CallingListener())
     until(lambda: "delivered" in log.states(), log.states)
     assert inbox.got == [event_key(other)]
     with pytest.raises(HeadroomError):
         pipeline.stop()
-    until(lambda: not [t for t in threading.enumerate() if t.name == "marks"], threading.enumerate)
+    until(lambda: "marks" not in {t.name for t in set(threading.enumerate()) - others}, threading.enumerate)
 
 
 def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) -> None:
