@@ -11,7 +11,7 @@ from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES
-from streaming.delta.damage import damages
+from streaming.delta.damage import UNKNOWN, damages
 from streaming.delta.query import table_url
 from streaming.durability.checkpoint import Checkpoint
 from streaming.durability.mend import mend
@@ -34,6 +34,8 @@ class Repair:
         fault: description of the damage.
         lost: rows or metadata that are lost with the file.
         mended: whether the table is readable without the file.
+        error: why it could not be repaired; None if it was, or if a job uses it.
+        remedy: what to do then.
     """
 
     table: str
@@ -41,6 +43,8 @@ class Repair:
     fault: str
     lost: str
     mended: bool
+    error: str | None = None
+    remedy: str | None = None
 
 
 def repair_store(store: StoreSettings) -> list[Repair]:
@@ -85,9 +89,15 @@ def _repair_tables(store_path: str) -> list[Repair]:
         before = damages(location, thorough=True)
         try:
             found = mend(location) if before else []
-        except HeadroomError:
-            left = damages(location)
-            repairs += [Repair(table.path, one.file, one.fault, one.lost, one not in left) for one in before]
+        except HeadroomError as error:
+            # Texts of faults may differ from reading to reading.
+            left = {one.file for one in damages(location, thorough=True)}
+            repairs += [
+                Repair(table.path, one.file, one.fault, one.lost, True)
+                if one.file not in left
+                else Repair(table.path, one.file, one.fault, one.lost, False, error.rule, error.remedy)
+                for one in before
+            ]
         else:
             repairs += [Repair(table.path, one.file, one.fault, one.lost, True) for one in found]
     return repairs
@@ -104,11 +114,13 @@ def print_repairs(repairs: Sequence[Repair]) -> None:
 
 def print_failed(repairs: Sequence[Repair]) -> bool:
     """Print the tables that could not be repaired, on standard error, and return whether there are any."""
-    failed = sorted({one.table for one in repairs if not one.mended})
-    for table in failed:
+    failed = {one.table: one for one in repairs if not one.mended}
+    for table, repair in sorted(failed.items()):
         if table.startswith(_CHECKPOINTS):
-            remedy = "is in use and still damaged: a query repairs its checkpoint when it starts. Restart that process"
+            text = "is in use and still damaged: a query repairs its checkpoint when it starts. Restart that process."
+        elif repair.lost == UNKNOWN:
+            text = f"cannot be read: it {repair.fault}. Check store.path, and the permissions and credentials for it."
         else:
-            remedy = "cannot be repaired: move its folder away, and an empty table is created"
-        echo(f"headroom: {table} {remedy}.", err=True)
+            text = f"cannot be repaired: {repair.error}. {repair.remedy}"
+        echo(f"headroom: {table} {text}", err=True)
     return bool(failed)

@@ -32,6 +32,8 @@ LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
+# What is lost of a table that cannot be read, and need not be damaged.
+UNKNOWN = "unknown"
 _LOST_CHECKPOINT = "nothing, if the commits are there"
 # A disk loses single commits. What comes after a greater gap than this is a stray file.
 _MOST_MISSING = 1000
@@ -100,7 +102,8 @@ def error_of_damage(location: str) -> HeadroomError | None:
     # Where this user may not look nothing is known of damage; the library's error of it is no PermissionError.
     with suppress(OSError):
         found = damages(location, thorough=True)
-    if not found:
+    # Of what cannot be read nothing is known; the reader's own error says why.
+    if not found or found[0].lost == UNKNOWN:
         return None
     rule = f"is damaged: its file {found[0].file} {found[0].fault} (lost: {found[0].lost})"
     return HeadroomError(location, rule, "Run `headroom maintain --repair`.")
@@ -282,7 +285,8 @@ def _missing_files(location: str) -> list[Damage]:
     except TableNotFoundError:
         return []
     except Exception as error:
-        return [Damage(LOG, f"cannot be read ({cause_of(error)})", "unknown", can_be_mended=False)]
+        # Perhaps only the credentials are wrong.
+        return [Damage(LOG, f"cannot be read ({cause_of(error)})", UNKNOWN, can_be_mended=False)]
     return [Damage(file, "is missing", "its rows") for file in found]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from cli.maintain import repair
 from cli.maintain.command import maintain
 from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
+from schemas.errors import HeadroomError
+from streaming.delta.damage import UNKNOWN, Damage
+from streaming.durability import mend as mending
 from streaming.durability.query_checkpoints import checkpoints_of
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 from tests.unit.streaming.durability.test_checkpoint import checkpoint_at, empty
@@ -53,6 +57,8 @@ def test_repair_prints_the_same_as_json(table: Path, config: str) -> None:
         "fault": "is cut off, or no JSON",
         "lost": "at most the rows of one commit",
         "mended": True,
+        "error": None,
+        "remedy": None,
     }
 
 
@@ -66,7 +72,41 @@ def test_a_table_that_cannot_be_repaired_is_shown_with_a_remedy(
     commit_file(table, 0).write_text("{")
     result = CliRunner().invoke(maintain, ["--repair", "--config", config])
     assert result.exit_code == 1
-    assert "cannot be repaired" in result.output
+    assert "cannot be repaired: is damaged, and cannot be mended (Permission denied)" in result.output
+
+
+def test_a_repair_that_finds_no_room_for_what_is_damaged_is_no_repair(table: Path, config: str) -> None:
+    data_file(table, 1).write_bytes(bytes(data_file(table, 1).stat().st_size))
+    (table.parent / "_damaged").write_text("a file", encoding="utf-8")
+    for _ in range(2):
+        result = CliRunner().invoke(maintain, ["--repair", "--config", config, "--format", "json"])
+        assert result.exit_code == 1
+        (shown,) = json.loads(result.stdout)
+        assert (shown["mended"], "cannot be mended" in shown["error"]) == (False, True)
+
+
+def test_a_store_that_is_not_there_is_not_called_undamaged(table: Path, config: str) -> None:
+    shutil.rmtree(table.parent.parent)
+    result = CliRunner().invoke(maintain, ["--repair", "--config", config])
+    assert isinstance(result.exception, HeadroomError)
+    assert "is not there" in str(result.exception)
+
+
+def test_tables_that_cannot_be_read_are_not_called_damaged_or_repaired(
+    table: Path, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = count()
+
+    def refused(*_: object, **__: object) -> list[Damage]:
+        return [Damage("_delta_log", f"cannot be read (403 after {next(times)} ms)", UNKNOWN, can_be_mended=False)]
+
+    for module in (repair, mending):
+        monkeypatch.setattr(module, "damages", refused)
+    result = CliRunner().invoke(maintain, ["--repair", "--config", config])
+    assert result.exit_code == 1
+    assert " yes" not in result.output
+    assert "cannot be read (403 after" in result.output
+    assert "credentials" in result.output
 
 
 def damaged_checkpoint(table: Path) -> Path:

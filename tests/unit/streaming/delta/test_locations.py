@@ -63,7 +63,7 @@ def test_of_folders_above_a_table_it_is_enough_to_go_through(store: Path) -> Non
     (store / "alerts").chmod(0o755)
     (store / "alerts" / "events").rename(store / "moved")
     (store / "alerts").chmod(0o711)
-    assert "\nNo alert yet:" in _shown()
+    assert "\nNo alert is known:" in _shown()
 
 
 @pytest.mark.parametrize("path", ["foo://bucket/headroom", "http://localhost:1/headroom"])
@@ -86,7 +86,7 @@ def test_a_store_that_is_a_file_is_an_error(store: Path, monkeypatch: pytest.Mon
 
 def test_where_there_is_no_store_there_is_no_alert_yet(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(store / "none" / "yet"))
-    assert "\nNo alert yet:" in _shown()
+    assert "\nNo alert is known:" in _shown()
 
 
 def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: pytest.LogCaptureFixture) -> None:
