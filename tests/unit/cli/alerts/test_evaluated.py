@@ -67,6 +67,20 @@ def test_a_store_without_verdicts_is_no_all_clear(store: Path) -> None:
     assert done.stdout.startswith("NOT EVALUATED: there is no verdict on cluster orders in this store.")
 
 
+@pytest.mark.parametrize("option", [(), ("--undelivered",)])
+def test_without_the_table_of_events_nothing_is_known_while_a_watch_evaluates(
+    store: Path, option: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
+    evaluated(store, ("orders", now_ms()))
+    done, structured = run(*option), run(*option, "--format", "json")
+    assert "No alert is known:" in done.stdout
+    assert "Every receiver has every event" not in done.stdout
+    assert "No alert is known:" in structured.stderr
+    assert json.loads(structured.stdout) == []
+    assert (done.exit_code, structured.exit_code) == (EXIT_NOT_CURRENT, EXIT_NOT_CURRENT)
+
+
 def test_each_alert_says_whether_it_is_that_of_now(store: Path) -> None:
     at_ms = now_ms()
     _written(store, _event("a", "firing", at_ms), _event("b", "resolved", 1) | {"cluster": "gone"})
