@@ -251,8 +251,9 @@ def _damaged_commit(commit: Path, name: str, has_columns: bool, table: Table | N
     if faults or not lines:
         # Without the columns, which are in the first commit, a table cannot be repaired.
         has_columns |= any(line is not None and "metaData" in line for line in lines)
-        fault = faults[0] if lines else "is empty"
-        yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
+        yield Damage(
+            name, faults[0] if faults else "is empty", "at most the rows of one commit", can_be_mended=has_columns
+        )
 
 
 def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
