@@ -240,8 +240,9 @@ def _damaged_commit(commit: Path, name: str, has_columns: bool, table: Table | N
     except PermissionError:
         raise
     except OSError as error:
-        fault = f"cannot be read ({error.strerror})"
-        yield Damage(name, fault, "at most the rows of one commit", can_be_mended=has_columns)
+        yield Damage(
+            name, f"cannot be read ({error.strerror})", "at most the rows of one commit", can_be_mended=has_columns
+        )
         return
     newer = next(filter(None, map(needs_newer_version, lines)), None)
     if newer is not None:
