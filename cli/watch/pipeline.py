@@ -24,7 +24,7 @@ from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import TABLES
-from streaming.delta.damage import log_damages
+from streaming.delta.damage import LAYER, log_damages
 from streaming.delta.locations import require_writable
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import SessionProfile, submitted
@@ -110,7 +110,7 @@ def require_store(settings: Settings, *, on_read_only_disk: bool = False) -> Non
             require_writable(f"{folder}/{table.path}", on_read_only_disk=on_read_only_disk)
         except HeadroomError:
             # Alerts do not wait for the repair of a damaged table, but they need the folder of all of them.
-            if all(damage.file == ".." for damage in log_damages(f"{folder}/{table.path}")):
+            if all(damage.file == LAYER for damage in log_damages(f"{folder}/{table.path}")):
                 raise
 
 

@@ -32,6 +32,8 @@ LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\..*parquet")
 _LAST_CHECKPOINT = "_last_checkpoint"
+# Of a file in the place of the folder of several tables. Whoever writes tables takes that for a wrong store.path.
+LAYER = ".."
 # What is lost of a table that cannot be read, and need not be damaged.
 UNKNOWN = "unknown"
 _LOST_CHECKPOINT = "nothing, if the commits are there"
@@ -144,7 +146,7 @@ def _lost_log(folder: Path) -> list[Damage]:
     # The folder of a layer has the tables below it.
     above = folder.parent
     if has_definition and os.path.lexists(above) and not above.is_dir():
-        return [Damage("..", f"({above.name}) is a file, and must be a folder", "the table", whole=True)]
+        return [Damage(LAYER, f"({above.name}) is a file, and must be a folder", "the table", whole=True)]
     if os.path.lexists(folder) and not folder.is_dir():
         return [Damage(".", "is a file, and must be a folder", "the table", has_definition, whole=True)]
     log = folder / LOG

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from deltalake import Schema
 from deltalake.schema import PrimitiveType
@@ -52,10 +53,14 @@ def fault_of_action(action: Mapping[str, Any] | None, table: Table | None) -> st
         return f"has an action '{kind}' without what it needs"
 
 
-def _fault_of_file(content: Mapping[str, Any], _: Table | None) -> str | None:
+def _fault_of_file(content: Mapping[str, Any], table: Table | None) -> str | None:
     """Return the fault of an entry of a data file that a commit adds or removes."""
     path, change = content["path"], content["dataChange"]
     if not isinstance(path, str) or not path or _NOT_ENCODED.search(path) or not isinstance(change, bool):
+        raise ValueError
+    # Headroom's tables have all of their files in their own folder. A colon would begin the rest of a URL.
+    first = unquote(path).partition("/")[0]
+    if "\0" in unquote(path) or (table is not None and (not first or (":" in first and "=" not in first))):
         raise ValueError
     return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from schemas.tables import Table
-from streaming.delta.damage import damages, describe_damage, log_damages
+from streaming.delta.damage import LAYER, Damage, damages, describe_damage, log_damages
 from streaming.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -29,10 +29,14 @@ def damage_of(store: Store, tables: Sequence[Table], *, thorough: bool = False) 
         thorough: whether data files are decoded.
     """
     for table in tables:
-        found = damages(store.location(table), thorough=thorough)
+        found = _of_table(damages(store.location(table), thorough=thorough))
         if found and all(damage.can_be_mended for damage in found):
             return describe_damage(table.path, found)
     return None
+
+
+def _of_table(found: Sequence[Damage]) -> list[Damage]:
+    return [damage for damage in found if damage.file != LAYER]
 
 
 def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T], empty: _T) -> _T:
@@ -48,7 +52,7 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
         found = read()
         for table in tables:
             # Readers skip an empty commit silently.
-            if lost := log_damages(store.location(table)):
+            if lost := _of_table(log_damages(store.location(table))):
                 log.error("%s", describe_damage(table.path, lost))
         return found
     except Exception:
