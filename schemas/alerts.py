@@ -86,6 +86,11 @@ class Severity(str, Enum):
         """Return the position in the order of severity; 0 is the most severe."""
         return list(Severity).index(self)
 
+    @classmethod
+    def of(cls, stored: str) -> Severity:
+        """Return the severity of a stored event; an unknown word, as of a newer version, counts as critical."""
+        return cls(stored) if stored in [severity.value for severity in cls] else cls.CRITICAL
+
 
 @dataclass(frozen=True)
 class AlertEvent:

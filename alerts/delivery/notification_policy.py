@@ -102,4 +102,4 @@ class NotificationPolicy:
         return self._is_below_least_severity(event) or self.suppressions.is_suppressed(event, event.event_ms)
 
     def _is_below_least_severity(self, event: AlertEvent) -> bool:
-        return Severity(event.severity).rank > self.least_severity.rank
+        return Severity.of(event.severity).rank > self.least_severity.rank

@@ -9,7 +9,10 @@ import click
 from cli.common.output import echo
 from cli.common.parameters import Servers
 from cli.config.load import DEFAULT_FILE
+from cli.config.problem import SettingError
 from cli.config.template import commented_toml
+from cli.config.validation import require_rules
+from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 
 
@@ -33,6 +36,10 @@ def init(config: str, name: str, bootstrap_servers: str, force: bool) -> None:
     Then:     headroom check
     """  # noqa: D301
     file = Path(config)
+    try:
+        require_rules(Settings(cluster=ClusterSettings(name=name, bootstrap_servers=bootstrap_servers)))
+    except SettingError as error:
+        raise HeadroomError("--name", error.rule, error.remedy) from None
     try:
         # Mode x checks and creates in one step, so that two processes cannot both find the file missing.
         with file.open("w" if force else "x", encoding="utf-8") as output:

@@ -52,8 +52,11 @@ def read_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
 
 
 def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[Key, str]]:
-    file = Path(path) if path else Path(DEFAULT_FILE)
-    raw = from_file(file) if path or file.exists() else {}
+    if path == "":
+        raise HeadroomError("--config", "is empty", "Name a settings file, or leave the option out.")
+    file = Path(path or DEFAULT_FILE)
+    # A link to a file that is gone is no missing file: its settings would be missing silently.
+    raw = from_file(file) if path or os.path.lexists(file) else {}
     raw.update(from_environment(environ))
     origins = {key: value.origin for key, value in raw.items()}
     settings = _validated({key: parsed_value(key, value) for key, value in raw.items()}, origins)

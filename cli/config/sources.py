@@ -134,8 +134,12 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, RawValue]:
         HeadroomError: a variable with Headroom's prefix is unknown, or its value is not the JSON that it must be.
     """
     known = {env_name(key): (key, default) for key, default in all_keys().items()}
+    # Other variables with the prefix belong to others: Kubernetes sets HEADROOM_PORT for a service of that name.
+    one_underscore = {name.replace("__", "_"): name for name in known}
     values: dict[Key, RawValue] = {}
     for name, text in environ.items():
+        if text and name in one_underscore:
+            raise HeadroomError(f"environment variable {name}", "is no setting", f"Write {one_underscore[name]}.")
         if not is_setting(name) or not text:
             continue
         if name not in known:

@@ -242,15 +242,25 @@ def _goals(balance: BalanceSettings) -> Iterator[SettingError]:
     yield from quantity_errors(key, balance.goals, lambda text: parse_names(text, GOAL, GOALS))
     known = known_goals()
     for name in configured_goals(balance):
-        if ":" not in name and name not in known:
+        is_class = all(part.isidentifier() for part in name.replace(":", ".", 1).split(".")) if ":" in name else False
+        if not is_class and name not in known:
             yield SettingError(
                 key, f"has the goal {name}, which is unknown", f"Use module:Class, or {', '.join(known)}."
             )
 
 
+# Spark's own limit: one and a half times the 300 MiB that it reserves.
+_SMALLEST_HEAP_BYTES = 450 * 1024 * 1024
+
+
 def _heap(spark: SparkSettings) -> Iterator[SettingError]:
     key = ("spark", "conf" if spark.heap() != spark.driver_memory else "driver_memory")
-    yield from quantity_errors(key, spark.heap(), parse_heap_bytes, "spark.driver.memory: " if key[1] == "conf" else "")
+    errors = list(
+        quantity_errors(key, spark.heap(), parse_heap_bytes, "spark.driver.memory: " if key[1] == "conf" else "")
+    )
+    yield from errors
+    if not errors and parse_heap_bytes(spark.heap()) < _SMALLEST_HEAP_BYTES:
+        yield SettingError(key, f"has a heap of {spark.heap()}; Spark needs 450m", 'Write it as "1g", or leave it out.')
 
 
 # A colon before an @, unless it begins a port. A secret may contain a slash.

@@ -101,6 +101,8 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     for name, value in table.items():
         if isinstance(value, dict):
             flat.update(_flat(value, f"{prefix}{name}."))
-        else:
+        elif isinstance(value, (str, bool, int, float)):
             flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
+        else:
+            raise QuantityError(f"{shown(prefix + name)} is a list or date", "Write a text, a number, true or false.")
     return flat

@@ -24,7 +24,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
 from streaming.delta.locations import local_path
-from streaming.durability.log_actions import fault_of_action, needs_newer_version, parsed_action
+from streaming.durability.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
 from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.supervision.failure import cause_of
 
@@ -209,7 +209,7 @@ def _damaged_commits(folder: Path) -> Iterator[Damage]:
         if version not in commits:
             yield Damage(name, "is missing", "the rows of one commit", can_be_mended=version > 0 or is_known)
         else:
-            yield from _damaged_commit(commits[version], name, version > 0 or is_known, table)
+            yield from _damaged_commit(commits[version], name, version == 0, table)
 
 
 def _newest_and_strays(since: int, versions: Iterable[int]) -> tuple[int, list[int]]:
@@ -228,35 +228,34 @@ def _newest_and_strays(since: int, versions: Iterable[int]) -> tuple[int, list[i
     return newest, []
 
 
-def _damaged_commit(commit: Path, name: str, has_columns: bool, table: Table | None) -> Iterator[Damage]:
+def _damaged_commit(commit: Path, name: str, is_first: bool, table: Table | None) -> Iterator[Damage]:
     """Yield the damage of one commit, if any.
 
     Args:
         commit: its file.
         name: path of the file below the table.
-        has_columns: whether the columns of the table are known without it.
+        is_first: whether the table begins with it.
         table: definition of the table; None if it is not Headroom's.
     """
+    # Without its columns and protocol, which are in the first commit, a table cannot be repaired.
+    can_be_mended = not is_first or table is not None
     try:
         lines = [parsed_action(line) for line in _lines(commit)]
     except PermissionError:
         raise
     except OSError as error:
-        yield Damage(
-            name, f"cannot be read ({error.strerror})", "at most the rows of one commit", can_be_mended=has_columns
-        )
+        yield Damage(name, f"cannot be read ({error.strerror})", "at most the rows of one commit", can_be_mended)
         return
     newer = next(filter(None, map(needs_newer_version, lines)), None)
     if newer is not None:
         yield Damage(name, f"{newer}: a newer program has written it, or it is damaged", "the table", False)
         return
+    actions = [line for line in lines if line is not None]
+    can_be_mended |= {"metaData", "protocol"} <= {kind for line in actions for kind in line}
     faults = [fault for line in lines if (fault := fault_of_action(line, table)) is not None]
-    if faults or not lines:
-        # Without the columns, which are in the first commit, a table cannot be repaired.
-        has_columns |= any(line is not None and "metaData" in line for line in lines)
-        yield Damage(
-            name, faults[0] if faults else "is empty", "at most the rows of one commit", can_be_mended=has_columns
-        )
+    fault = "is empty" if not lines else faults[0] if faults else fault_of_commit(actions, is_first)
+    if fault is not None:
+        yield Damage(name, fault, "at most the rows of one commit", can_be_mended)
 
 
 def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +21,8 @@ from streaming.delta.schema import AnyDeltaType, delta_schema
 
 # Highest versions of Delta's protocol whose rules are known here.
 _READER_VERSION, _WRITER_VERSION = 3, 7
+# Digits; Python refuses to read a number of thousands of them.
+_LONGEST_COUNT = 20
 _NOT_ENCODED = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -51,6 +53,48 @@ def fault_of_action(action: Mapping[str, Any] | None, table: Table | None) -> st
         return _FAULTS[kind](content, table)
     except (KeyError, TypeError, ValueError, RecursionError):
         return f"has an action '{kind}' without what it needs"
+
+
+def fault_of_commit(actions: Sequence[Mapping[str, Any]], is_first: bool) -> str | None:
+    """Return why actions are not the whole of a commit; None if they may be.
+
+    A file that ends between two lines has only whole actions. Its first line says how many files and rows belong to it.
+
+    Args:
+        actions: its lines, each of them an action.
+        is_first: whether the table begins with it.
+    """
+    names = {name for action in actions for name in action}
+    for name, what in (("protocol", "the protocol"), ("metaData", "the columns")) if is_first else ():
+        if name not in names:
+            return f"is cut off: {what} of the table must be in it"
+    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, dict):
+        return None
+    added = [action["add"] for action in actions if "add" in action]
+    found = {
+        "files added": (len(added), ("num_added_files", "numFilesAdded", "numAddedFiles")),
+        "files removed": (
+            sum("remove" in action for action in actions),
+            ("num_removed_files", "numFilesRemoved", "numRemovedFiles"),
+        ),
+    }
+    # Spark counts a file without rows, and leaves it out.
+    rows = [json.loads(entry.get("stats") or "{}").get("numRecords") for entry in added]
+    if not any(map(_is_not_count, rows)):
+        found["rows added"] = (sum(rows), ("num_added_rows", "numOutputRows"))
+    for what, (count, metric_names) in found.items():
+        announced = max((_metric(metrics.get(name)) for name in metric_names), default=0)
+        if count < announced:
+            return f"is cut off: it has {count} of {announced} {what}"
+    return None
+
+
+def _metric(value: Any) -> int:
+    """Return a count of a commit's metrics, which Spark writes as text; 0 if it is none."""
+    text = str(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < _LONGEST_COUNT else 0
 
 
 def _fault_of_file(content: Mapping[str, Any], table: Table | None) -> str | None:

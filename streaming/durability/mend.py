@@ -125,7 +125,9 @@ def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.
     """
     if action is None or any(name in action for name in _KEPT_ACTIONS):
-        return action
+        # Its metrics count the files of the whole commit.
+        info = (action or {}).get("commitInfo")
+        return action if info is None else {"commitInfo": {**info, "operationMetrics": {}}}
     change = action.get("add") or action.get("remove") or {}
     return action if change.get("dataChange") else None
 

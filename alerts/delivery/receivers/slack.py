@@ -160,9 +160,9 @@ class SlackReceiver:
             return False
         before = self._severities.get(event.alert_id)
         if before is None:
-            has_risen = event.severity == Severity.CRITICAL.value
+            has_risen = Severity.of(event.severity) is Severity.CRITICAL
         else:
-            has_risen = Severity(event.severity).rank < Severity(before).rank
+            has_risen = Severity.of(event.severity).rank < Severity.of(before).rank
         return has_risen or evidence_of(event).escalated_tick_ms == event.tick_ms
 
     def _post_new(self, event: AlertEvent, may_have_arrived: bool) -> Receipt:

@@ -21,9 +21,9 @@ MESSAGE_MOST = 10_000
 MESSAGE_LEAST = 2500
 
 _ICONS = {
-    Severity.CRITICAL.value: ":rotating_light:",
-    Severity.WARNING.value: ":warning:",
-    Severity.INFO.value: ":information_source:",
+    Severity.CRITICAL: ":rotating_light:",
+    Severity.WARNING: ":warning:",
+    Severity.INFO: ":information_source:",
 }
 _RESOLVED_ICON = ":white_check_mark:"
 _FENCE = "```"
@@ -48,7 +48,7 @@ def _escaped(text: str) -> str:
 
 def headline(event: AlertEvent) -> str:
     """Return an event in one line."""
-    icon = _RESOLVED_ICON if event.state == AlertState.RESOLVED.value else _ICONS[event.severity]
+    icon = _RESOLVED_ICON if event.state == AlertState.RESOLVED.value else _ICONS[Severity.of(event.severity)]
     who = escaped(f"{event.kind}, cluster {event.cluster}, {event.subject}", 1000)
     return f"{icon} *{event.state.upper()}* {event.severity} {who}"
 
@@ -91,7 +91,8 @@ def change_text(event: AlertEvent, mention: str = "") -> str:
     if event.state == AlertState.RESOLVED.value:
         return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
     text = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
-    changed = f"{_ICONS[event.severity]} Changed at {at}: {escaped(f'{event.summary}. {text}', SECTION_MOST - 300)}"
+    icon, summary = _ICONS[Severity.of(event.severity)], escaped(f"{event.summary}. {text}", SECTION_MOST - 300)
+    changed = f"{icon} Changed at {at}: {summary}"
     return f"{changed} {mention}".rstrip()
 
 

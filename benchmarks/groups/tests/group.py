@@ -1,19 +1,23 @@
 """Group ``tests``: how long all tests take in a fresh clone, and how many fail by chance.
 
-It runs no test itself: it reads the records that ``make test`` and ``make flaky`` leave in build/test-runs.
+It runs no test itself: it reads the records that ``make test`` and ``make flaky`` leave in build/test-runs. Six whole
+runs take hours, so ``benchmarks/parts/tests`` keeps the records that count, and later runs are added to them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fixtures.bench_cluster import OnProgress
-from benchmarks.results import CHECKOUT, Figure
+from benchmarks.fixtures.part_records import write_record
+from benchmarks.results import CHECKOUT, PARTS, Figure
 from schemas.errors import HeadroomError
 
 RECORDS = CHECKOUT / "build" / "test-runs"
+FOLDER = PARTS / "tests"
 _TIERS = ("unit", "spark", "integration")
 # Whole runs in random order, and how many of them beside a busy process.
 _RUNS, _BESIDE = 6, 3
@@ -28,17 +32,37 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     Raises:
         HeadroomError: there is no such run.
     """
-    records = sorted((_read(file) for file in RECORDS.glob("*.json")), key=lambda record: str(record["date"]))
-    ended = [record for record in records if record["code"] != _INTERRUPTED]
-    whole = [record for record in ended if set(record["tiers"]) >= {"lint", "types", *_TIERS}]
-    return [*_minutes(whole, on_progress), *_by_chance(whole, on_progress)]
-
-
-def _minutes(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
-    fresh = [record for record in whole if record["fresh"] and record["code"] == 0 and not record["beside"]]
+    found = {file.stem: _read(file) for folder in (FOLDER, RECORDS) for file in folder.glob("*.json")}
+    in_order = sorted(found.items(), key=lambda entry: str(entry[1]["date"]))
+    whole = {name: record for name, record in in_order if _is_whole(record)}
+    fresh = [name for name, record in whole.items() if _is_fresh(record)][-1:]
+    by_chance = [name for name, record in whole.items() if record["order"] is not None][-_RUNS:]
+    _keep({name: whole[name] for name in (*fresh, *by_chance)})
     if not fresh:
         raise _missing("has no record of a run that passed in a fresh clone", "make test")
-    last = fresh[-1]
+    return [
+        *_minutes(whole[fresh[0]], on_progress),
+        *_by_chance([whole[name] for name in by_chance], on_progress),
+    ]
+
+
+def _is_whole(record: Record) -> bool:
+    return record["code"] != _INTERRUPTED and set(record["tiers"]) >= {"lint", "types", *_TIERS}
+
+
+def _is_fresh(record: Record) -> bool:
+    return bool(record["fresh"]) and record["code"] == 0 and not record["beside"]
+
+
+def _keep(records: Mapping[str, Record]) -> None:
+    for name, record in records.items():
+        write_record(FOLDER, name, record)
+    for file in FOLDER.glob("*.json"):
+        if file.stem not in records:
+            file.unlink()
+
+
+def _minutes(last: Record, on_progress: OnProgress) -> list[Figure]:
     on_progress(f"fresh clone: {last['date']}, commit {last['commit']}, {_load(last)}")
     steps = {step["name"]: step["machine"]["seconds"] / 60 for step in last["steps"]}
     tests = {step["name"]: step["tests"] for step in last["steps"] if step["name"] in _TIERS}
@@ -46,8 +70,7 @@ def _minutes(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
     return figures + [Figure(f"test_minutes_{name}", steps[name], "min", tests[name]) for name in _TIERS]
 
 
-def _by_chance(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
-    last = [record for record in whole if record["order"] is not None][-_RUNS:]
+def _by_chance(last: list[Record], on_progress: OnProgress) -> list[Figure]:
     beside = [record for record in last if record["beside"]]
     if len(last) < _RUNS or len(beside) < _BESIDE:
         # The minutes are known all the same.
@@ -61,7 +84,10 @@ def _by_chance(whole: list[Record], on_progress: OnProgress) -> list[Figure]:
         failed = [one["test"] for step in record["steps"] for one in step.get("failed", [])]
         # A tier that ended without results counts as one failure.
         failed += [step["name"] for step in record["steps"] if step["code"] and not step.get("failed")]
-        on_progress(f"order {record['order']}, beside {record['beside']}: {_load(record)}; failed: {failed or 'none'}")
+        on_progress(
+            f"order {record['order']}, beside {record['beside']}, commit {record['commit']}: {_load(record)};"
+            f" failed: {failed or 'none'}"
+        )
         red += len(failed)
         tests += sum(step.get("tests") or 0 for step in record["steps"])
     return [Figure("test_red_by_chance", red, "tests", tests)]

@@ -31,8 +31,10 @@ def kept(folder: Path, *records: dict[str, Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(group, "RECORDS", tmp_path)
-    return tmp_path
+    monkeypatch.setattr(group, "RECORDS", tmp_path / "runs")
+    monkeypatch.setattr(group, "FOLDER", tmp_path / "parts")
+    (tmp_path / "runs").mkdir()
+    return tmp_path / "runs"
 
 
 def chance_runs(*failing: dict[str, Any]) -> list[dict[str, Any]]:
@@ -84,6 +86,18 @@ def test_too_few_runs_give_no_figure(records: Path) -> None:
     names = {figure.name for figure in group.measure(told.append)}
     assert ("test_minutes_fresh" in names, "test_red_by_chance" in names) == (True, False)
     assert "5 runs in random order, 2 beside others. Run `make flaky` first" in told[-1]
+
+
+def test_runs_of_several_days_and_checkouts_are_added_up(records: Path) -> None:
+    kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs()[:3])
+    figures()
+    for file in records.iterdir():
+        file.unlink()
+    (records / "later.json").write_text(json.dumps(run("2026-01-03T01:00:00Z", fresh=True)))
+    for number, record in enumerate(chance_runs()[3:]):
+        (records / f"later{number}.json").write_text(json.dumps(record))
+    assert figures()["test_red_by_chance"] == 0
+    assert len(list(group.FOLDER.iterdir())) == 7
 
 
 def test_without_a_run_in_a_fresh_clone_there_are_no_minutes(records: Path) -> None:

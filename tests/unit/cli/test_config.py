@@ -121,6 +121,39 @@ def test_an_empty_variable_counts_as_not_set() -> None:
     assert load_settings(None, {**SERVERS, "HEADROOM_CLUSTER__NAME": ""}).cluster.name == "kafka"
 
 
+def test_a_variable_that_lacks_an_underscore_is_refused_and_others_with_the_prefix_are_not() -> None:
+    error = error_of(None, {**SERVERS, "HEADROOM_STORE_PATH": "/data"})
+    assert (error.subject, error.remedy) == ("environment variable HEADROOM_STORE_PATH", "Write HEADROOM_STORE__PATH.")
+    # Kubernetes sets these in every container beside a service "headroom".
+    of_a_service = {"HEADROOM_PORT": "tcp://10.0.0.1:9644", "HEADROOM_SERVICE_HOST": "10.0.0.1"}
+    assert load_settings(None, {**SERVERS, **of_a_service}).cluster.name == "kafka"
+
+
+def test_an_empty_name_of_a_file_and_a_link_to_none_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HeadroomError, match="--config: is empty"):
+        load_settings("", SERVERS)
+    monkeypatch.chdir(tmp_path)
+    Path("headroom.toml").symlink_to(tmp_path / "gone.toml")
+    assert error_of(None, SERVERS).rule == "is not there"
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ('[balance]\ngoals = "disk:"', "balance.goals"),
+        ('[balance]\ngoals = ":Goal"', "balance.goals"),
+        ('[spark]\ndriver_memory = "0g"', "spark.driver_memory"),
+        ('[spark]\ndriver_memory = "256m"', "spark.driver_memory"),
+        ('[spark.conf]\n"spark.jars" = ["a"]', "spark.conf"),
+    ],
+)
+def test_what_would_fail_only_when_it_is_used_is_refused_at_once(settings_file: Path, text: str, subject: str) -> None:
+    settings_file.write_text(text)
+    assert error_of(settings_file, SERVERS).subject == f"{subject} in {settings_file}"
+
+
 def test_variables_without_a_section_are_left_alone() -> None:
     assert load_settings(None, {**SERVERS, "HEADROOM_JARS": "/opt/jars"}).cluster.name == "kafka"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from cli.config.init import init
@@ -26,6 +27,15 @@ def test_init_overwrites_only_when_forced(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
     assert CliRunner().invoke(init, ["--config", str(file), "--force"]).exit_code == 0
     assert "[cluster]" in file.read_text()
+
+
+@pytest.mark.parametrize("name", ["", " ", "two\nlines"])
+def test_init_refuses_a_name_that_no_cluster_may_have(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "headroom.toml"
+    result = CliRunner().invoke(init, ["--config", str(file), "--name", name])
+    assert isinstance(result.exception, HeadroomError)
+    assert result.exception.subject == "--name"
+    assert not file.exists()
 
 
 def test_init_where_nothing_can_be_written_is_an_error(tmp_path: Path) -> None:

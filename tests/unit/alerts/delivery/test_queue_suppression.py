@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
 from alerts.delivery.queue import DeliveryQueue
 from alerts.delivery.receiver import DeliveryError, Receipt
+from alerts.delivery.receivers.slack_blocks import headline
 from alerts.delivery.suppression import SuppressionRecord, Suppressions
 from schemas.alerts import AlertEvent
-from tests.unit.alerts.delivery.test_queue import due_batch, new_queue, record
+from tests.unit.alerts.delivery.test_queue import SETTINGS, due_batch, new_queue, record
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
 from tests.unit.fakes.receivers import event
 
@@ -231,3 +232,10 @@ def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_onc
             kept = []
     assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.told] == expected
     assert (world.queue.take_muted(), world.queue.undelivered(NOW_MS + _LAST)) == ([], [])
+
+
+def test_an_event_of_an_unknown_severity_is_sent_as_a_critical_one() -> None:
+    queue = DeliveryQueue("r", replace(SETTINGS, least_severity="critical"), lambda: 1.0)
+    queue.add([at(1, severity="catastrophic"), at(1, alert_id="b", severity="warning")])
+    assert [one.event.severity for one in queue.undelivered(NOW_MS + 1)] == ["catastrophic"]
+    assert headline(at(1, severity="catastrophic")).startswith(headline(at(1)).split("*")[0])

@@ -138,6 +138,41 @@ def test_half_of_a_compaction_neither_doubles_nor_loses_rows(table: Path) -> Non
         assert numbers(table) == of_commits(*range(COMMITS))
 
 
+@pytest.mark.parametrize("lines_left", [1, 2, 3, 5])
+def test_a_compaction_that_is_cut_between_two_lines_is_found_and_loses_no_row(table: Path, lines_left: int) -> None:
+    DeltaTable(str(table)).optimize.compact()
+    file = commit_file(table, COMMITS + 1)
+    lines = file.read_text().splitlines()
+    assert lines_left < len(lines)
+    file.write_text("\n".join(lines[:lines_left]))
+    (found,) = damages(str(table))
+    assert "is cut off: it has 0 of 1 files added" in found.fault
+    mend(str(table))
+    assert numbers(table) == of_commits(*range(COMMITS))
+    assert damages(str(table)) == []
+
+
+def test_a_commit_that_is_cut_after_its_first_line_is_found(table: Path) -> None:
+    file = commit_file(table, 3)
+    file.write_text(file.read_text().splitlines()[0])
+    (found,) = damages(str(table))
+    assert found.fault == "is cut off: it has 0 of 1 files added"
+    mend(str(table))
+    assert numbers(table) == of_commits(0, 1, 3, 4)
+    assert damages(str(table)) == []
+
+
+@pytest.mark.parametrize(("left", "what"), [(1, "the protocol"), (2, "the columns")])
+def test_a_first_commit_without_columns_is_found_and_loses_no_row(table: Path, left: int, what: str) -> None:
+    file = commit_file(table, 0)
+    file.write_text("\n".join(file.read_text().splitlines()[:left]))
+    (found,) = damages(str(table))
+    assert what in found.fault
+    mend(str(table))
+    assert numbers(table) == of_commits(*range(COMMITS))
+    assert damages(str(table)) == []
+
+
 def test_a_damaged_checkpoint_is_not_needed_while_its_commits_are_there(table: Path) -> None:
     DeltaTable(str(table)).create_checkpoint()
     append(table, COMMITS)
