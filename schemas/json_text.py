@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,11 +37,11 @@ def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have, or gives a name
-            twice in one object, of which Python's parser would keep the last.
+        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have or that is too great,
+            or gives a name twice in one object, of which Python's parser would keep the last.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -52,6 +53,13 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"an object has the name {twice!r} twice")
     return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text[:20]} is too great a number")
+    return number
 
 
 def _refuse(constant: str) -> Any:

@@ -9,6 +9,7 @@ jars; another Java ignores it.
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -106,6 +107,8 @@ def _has_rows(table: Path) -> bool:
 
 
 if __name__ == "__main__":
+    # Set-up that is killed ends this script by SIGTERM. The JVMs must not stay.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Those of the environment win over the file of the cluster that is started here.
     with tempfile.TemporaryDirectory() as temporary, without_settings():
         try:

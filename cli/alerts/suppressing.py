@@ -15,7 +15,9 @@ from alerts.text.formatting import moment
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.tables import ALERT_EVENTS
 from streaming.clock import now_ms
+from streaming.delta.query import table_url
 from streaming.tables.current_alerts import CurrentAlert, read_current_alerts
 from streaming.tables.suppression_rows import append_suppression, read_suppressions
 
@@ -125,7 +127,7 @@ def create_silence(settings: Settings, request: SilenceRequest) -> CreatedSilenc
 
     Raises:
         click.UsageError: it would be over already, or end after the last date that there is.
-        HeadroomError: a table cannot be read or written.
+        HeadroomError: no watch has used the store yet, or a table cannot be read or written.
     """
     at_ms = now_ms()
     begins_ms = at_ms if request.starts_ms is None else request.starts_ms
@@ -144,7 +146,13 @@ def create_silence(settings: Settings, request: SilenceRequest) -> CreatedSilenc
         ends_ms=ends_ms,
     )
     (created,) = Suppressions.of([record]).silences
-    alerts = read_current_alerts(settings) or []
+    alerts = read_current_alerts(settings)
+    if alerts is None:
+        raise HeadroomError(
+            table_url(settings.store.path, ALERT_EVENTS.path),
+            "is not there, so no watch would see the silence",
+            "Correct store.path, or start `headroom watch` first, which makes it.",
+        )
     firing = [a.event for a in alerts if a.event.state == AlertState.FIRING.value and created.matches(a.event)]
     append_suppression(settings, record)
     return CreatedSilence(created, at_ms, firing)

@@ -20,6 +20,7 @@ PLAN_VERSION = 1
 ANY_LOG_DIR = "any"
 _FIX = "Correct the file; its format is that of kafka-reassign-partitions.sh."
 _SHOWN_NAMES = 5
+_KEYS = {"topic", "partition", "replicas", "log_dirs"}
 # Headings of the output of kafka-reassign-partitions.sh --generate.
 _CURRENT_HEADING = "Current partition replica assignment"
 _PROPOSED_HEADING = "Proposed partition reassignment configuration"
@@ -175,6 +176,9 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if not is_id(partition):
         raise HeadroomError(subject, f"entry {number} of partitions (topic {topic}) has no partition number", _FIX)
     name = f"{topic}-{partition}"
+    # A mistyped log_dirs would have no effect.
+    if unknown := sorted(entry.keys() - _KEYS):
+        raise HeadroomError(subject, f"{name} has the key {unknown[0]!r}, which no plan has", _FIX)
     if not isinstance(replicas, list) or not replicas or not all(map(is_id, replicas)):
         raise HeadroomError(subject, f"{name} needs a list of broker ids as replicas", _FIX)
     if len(set(replicas)) < len(replicas):

@@ -34,6 +34,7 @@ def test_what_is_in_no_such_encoding_is_refused(data: bytes) -> None:
         ("[NaN]", "NaN is no number in JSON"),
         ('{"a":-Infinity}', "-Infinity is no number in JSON"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"a":[-1e999]}', "-1e999 is too great a number"),
         ("1 2", "Extra data"),
         ("9" * 10_000, "."),
         ("", "Expecting value"),

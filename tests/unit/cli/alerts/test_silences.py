@@ -98,6 +98,12 @@ def test_without_any_alert_there_is_none_to_acknowledge(store: Path) -> None:
     assert not (store / "alerts").exists()
 
 
+def test_a_silence_that_no_watch_would_see_is_refused(store: Path) -> None:
+    with pytest.raises(HeadroomError, match="alerts/events: is not there, so no watch would see the silence"):
+        run("silence", "--kind", "no_data", "--for", "2h", "--note", "n")
+    assert not (store / "alerts").exists()
+
+
 def test_a_resolved_alert_cannot_be_acknowledged(firing: Path) -> None:
     run("ack", "aa11")
     _written(firing, message("aa11", "resolved", 6))
@@ -141,7 +147,7 @@ def test_a_future_silence_is_planned_and_matches_nothing_yet() -> None:
     assert "It would match, if they still fire then, 1 of the alerts that fire now:" in text
 
 
-def test_a_silence_that_began_before_is_active_from_now_on(store: Path) -> None:
+def test_a_silence_that_began_before_is_active_from_now_on(firing: Path) -> None:
     before = f"{datetime.now(timezone.utc) - timedelta(hours=1):%Y-%m-%dT%H:%MZ}"
     done = reported("silence", "--cluster", "a", "--starts", before, "--for", "4h", "--note", "n")
     assert abs(done["starts_ms"] - now_ms()) < 60_000
@@ -173,7 +179,7 @@ def test_wrong_use_of_silence_is_an_error_and_stores_nothing(store: Path, argume
     assert not (store / "alerts" / "marks").exists()
 
 
-@pytest.mark.usefixtures("store")
+@pytest.mark.usefixtures("firing")
 def test_silences_are_listed_and_ended() -> None:
     assert run("silences").stdout == "No silence was ever created.\n"
     first = reported("silence", "--cluster", "orders", "--for", "2h", "--note", "disks", "--by", "anna")["mark_id"]

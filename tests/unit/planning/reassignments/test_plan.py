@@ -49,6 +49,7 @@ def test_a_plan_is_read_as_it_was_written() -> None:
         ({"replicas": "1,2"}, "t-0 needs a list of broker ids as replicas"),
         ({"replicas": []}, "t-0 needs a list of broker ids as replicas"),
         ({"replicas": [1, 1]}, "t-0 names a replica more than once"),
+        ({"log_dir": ["/a"]}, "t-0 has the key 'log_dir', which no plan has"),
         ({"partition": "0"}, "has no partition number"),
         ({"partition": 0.0}, "has no partition number"),
         ({"partition": False}, "has no partition number"),
