@@ -37,8 +37,8 @@ def parse_json(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have or that is too great,
-            or gives a name twice in one object, of which Python's parser would keep the last.
+        ValueError: the text is no JSON, is nested too deeply, has a number that JSON does not have or that is too
+            great, or gives a name twice in one object, of which Python's parser would keep the last.
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite)

@@ -100,7 +100,7 @@ def need_notes(plan: ApplyPlan, needs: ThrottleNeeds | None) -> list[str]:
     notes = []
     for need in needs.needs:
         # Once the moves are in the lists, both count at least.
-        least = max(need.required_bytes_per_s or 0.0, need.moving_bytes_per_s or 0.0)
+        least = max(need.lasting_required_bytes_per_s or 0.0, need.moving_bytes_per_s or 0.0)
         rate = in_force.get((need.broker, need.role))
         if rate is not None and rate <= least:
             notes.append(

@@ -9,7 +9,7 @@ from cluster.elections.traffic import Traffic
 from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
 from cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
 from planning.elections.planner import ClusterConstraints, PartitionState
-from planning.throttles.load import PartitionTraffic, live_followers
+from planning.throttles.load import PartitionTraffic, dead_followers, live_followers
 from schemas.alerts import Role
 from schemas.keys import BrokerRole, TopicPartition
 
@@ -169,6 +169,7 @@ def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], 
         leader_listed=None if listed.leader is None else frozenset(listed.leader),
         follower_listed=None if listed.follower is None else frozenset(listed.follower),
         write_bytes_per_s=traffic.written.get(partition.name),
+        down=dead_followers(partition.replicas, partition.leader, alive),
     )
 
 

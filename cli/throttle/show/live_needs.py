@@ -50,7 +50,7 @@ def _copies_by_role(moving: Iterable[PartitionTraffic]) -> dict[BrokerRole, Coun
     copies: dict[BrokerRole, Counter[TopicPartition]] = defaultdict(Counter)
     for partition in moving:
         for traffic in follower_traffic(partition):
-            if traffic.broker_role.role is Role.LEADER or not traffic.in_sync:
+            if traffic.alive and (traffic.broker_role.role is Role.LEADER or not traffic.in_sync):
                 copies[traffic.broker_role][partition.name] += 1
     return copies
 
@@ -73,4 +73,5 @@ def _need(
         verdict=load.verdict.value,
         moving_partitions=len(copies),
         partitions=tuple(NeedingPartition(*name, rates[name]) for name in by_traffic[:MAX_PARTITIONS]),
+        down_required_bytes_per_s=load.down_required_bytes_per_s,
     )

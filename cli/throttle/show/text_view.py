@@ -25,6 +25,12 @@ def print_needs(found: ThrottleNeeds, at_ms: int) -> None:
         echo()
         header = ("broker", "role", "rate in force", "required", "moving alone", "verdict", "needed by")
         print_table(f"Required rates{_from(found, at_ms)}", header, [_row(need) for need in found.needs])
+    for need in found.needs:
+        if need.down_required_bytes_per_s and need.required_bytes_per_s is not None:
+            echo(
+                f"Broker {need.broker} as {need.role} requires {mb_per_s(need.lasting_required_bytes_per_s)} once the "
+                "brokers that are down are back."
+            )
     for problem in found.problems:
         echo(problem)
 

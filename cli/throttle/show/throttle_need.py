@@ -56,6 +56,8 @@ class MoveNeed:
         moving_partitions: number of moving partitions that need it.
         partitions: the first of these, at most 20.
         remaining_bytes: bytes that they still have to copy; None if unknown.
+        down_required_bytes_per_s: for a leader: what followers on dead brokers add to required_bytes_per_s once these
+            are back; None if unknown.
     """
 
     broker: int
@@ -68,6 +70,14 @@ class MoveNeed:
     moving_partitions: int
     partitions: tuple[NeedingPartition, ...]
     remaining_bytes: int | None = None
+    down_required_bytes_per_s: float | None = 0.0
+
+    @property
+    def lasting_required_bytes_per_s(self) -> float | None:
+        """Return the traffic that the throttle must exceed once dead brokers are back too; None if unknown."""
+        if self.required_bytes_per_s is None:
+            return None
+        return self.required_bytes_per_s + (self.down_required_bytes_per_s or 0.0)
 
     def as_json(self) -> dict[str, Any]:
         """Return the need as a JSON object."""

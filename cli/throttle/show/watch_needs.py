@@ -47,10 +47,12 @@ def _need(row: Mapping[str, Any]) -> MoveNeed:
             NeedingPartition(p["topic"], p["partition"], p["write_bytes_per_s"]) for p in moving[:MAX_PARTITIONS]
         ),
         remaining_bytes=row["remaining_bytes"],
+        down_required_bytes_per_s=row["down_required_bytes_per_s"],
     )
 
 
 _SQL = """SELECT tick_ms, broker, role, throttle_bytes_per_s, in_sync_bytes_per_s, required_bytes_per_s,
-        moving_bytes_per_s, verdict, moving_partitions, partitions, remaining_bytes
+        moving_bytes_per_s, verdict, moving_partitions, partitions, remaining_bytes,
+        down_required_bytes_per_s
     FROM data WHERE {recent} AND moving_partitions > 0 AND tick_ms = (SELECT max(tick_ms) FROM data WHERE {recent})
     ORDER BY broker, role DESC"""

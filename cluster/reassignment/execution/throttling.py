@@ -20,7 +20,13 @@ from planning.reassignments.run.changes import (
 )
 from planning.reassignments.run.directories import copying_brokers
 from planning.reassignments.run.journal import Entry, JournalStep, StepKind, StepState, ThrottledList, rate_subject
-from planning.reassignments.run.loads import loads_now, loads_of_batch, required_bytes_per_s, short_throttles
+from planning.reassignments.run.loads import (
+    lasting_required_bytes_per_s,
+    loads_now,
+    loads_of_batch,
+    required_bytes_per_s,
+    short_throttles,
+)
 from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.rate_options import rate_options
@@ -63,7 +69,7 @@ class RunThrottle:
             return rate
         greatest = max(short, key=required_bytes_per_s)
         needed = required_bytes_per_s(greatest)
-        enough = math.ceil(self._policy.throttles.with_margin(needed))
+        enough = self._enough_for(short)
         up_to = self._policy.auto_up_to_bytes_per_s
         if up_to is not None and up_to > needed:
             self._rate = max(rate, min(enough, up_to))
@@ -154,8 +160,12 @@ class RunThrottle:
         up_to, now = self._policy.auto_up_to_bytes_per_s, snapshot.rates[load.broker_role]
         if up_to is None or is_changed_by_others(self._journal.record.rates.get(load.broker_role), now):
             return None
-        wanted = min(math.ceil(self._policy.throttles.with_margin(required_bytes_per_s(load))), up_to)
+        wanted = min(self._enough_for([load]), up_to)
         return PlannedRate(now.own, wanted) if now.in_force is not None and wanted > now.in_force else None
+
+    def _enough_for(self, short: Collection[ThrottleLoad]) -> int:
+        """Return the rate that is enough for some loads, with the margin, also once dead brokers are back."""
+        return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
 
     def _report(self, short: Collection[ThrottleLoad]) -> None:
         found = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
@@ -163,11 +173,14 @@ class RunThrottle:
         self._reported = found
         if not new:
             return
-        needed = max(required_bytes_per_s(load) for load in short)
-        enough = math.ceil(self._policy.throttles.with_margin(needed))
+        needed, lasting = (max(map(rate, short)) for rate in (required_bytes_per_s, lasting_required_bytes_per_s))
+        later = f", and {_shown(lasting)} once dead brokers are back" if lasting > needed else ""
+        enough = self._enough_for(short)
         names = ", ".join(rate_subject(load.broker_role) for load in new)
         command = self._output.raise_command(enough, sorted({load.broker for load in short}))
-        self._output.line(f"The throttle of {names} has become too low: it must exceed {_shown(needed)}. {command}")
+        self._output.line(
+            f"The throttle of {names} has become too low: it must exceed {_shown(needed)}{later}. {command}"
+        )
 
     def release(self, snapshot: RunSnapshot) -> None:
         """Remove the own entries of partitions whose reassignment has ended.

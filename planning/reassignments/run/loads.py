@@ -10,7 +10,7 @@ from planning.reassignments.run.changes import PlannedRate, entries_of
 from planning.reassignments.run.journal import ThrottledList
 from planning.reassignments.run.record import Submission
 from planning.reassignments.run.snapshot import RunSnapshot
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, live_followers, throttle_loads
+from planning.throttles.load import PartitionTraffic, ThrottleLoad, dead_followers, live_followers, throttle_loads
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from schemas.alerts import Role, Verdict
 from schemas.keys import BrokerRate, BrokerRole, TopicPartition
@@ -25,6 +25,11 @@ def required_bytes_per_s(load: ThrottleLoad) -> float:
     """Return the rate that a throttle has to exceed, as far as it is known."""
     known = load.known_required_bytes_per_s if load.required_bytes_per_s is None else load.required_bytes_per_s
     return known or 0.0
+
+
+def lasting_required_bytes_per_s(load: ThrottleLoad) -> float:
+    """Return the rate that a throttle has to exceed once dead brokers are back too, as far as it is known."""
+    return required_bytes_per_s(load) + (load.down_required_bytes_per_s or 0.0)
 
 
 def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
@@ -96,4 +101,5 @@ def _traffic(
         leader_listed=listed(Role.LEADER),
         follower_listed=listed(Role.FOLLOWER),
         write_bytes_per_s=partition.write_bytes_per_s,
+        down=dead_followers(partition.replicas, partition.leader, alive),
     )

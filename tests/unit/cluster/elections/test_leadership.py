@@ -55,7 +55,9 @@ def test_throttled_partitions_have_the_followers_that_are_alive() -> None:
     }
     leadership = leadership_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
     assert leadership.throttled == (
-        PartitionTraffic("t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0),
+        PartitionTraffic(
+            "t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0, down=(4,)
+        ),
     )
     assert leadership.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}
     assert leadership.balancing == {1: own, 2: LeaderRebalanceConfig()}

@@ -495,6 +495,26 @@ def test_a_throttle_that_becomes_short_is_reported_with_its_command_or_raised(up
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
+def test_a_rate_that_is_advised_or_set_is_enough_for_dead_brokers_that_come_back() -> None:
+    # a-0 is written with 12 MB/s. Its leader, broker 1, sends it to one live broker now, and to one that is down.
+    def busier(cluster: FakeReassignedCluster) -> None:
+        if TopicPartition("a", 0) in cluster.left:
+            written(cluster, ("a", 0), 12.0 * MB)
+            cluster.alive.discard(2)
+
+    told, raised = Stage(batches=[plan(("a", 0))]), Stage(batches=[plan(("a", 0))])
+    for stage in (told, raised):
+        for name in BEFORE:
+            written(stage.cluster, name, 0.0)
+        stage.cluster.looks = 4
+        stage.cluster.on_look = busier
+    told.run()
+    line = "must exceed 12.00 MB/s, and 24.00 MB/s once dead brokers are back. raise 28800000 [1, 4]"
+    assert [found for found in told.lines if found.endswith(line)] != []
+    raised.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
+    assert "Raised the throttle of broker 1 as leader from 10.00 MB/s to 28.80 MB/s." in raised.lines
+
+
 def test_a_plan_that_is_in_place_writes_nothing() -> None:
     stage = Stage()
     stage.run()

@@ -45,7 +45,7 @@ def gold(tick_ms: int = AT_MS, cluster: str = "c", broker: int = 1, moving: int 
         f"CAST(5.6e6 AS DOUBLE) AS throttle_bytes_per_s, CAST(4e6 AS DOUBLE) AS in_sync_bytes_per_s, "
         f"CAST({required} AS DOUBLE) AS required_bytes_per_s, CAST(8e6 AS DOUBLE) AS moving_bytes_per_s, "
         f"'losing' AS verdict, CAST({moving} AS INT) AS moving_partitions, make_array({evidence}) AS partitions, "
-        "CAST(9000000 AS BIGINT) AS remaining_bytes"
+        "CAST(9000000 AS BIGINT) AS remaining_bytes, CAST(0 AS DOUBLE) AS down_required_bytes_per_s"
     )
 
 
@@ -108,6 +108,19 @@ def test_two_readings_give_the_needs_of_moving_partitions() -> None:
     assert leader.partitions == (NeedingPartition("t", 0, 2.0 * MB),)
     assert (leader.throttle_bytes_per_s, leader.verdict, leader.moving_partitions) == (9 * MB, "catching_up", 1)
     assert needs[3, "follower"].moving_bytes_per_s == 2.0 * MB
+
+
+def test_a_leader_needs_more_once_a_dead_broker_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = view_of(partitions=PARTITIONS, configs=LISTS, down=(3,)).snapshot
+    written = {TopicPartition("t", 0): 2.0 * MB, TopicPartition("t", 1): 1.0 * MB}
+    (need,) = needs_of(leadership_of(snapshot, RATES, Traffic(written))).needs
+    # It sends t-0 and t-1 to broker 2, and t-0 to broker 3 once that is back.
+    assert (need.required_bytes_per_s, need.moving_bytes_per_s) == (3 * MB, 2 * MB)
+    assert (need.down_required_bytes_per_s, need.lasting_required_bytes_per_s) == (2 * MB, 5 * MB)
+    cluster = FakeCluster(view_of())
+    cluster.needs = ThrottleNeeds(NeedsSource.LIVE, None, (need,))
+    cluster.install(monkeypatch)
+    assert "Broker 1 as leader requires 5.00 MB/s once the brokers that are down are back." in run("show").stdout
 
 
 def test_a_move_without_lists_shows_what_it_would_need() -> None:
@@ -213,6 +226,7 @@ def test_json_has_the_needs_and_problems_go_to_standard_error(monkeypatch: pytes
             "moving_partitions": 1,
             "partitions": [{"topic": "t", "partition": 0, "write_bytes_per_s": 4 * MB}],
             "remaining_bytes": None,
+            "down_required_bytes_per_s": 0.0,
         }
     ]
     assert "Broker 4 is silent." in result.stderr
