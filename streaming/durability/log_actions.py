@@ -68,12 +68,12 @@ def fault_of_commit(actions: Sequence[Mapping[str, Any]], is_first: bool) -> str
     for name, what in (("protocol", "the protocol"), ("metaData", "the columns")) if is_first else ():
         if name not in names:
             return f"is cut off: {what} of the table must be in it"
-    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    metrics = info.get("operationMetrics")
+    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), None)
+    metrics = info.get("operationMetrics") if info else None
     if not isinstance(metrics, dict):
         return None
     added = [action["add"] for action in actions if "add" in action]
-    found = {
+    found: dict[str, tuple[int, tuple[str, ...]]] = {
         "files added": (len(added), ("num_added_files", "numFilesAdded", "numAddedFiles")),
         "files removed": (
             sum("remove" in action for action in actions),
