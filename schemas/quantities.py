@@ -245,8 +245,9 @@ def rate_text(bytes_per_s: float) -> str:
         return "0 MB/s"
     if amount < 1e3:
         return f"{bytes_per_s:.0f} B/s"
-    if amount < 1e6:
-        return f"{round(bytes_per_s / 1e3, 2 if amount < 1e4 else 1 if amount < 1e5 else 0):g} kB/s"
+    kilo = round(bytes_per_s / 1e3, 2 if amount < 1e4 else 1)
+    if abs(kilo) < 1e3:
+        return f"{kilo:g} kB/s"
     text = f"{bytes_per_s / 1e6:,.2f}" if amount < 1e8 else f"{bytes_per_s / 1e6:,.1f}".removesuffix(".0")
     return f"{text} MB/s"
 
