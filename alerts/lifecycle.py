@@ -1,4 +1,4 @@
-"""Lifecycle of alerts (pending, firing, resolved): one alert per cluster, kind and subject.
+"""Lifecycle of the alerts of a cluster (pending, firing, resolved): one alert per kind and subject.
 
 The state is restored from ``alerts/events``. A tick that is not newer than the last one, or than the stored events,
 changes nothing, so a micro-batch that runs again after a crash writes no event twice. Pending times that no event
@@ -31,7 +31,8 @@ FLAP_MS = 15 * 60 * 1000
 _CLOCK_SKEW_MS = 60_000
 _KINDS, _STATES, _SEVERITIES = ({word.value for word in words} for words in (AlertKind, AlertState, Severity))
 
-Key = tuple[str, str, str]
+# Kind and subject.
+Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -59,32 +60,35 @@ class Alert:
 
 
 class Lifecycle:
-    """Turns the assessment of each tick into alert events.
+    """Turns the assessment of each tick of a cluster into alert events.
 
     Args:
+        cluster: name of the cluster.
         resolve_s: how long a condition must stay clear before its alert resolves, in seconds.
         clock_ms: returns the time that events are stamped with, epoch milliseconds.
     """
 
-    def __init__(self, resolve_s: float, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, cluster: str, resolve_s: float, clock_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
         self._resolve_ms = resolve_s * 1000
         self._clock_ms = clock_ms
         self._alerts: dict[Key, Alert] = {}
-        # By subject and alert id: when it fired, within the last FLAP_MS.
+        # By key and alert id: when it fired, within the last FLAP_MS.
         self._fired: dict[Key, dict[str, int]] = {}
         # Findings without a gap, with or without an alert of their own: ``hold_of``, and since which tick.
         self._found_since: dict[Key, tuple[str, int]] = {}
-        self._newest_ms: dict[str, int] = {}
+        # Tick that was applied last, or of a stored event; -1 before the first one.
+        self._newest_ms = -1
 
     def restore(self, events: Iterable[AlertEvent]) -> None:
-        """Restore alerts from stored events, in any order.
+        """Restore alerts from stored events of the cluster, in any order.
 
         Args:
-            events: first and last event of the latest alert of each subject, and recent firing events. Events with
-                words that only a newer version knows are ignored.
+            events: first and last event of the latest alert of each subject, and recent firing events, without words
+                that only a newer version knows.
         """
-        for event in sorted(_known_events(events), key=lambda e: (e.tick_ms, AlertState(e.state).rank)):
-            key = (event.cluster, event.kind, event.subject)
+        for event in sorted(events, key=lambda e: (e.tick_ms, AlertState(e.state).rank)):
+            key = (event.kind, event.subject)
             self._remember_firing(key, event)
             known = self._alerts.get(key)
             same = known is not None and known.event.alert_id == event.alert_id
@@ -92,73 +96,70 @@ class Lifecycle:
             now_ms = self._clock_ms()
             evaluated_ms = now_ms if event.tick_ms - now_ms > _CLOCK_SKEW_MS else event.tick_ms
             if event.subject != TICKS:
-                self._newest_ms[event.cluster] = max(self._newest_ms.get(event.cluster, -1), evaluated_ms)
+                self._newest_ms = max(self._newest_ms, evaluated_ms)
             self._alerts[key] = Alert(event, known.since_ms if known and same else evaluated_ms, evaluated_ms)
 
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
         return [a.event for a in self._alerts.values() if a.event.state != AlertState.RESOLVED.value]
 
-    def has_applied(self, cluster: str, tick_ms: int) -> bool:
+    def has_applied(self, tick_ms: int) -> bool:
         """Return whether a tick, or a later one, was applied before, or has stored events."""
-        return tick_ms <= self._newest_ms.get(cluster, -1)
+        return tick_ms <= self._newest_ms
 
-    def apply(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
+    def apply(self, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply the assessment of one tick and return its events, oldest first; a repeated or late tick has none.
 
         Args:
-            cluster: name of the cluster.
             tick_ms: time of the tick, epoch milliseconds.
             assessment: result of the rules for this tick.
         """
-        if self.has_applied(cluster, tick_ms):
+        if self.has_applied(tick_ms):
             return []
-        events = self._apply_atomically(cluster, tick_ms, assessment)
-        self._newest_ms[cluster] = tick_ms
+        events = self._apply_atomically(tick_ms, assessment)
+        self._newest_ms = tick_ms
         return events
 
-    def apply_missing_ticks(self, cluster: str, at_ms: int, assessment: Assessment) -> list[AlertEvent]:
+    def apply_missing_ticks(self, at_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply the assessment of missing ticks and return its events; delayed ticks are still accepted later.
 
         Args:
-            cluster: name of the cluster.
             at_ms: the time that a tick would have now, epoch milliseconds.
             assessment: findings on the missing ticks.
         """
-        return self._apply_atomically(cluster, at_ms, assessment)
+        return self._apply_atomically(at_ms, assessment)
 
-    def _apply_atomically(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
+    def _apply_atomically(self, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply an assessment completely or not at all, so that a failure loses no event."""
         before = dict(self._alerts), dict(self._fired), dict(self._found_since)
         try:
-            return self._apply_assessment(cluster, tick_ms, assessment)
+            return self._apply_assessment(tick_ms, assessment)
         except Exception:
             self._alerts, self._fired, self._found_since = before
             raise
 
-    def _apply_assessment(self, cluster: str, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
+    def _apply_assessment(self, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
-        keep_firing = {(cluster, kind.value, subject) for kind, subject in assessment.keep_firing}
-        due = self._due(cluster, tick_ms, assessment.findings, keep_firing)
-        active = self._active(cluster, assessment.findings)
+        keep_firing = {(kind.value, subject) for kind, subject in assessment.keep_firing}
+        due = self._due(tick_ms, assessment.findings, keep_firing)
+        active = self._active(assessment.findings)
         grouped = group_findings(assessment.findings, active, due, assessment.keep_firing)
         found: set[Key] = set()
         for finding in grouped.findings:
-            key = (cluster, finding.kind.value, finding.subject)
+            key = (finding.kind.value, finding.subject)
             found.add(key)
             events.extend(self._on_found(key, tick_ms, finding, grouped, due))
-        for key in [k for k in self._alerts if k[0] == cluster and k not in found]:
+        for key in [k for k in self._alerts if k not in found]:
             events.extend(self._on_not_found(key, tick_ms, key in keep_firing))
         return events
 
-    def shift_clock(self, cluster: str, by_ms: int) -> None:
-        """Shift all stored times of a cluster, because its clock was set or its ticks have a gap.
+    def shift_clock(self, by_ms: int) -> None:
+        """Shift all stored times, because the cluster's clock was set or its ticks have a gap.
 
         Args:
-            cluster: name of the cluster.
             by_ms: milliseconds to shift by; negative: back.
         """
-        newest_ms = self._newest_ms.get(cluster, -1)
+        newest_ms = self._newest_ms
 
         def moved(at_ms: int) -> int:
             # A time after the newest tick is from the missing-ticks alert, which has the new clock already.
@@ -167,8 +168,7 @@ class Lifecycle:
         def moved_if_any(at_ms: int | None) -> int | None:
             return None if at_ms is None else moved(at_ms)
 
-        for key in [k for k in self._alerts if k[0] == cluster]:
-            alert = self._alerts[key]
+        for key, alert in self._alerts.items():
             self._alerts[key] = replace(
                 alert,
                 since_ms=moved(alert.since_ms),
@@ -176,41 +176,37 @@ class Lifecycle:
                 clear_since_ms=moved_if_any(alert.clear_since_ms),
                 changed_since_ms=moved_if_any(alert.changed_since_ms),
             )
-        for key in [k for k in self._fired if k[0] == cluster]:
-            self._fired[key] = {alert_id: moved(at_ms) for alert_id, at_ms in self._fired[key].items()}
+        for key, fired in self._fired.items():
+            self._fired[key] = {alert_id: moved(at_ms) for alert_id, at_ms in fired.items()}
         for key, (hold_of, since_ms) in self._found_since.items():
-            if key[0] == cluster:
-                self._found_since[key] = (hold_of, moved(since_ms))
-        if cluster in self._newest_ms:
-            self._newest_ms[cluster] = newest_ms + by_ms
+            self._found_since[key] = (hold_of, moved(since_ms))
+        if newest_ms >= 0:
+            self._newest_ms = newest_ms + by_ms
 
-    def on_first_tick(self, cluster: str, tick_ms: int) -> None:
-        """Prepare for the first tick of a cluster since the start.
+    def on_first_tick(self, tick_ms: int) -> None:
+        """Prepare for the first tick since the start.
 
         A missing-ticks alert before the first tick has the time of this machine's clock. If that clock is ahead of the
         collector's, ticks must not wait until they reach that time.
         """
-        key = (cluster, AlertKind.NO_DATA.value, TICKS)
+        key = (AlertKind.NO_DATA.value, TICKS)
         alert = self._alerts.get(key)
         if alert is None or alert.event.state == AlertState.RESOLVED.value or alert.evaluated_ms < tick_ms:
             return
         if evidence_of(alert.event).is_before_first_tick:
             self._alerts[key] = replace(alert, evaluated_ms=tick_ms - 1)
 
-    def resolve(
-        self, cluster: str, tick_ms: int, why: str, kinds: Collection[AlertKind] | None = None
-    ) -> list[AlertEvent]:
+    def resolve(self, tick_ms: int, why: str, kinds: Collection[AlertKind] | None = None) -> list[AlertEvent]:
         """Resolve alerts that no further tick can evaluate, and return the events.
 
         Args:
-            cluster: name of the cluster.
             tick_ms: time of the events, epoch milliseconds.
             why: reason, appended to each summary.
             kinds: alert kinds to resolve; None for all.
         """
         events = []
         for key, alert in self._alerts.items():
-            is_of_these = key[0] == cluster and (kinds is None or alert.event.kind in {kind.value for kind in kinds})
+            is_of_these = kinds is None or alert.event.kind in {kind.value for kind in kinds}
             if is_of_these and alert.event.state != AlertState.RESOLVED.value:
                 evaluated_ms = max(tick_ms, alert.evaluated_ms)
                 at_ms = max(evaluated_ms, alert.event.tick_ms)
@@ -225,16 +221,14 @@ class Lifecycle:
                 self._alerts[key] = Alert(event, alert.since_ms, evaluated_ms)
         return events
 
-    def _due(
-        self, cluster: str, tick_ms: int, findings: Sequence[Finding], keep_firing: Collection[Key]
-    ) -> set[Subject]:
+    def _due(self, tick_ms: int, findings: Sequence[Finding], keep_firing: Collection[Key]) -> set[Subject]:
         """Return the findings that have lasted for their pending time, and record since when each one exists."""
-        keys = {(cluster, f.kind.value, f.subject) for f in findings}
-        for key in [k for k in self._found_since if k[0] == cluster and k not in keys and k not in keep_firing]:
+        keys = {(f.kind.value, f.subject) for f in findings}
+        for key in [k for k in self._found_since if k not in keys and k not in keep_firing]:
             del self._found_since[key]
         due = set()
         for finding in findings:
-            key = (cluster, finding.kind.value, finding.subject)
+            key = (finding.kind.value, finding.subject)
             alert = self._alerts.get(key)
             hold_of, since_ms = self._found_since.setdefault(key, (finding.hold_of, tick_ms))
             if hold_of != finding.hold_of:
@@ -245,15 +239,13 @@ class Lifecycle:
                 due.add(finding.key)
         return due
 
-    def _active(self, cluster: str, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
+    def _active(self, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
         """Return firing alerts, and pending alerts that have a finding."""
-        found = {(cluster, f.kind.value, f.subject) for f in findings}
+        found = {(f.kind.value, f.subject) for f in findings}
         return {
-            (AlertKind(key[1]), key[2]): _as_active(alert)
-            for key, alert in self._alerts.items()
-            if key[0] == cluster
-            and alert.event.state != AlertState.RESOLVED.value
-            and (alert.is_firing or key in found)
+            (AlertKind(kind), subject): _as_active(alert)
+            for (kind, subject), alert in self._alerts.items()
+            if alert.event.state != AlertState.RESOLVED.value and (alert.is_firing or (kind, subject) in found)
         }
 
     def _on_found(
@@ -264,7 +256,7 @@ class Lifecycle:
         if alert is None or alert.event.state == AlertState.RESOLVED.value:
             if alert is not None and tick_ms <= alert.evaluated_ms:
                 return
-            event = self._event(key, _alert_id(key, tick_ms), AlertState.PENDING, tick_ms, finding)
+            event = self._event(key, _alert_id(self._cluster, key, tick_ms), AlertState.PENDING, tick_ms, finding)
             alert = Alert(event, tick_ms, tick_ms)
             yield self._store(key, alert)
         elif tick_ms <= alert.evaluated_ms:
@@ -332,11 +324,11 @@ class Lifecycle:
     ) -> AlertEvent:
         return AlertEvent(
             alert_id=alert_id,
-            kind=key[1],
+            kind=key[0],
             severity=finding.severity.value,
             state=state.value,
-            cluster=key[0],
-            subject=key[2],
+            cluster=self._cluster,
+            subject=key[1],
             summary=finding.summary,
             evidence=json.dumps(finding.evidence_json() | escalation.to_json()),
             recommendation=json.dumps(finding.recommendation.to_json()),
@@ -353,7 +345,7 @@ class Lifecycle:
         return tick_ms if last is None or tick_ms >= last.event.tick_ms else last.event.tick_ms + 1
 
 
-def _known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
+def known_events(events: Iterable[AlertEvent]) -> list[AlertEvent]:
     """Return the events whose kind, state and severity this version knows, and log the unknown words."""
     understood, unknown = [], set()
     for event in events:
@@ -378,8 +370,8 @@ def _as_active(alert: Alert) -> ActiveAlert:
     return ActiveAlert(True, announced.evidence.group, announced.also, severity, announced.raises)
 
 
-def _alert_id(key: Key, tick_ms: int) -> str:
-    return hashlib.sha256("\x1f".join((*key, str(tick_ms))).encode()).hexdigest()[:16]
+def _alert_id(cluster: str, key: Key, tick_ms: int) -> str:
+    return hashlib.sha256("\x1f".join((cluster, *key, str(tick_ms))).encode()).hexdigest()[:16]
 
 
 def _is_change_settled(alert: Alert, tick_ms: int, finding: Finding) -> bool:

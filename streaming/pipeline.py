@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -14,10 +14,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from alerts.delivery.outbox import DeliveryFigures, Outbox
 from alerts.delivery.receiver import Receiver
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
 from alerts.inputs.broker_load import MinuteLoads
+from alerts.inputs.cluster_inputs import Dated
 from alerts.inputs.leader_balance import LeaderBalance
+from alerts.watched_cluster import WatchedCluster
 from planning.elections.limits import limits_of
+from planning.elections.summary import ElectionPlanSummary
+from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertEvent
 from schemas.config import KafkaSettings, Settings
 from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
@@ -106,16 +110,22 @@ class _OutboxListener(AlertPathListener):
 
 
 class _EngineListener(AlertPathListener):
-    """Passes leader balances and broker loads to the engine, whose rules evaluate them with the next tick."""
+    """Passes what other jobs find out to the engine, whose rules evaluate it with the next tick."""
 
     def __init__(self, engine: AlertEngine) -> None:
         self._engine = engine
 
     def on_balances(self, cluster: str, tick_ms: int, balances: Sequence[LeaderBalance]) -> None:
-        self._engine.update_leader_balance(cluster, tick_ms, balances)
+        self._engine.inputs(cluster).balances = Dated(balances, tick_ms)
 
     def on_broker_loads(self, cluster: str, loads: MinuteLoads) -> None:
-        self._engine.update_broker_loads(cluster, loads)
+        self._engine.inputs(cluster).loads = loads
+
+    def on_elections(self, cluster: str, plan: ElectionPlanSummary) -> None:
+        self._engine.inputs(cluster).elections = plan
+
+    def on_owners(self, cluster: str, owners: Mapping[str, ThrottleOwner]) -> None:
+        self._engine.inputs(cluster).owners = owners
 
 
 class Pipeline:
@@ -169,9 +179,8 @@ class Pipeline:
         watched = [*(other.settings for other in config.others), settings]
         stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
         self._load_settings = {of_cluster.cluster.name: of_cluster.balance for of_cluster in watched}
-        self._owners = ThrottleOwnersFollower(
-            stores, self._engine.active, self._engine.update_throttle_owners, config.clock_ms
-        )
+        to_engine = _EngineListener(self._engine)
+        self._owners = ThrottleOwnersFollower(stores, self._engine.active, to_engine.on_owners, config.clock_ms)
         self._alert_path: AlertPath | None = None
         self._alert_path_gold: AlertPathGold | None = None
         self._interval_s = min(of_cluster.collect.interval_s for of_cluster in watched)
@@ -233,7 +242,7 @@ class Pipeline:
         if self._trouble:
             self._run_without_store()
         self._balances = LeaderBalanceFollower(
-            self._spark, self._store, composite.on_balances, self._engine.update_election_plan, self._clock_ms
+            self._spark, self._store, composite.on_balances, _EngineListener(self._engine).on_elections, self._clock_ms
         )
         self._balances.start()
         self._broker_loads = BrokerLoadFollower(self._spark, self._store, composite.on_broker_loads, self._clock_ms)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
 from alerts.inputs.broker_load import BalanceAdvice
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.metrics import MetricsState
+from alerts.watched_cluster import WatchedCluster
 from cli.config.load import load_settings
 from cli.watch.output.printer import VerdictPrinter
 from cli.watch.receivers import build_receivers

@@ -19,6 +19,8 @@ from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2
+# Rows that are appended can wait this long while others commit more quickly.
+APPEND_FOR_S = 10.0
 
 T = TypeVar("T")
 

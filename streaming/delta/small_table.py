@@ -43,7 +43,9 @@ def append_durably(location: str, records: Sequence[object], table: Table) -> No
         raise error_of_damage(location) or error from None
     with delta_append.without_panic(location):
         # Two commands may create the table at the same time.
-        opened = delta_append.again_on_conflict(partial(_append, location, records, table), _ATTEMPTS)
+        opened = delta_append.again_on_conflict(
+            partial(_append, location, records, table), _ATTEMPTS, delta_append.APPEND_FOR_S
+        )
     try:
         with delta_append.without_panic(location):
             _compact_if_large(location, opened)

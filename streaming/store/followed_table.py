@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
+from alerts.tick_clock import SetBackDetector
 from schemas.keys import Tick
 from schemas.tables import Table
 from streaming.delta import query as delta_query
@@ -57,15 +58,13 @@ class NewestTicks:
     """Finds each cluster's newest tick in a growing table, also after the cluster's clock was set back.
 
     After that, new ticks have times among those of old ones, and can only be recognized because they were not in the
-    table before. As for the rules, two such ticks in a row mean that the clock was set back. A single one may be late,
-    or come from a second collector.
+    table before.
     """
 
     def __init__(self) -> None:
         # All by cluster, in epoch milliseconds. The newest tick that was passed on:
         self._newest: dict[str, int] = {}
-        # A tick that came later but has an earlier time:
-        self._older: dict[str, int] = {}
+        self._set_back: dict[str, SetBackDetector] = defaultdict(SetBackDetector)
         # After a poll without a newer tick: the start of the polled range, and all ticks in it.
         self._known: dict[str, tuple[int, set[int]]] = {}
 
@@ -86,7 +85,7 @@ class NewestTicks:
         new = {(cluster, tick_ms) for cluster, tick_ms in newest if self._is_newer(cluster, tick_ms)}
         for cluster, _ in new:
             self._known.pop(cluster, None)
-            self._older.pop(cluster, None)
+            self._set_back[cluster].on_newer()
         unchanged = {cluster for cluster, _ in newest - new}
         set_back = self._ticks_set_back(unchanged, query(ticks_sql(since_ms)), since_ms) if unchanged else set()
         if set_back:
@@ -124,11 +123,10 @@ class NewestTicks:
 
     def _is_set_back(self, cluster: str, tick_ms: int) -> bool:
         """Return whether a new tick with an earlier time is the newest one, by a clock that was set back."""
-        older_ms = self._older.pop(cluster, None)
-        if tick_ms > self._newest[cluster] or (older_ms is not None and tick_ms > older_ms):
+        if tick_ms > self._newest[cluster]:
+            self._set_back[cluster].on_newer()
             return True
-        self._older[cluster] = tick_ms
-        return False
+        return self._set_back[cluster].on_older(tick_ms) is not None
 
 
 class FollowedTable:

@@ -82,7 +82,9 @@ class LowLatencyTable:
         require_writable(self.path)
         with delta_append.without_panic(self.path):
             # Maintenance may delete old days meanwhile, which the library treats as a conflict.
-            delta_append.again_on_conflict(partial(self._append, self.path, records, once), _ATTEMPTS)
+            delta_append.again_on_conflict(
+                partial(self._append, self.path, records, once), _ATTEMPTS, delta_append.APPEND_FOR_S
+            )
 
     def _append(self, path: str, records: Sequence[object], once: tuple[str, int] | None) -> None:
         opened, guard = DeltaTable(path), None

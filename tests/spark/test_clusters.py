@@ -11,7 +11,8 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
+from alerts.watched_cluster import WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, Settings
 from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table

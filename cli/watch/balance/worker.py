@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
 from alerts.inputs.broker_load import BalanceAdvice, LossRisk
+from alerts.watched_cluster import WatchedCluster
 from cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
 from cli.watch.pipeline import ConfiguredClusters
 from schemas.alerts import AlertEvent, AlertKind, AlertState
@@ -118,7 +119,8 @@ class BalanceWorker:
         """Return the proposal for a cluster with an active alert on uneven load; None without one."""
         name = watched.settings.cluster.name
         alerts = [event for event in active if event.cluster == name and event.kind in _UNEVEN]
-        brokers = engine.uneven_brokers(name)
+        loads = engine.inputs(name).loads
+        brokers = () if loads is None else loads.uneven
         if not brokers or not any(map(self._lasts, alerts)):
             return None
         listed = ",".join(map(str, brokers))
@@ -127,7 +129,7 @@ class BalanceWorker:
 
     def _use_proposal(self, engine: AlertEngine, found: Mapping[str, Any]) -> None:
         advice = _advice_of(found)
-        engine.update_balance_advice(found["cluster"], advice)
+        engine.inputs(found["cluster"]).advice = advice
         self._on_proposal(found["cluster"], advice)
 
     def _lasts(self, event: AlertEvent) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from alerts.engine import AlertEngine
+from alerts.inputs.cluster_inputs import Dated, fresh
 from alerts.inputs.throttle_status import ThrottleStatus
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
@@ -196,15 +197,15 @@ def test_a_finish_slips_while_ticks_stay_away() -> None:
 
 def test_what_was_counted_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.engine.update_leader_balance("c", machine.wall_ms() + 3_600_000, [balance(2, 10, 3)])
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms() + 3_600_000)
     # An hour ahead of every tick: neither wrong nor right.
     assert machine.tick([], 700) == []
 
 
 def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
     machine = SetClock()
-    machine.engine.update_election_plan("c", replace(PLAN_SUMMARY, tick_ms=machine.wall_ms() + 3_600_000))
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.inputs("c").elections = replace(PLAN_SUMMARY, tick_ms=machine.wall_ms() + 3_600_000)
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
     machine.tick([])
     assert "batches" not in json.loads(machine.events[0].recommendation)
 
@@ -212,27 +213,28 @@ def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> Non
 @pytest.mark.parametrize("by_s", [-3600, 3600])
 def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: int) -> None:
     machine = SetClock()
-    machine.engine.update_election_plan("c", replace(PLAN_SUMMARY, tick_ms=machine.wall_ms()))
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.inputs("c").elections = replace(PLAN_SUMMARY, tick_ms=machine.wall_ms())
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
     assert machine.tick([], 10) == ["pending"]
     machine.set_ms += by_s * 1000
     machine.tick([], 10)
-    assert machine.engine._fresh_balances("c", machine.wall_ms()) is not None
-    assert machine.engine._fresh_election_plan("c", machine.wall_ms()) is not None
+    inputs = machine.engine.inputs("c")
+    assert fresh(inputs.balances, machine.wall_ms(), 60.0) is not None
+    assert fresh(inputs.elections, machine.wall_ms(), 60.0) is not None
     # Counted 20 s ago by then; 60 s is the most, and the step is told to within an interval.
     machine.tick([], 42)
-    assert machine.engine._fresh_balances("c", machine.wall_ms()) is None
+    assert fresh(inputs.balances, machine.wall_ms(), 60.0) is None
 
 
 def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_say_so() -> None:
     machine = SetClock()
     for _ in range(62):
-        machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
         machine.tick([], 10)
     assert [event.state for event in machine.engine.active()] == ["firing"]
     machine.set_ms -= 3_600_000
     machine.tick([], 10)
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10)])
+    machine.engine.inputs("c").balances = Dated([balance(2, 10)], machine.wall_ms())
     # Well for 4 s.
     assert machine.tick([], 5) == ["resolved"]
 
@@ -257,7 +259,7 @@ UNCOUNTED_S = 900
 
 def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> None:
     machine = SetClock()
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3), balance(3, 10, unavailable=2)])
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3), balance(3, 10, unavailable=2)], machine.wall_ms())
     machine.tick([])
     assert {e.kind for e in machine.engine.active()} == {"leader_imbalance", "preferred_leader_unavailable"}
     # Counted at second 0: young up to second 60, and not at second 61, from which on it is 900 s to second 961.
@@ -266,21 +268,21 @@ def test_alerts_about_leaders_that_nobody_counts_any_more_end_and_say_so() -> No
     why = "; ended, for the balance of leaders is no longer known: it was not counted for 15 min"
     assert all(event.summary.endswith(why) for event in machine.events[-2:])
     assert machine.tick([], 100) == []
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
     assert machine.tick([]) == ["pending"]
 
 
 def test_counts_that_come_again_in_time_end_nothing() -> None:
     machine = SetClock()
     for _ in range(3):
-        machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+        machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
         machine.tick([], 900)
     assert "resolved" not in {event.state for event in machine.events}
 
 
 def test_an_alert_that_is_taken_up_where_nobody_counts_ends_too() -> None:
     machine = SetClock()
-    machine.engine.update_leader_balance("c", machine.wall_ms(), [balance(2, 10, 3)])
+    machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
     machine.tick([])
     machine.engine = machine.start()
     # From the first tick at second 2 on: at second 902.

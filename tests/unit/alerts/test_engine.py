@@ -9,10 +9,12 @@ from itertools import product
 
 import pytest
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
+from alerts.inputs.cluster_inputs import Dated
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
 from alerts.rules.no_ticks import Machine
+from alerts.watched_cluster import WatchedCluster
 from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertEvent, Role, Verdict
 from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
@@ -43,7 +45,7 @@ class EngineAtTime:
 
     def balances(self, second: float, *balances: LeaderBalance, cluster: str = "c") -> None:
         """How leaders are shared out at a second."""
-        self.engine.update_leader_balance(cluster, START_MS + round(second * 1000), balances)
+        self.engine.inputs(cluster).balances = Dated(balances, START_MS + round(second * 1000))
 
     def tick(self, second: float, statuses: list, cluster: str = "c") -> list[tuple[str, str, str]]:  # type: ignore[type-arg]
         return changes(self.at(second).evaluate(cluster, self.now_ms, statuses))
@@ -111,8 +113,8 @@ def test_the_run_that_left_a_throttle_is_in_the_alert_of_its_cluster() -> None:
     # Read while the alert is pending.
     for second in range(50, 300, 50):
         engine.tick(second, left)
-    engine.engine.update_throttle_owners("c", {"broker 1 as leader": owner})
-    engine.engine.update_throttle_owners("other", {"broker 1 as leader": replace(owner, run_id="other")})
+    engine.engine.inputs("c").owners = {"broker 1 as leader": owner}
+    engine.engine.inputs("other").owners = {"broker 1 as leader": replace(owner, run_id="other")}
     assert engine.tick(300, left) == [("throttle_left_behind", "throttles", "firing")]
     (event,) = engine.engine.active()
     assert event.summary.endswith("; set by run 3f9a01c2 (reassign run, anna@host1)")
@@ -444,7 +446,7 @@ def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
 def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
     def batches(second: float, cluster: str = "c") -> int | None:
         engine = EngineAtTime()
-        engine.engine.update_election_plan(cluster, replace(PLAN_SUMMARY, tick_ms=START_MS))
+        engine.engine.inputs(cluster).elections = replace(PLAN_SUMMARY, tick_ms=START_MS)
         engine.balances(second, AWAY)
         (event,) = engine.at(second).evaluate("c", engine.now_ms, [])
         found: int | None = json.loads(event.recommendation).get("batches")

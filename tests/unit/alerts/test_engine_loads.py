@@ -42,7 +42,7 @@ class Watched:
         for _ in range(count):
             if mb_in is not None:
                 limits = {k: v for k, v in self.balance.items() if k.endswith("_capacity")}
-                self.engine.update_broker_loads("c", loads(mb_in, tick_ms=self.now_ms, **limits))
+                self.engine.inputs("c").loads = loads(mb_in, tick_ms=self.now_ms, **limits)
             for _ in range(6):
                 minute = (self.now_ms - START_MS) // 60_000
                 events = self.engine.evaluate("c", self.now_ms, statuses)

@@ -10,13 +10,15 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from alerts import engine
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts import cluster_alerts
+from alerts.cluster_alerts import ClusterAlerts
+from alerts.engine import AlertEngine
 from alerts.faults import Faults
 from alerts.lifecycle import Lifecycle
 from alerts.metrics import Collected
 from alerts.recommendations.recommendation import Advice
 from alerts.rules.no_ticks import MissingTicks
+from alerts.watched_cluster import WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import AlertSettings, ClusterSettings, Settings
 from streaming.jobs.alert_path import AlertPath, AlertPathSource
@@ -85,14 +87,14 @@ LOW_THROTTLE_EVENTS = [("throttle_below_leader_write", "pending"), ("throttle_be
 def broken(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Names of clusters whose evaluation fails."""
     names: set[str] = set()
-    earlier = AlertEngine._earlier
+    earlier = ClusterAlerts._earlier
 
-    def fails(alert_engine: AlertEngine, cluster: str, tick_ms: int, statuses: Sequence[Any]) -> Any:
-        if cluster in names:
+    def fails(alerts: ClusterAlerts, tick_ms: int, statuses: Sequence[Any]) -> Any:
+        if alerts.name in names:
             raise ZeroDivisionError(f"at {tick_ms}")
-        return earlier(alert_engine, cluster, tick_ms, statuses)
+        return earlier(alerts, tick_ms, statuses)
 
-    monkeypatch.setattr(AlertEngine, "_earlier", fails)
+    monkeypatch.setattr(ClusterAlerts, "_earlier", fails)
     return names
 
 
@@ -143,7 +145,7 @@ def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch:
     ticks.engine.update_store_trouble(None)
     was = ticks.events_of("orders")
     assert ("store_unwritable", "firing") in was
-    monkeypatch.setattr(engine, "evaluate_rules", lambda *arguments: _with_finding(_evaluate_rules(*arguments)))
+    monkeypatch.setattr(cluster_alerts, "evaluate_rules", lambda *arguments: _with_finding(_evaluate_rules(*arguments)))
 
     def fails(lifecycle: Lifecycle, *arguments: Any) -> Any:
         # After the event of the additional finding was made.
@@ -158,7 +160,7 @@ def test_events_of_a_tick_that_failed_half_way_are_made_by_the_next(monkeypatch:
     assert ticks.events_of("orders")[len(was) :] == [("no_data", "pending"), ("no_data", "firing")]
 
 
-_evaluate_rules = engine.evaluate_rules
+_evaluate_rules = cluster_alerts.evaluate_rules
 
 
 def _with_finding(assessment: Any) -> Any:
@@ -172,14 +174,14 @@ def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ticks = Ticks(monkeypatch)
-    apply_missing_ticks = Lifecycle.apply_missing_ticks
+    missing_ticks = ClusterAlerts.missing_ticks
 
-    def fails(lifecycle: Lifecycle, cluster: str, *arguments: Any) -> Any:
-        if cluster == "orders":
-            raise KeyError(cluster)
-        return apply_missing_ticks(lifecycle, cluster, *arguments)
+    def fails(alerts: ClusterAlerts, *arguments: Any) -> Any:
+        if alerts.name == "orders":
+            raise KeyError(alerts.name)
+        return missing_ticks(alerts, *arguments)
 
-    monkeypatch.setattr(Lifecycle, "apply_missing_ticks", fails)
+    monkeypatch.setattr(ClusterAlerts, "missing_ticks", fails)
     # No tick since the start: 90 s are allowed for the first.
     ticks.now_ms += 91_000
     ticks.path.check_missing_ticks("watchdog")

@@ -142,7 +142,7 @@ def test_a_start_without_a_disk_evaluates_at_once_and_delivers(tmp_path: Path, m
     pipeline = at.pipeline()
     (path,) = NotedPath.made
     assert path.asked == ["start_without_store"]
-    assert pipeline.engine._store_trouble == f"{at.place} cannot be written (File exists)"
+    assert pipeline.engine.inputs("kafka").store_trouble == f"{at.place} cannot be written (File exists)"
     path.listener.on_events([event()])
     until(lambda: at.inbox.got, lambda: at.inbox.got)
     assert at.log.states() == []

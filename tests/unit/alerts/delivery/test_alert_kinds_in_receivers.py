@@ -13,6 +13,7 @@ from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, pl
 from alerts.delivery.receivers.webhook import WebhookReceiver
 from alerts.engine import AlertEngine
 from alerts.inputs.broker_load import LossRisk
+from alerts.inputs.cluster_inputs import Dated
 from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, AlertKind, Role
@@ -163,13 +164,13 @@ def event_of_kind(kind: AlertKind) -> AlertEvent:
     # Ticks come as far apart as they are.
     passed_ms = 0
     engine = AlertEngine(settings, lambda: TICK_MS, elapsed_ms=lambda: passed_ms)
-    engine.update_election_plan("c", PLAN_SUMMARY)
+    engine.inputs("c").elections = PLAN_SUMMARY
     if kind is AlertKind.STORE_UNWRITABLE:
         engine.update_store_trouble("/data cannot be written (No space left on device)")
     if kind in LOADS:
-        engine.update_broker_loads("c", LOADS[kind])
+        engine.inputs("c").loads = LOADS[kind]
     engine.update_capacity_risks("c", RISKS.get(kind, []))
-    engine.update_leader_balance("c", TICK_MS, BALANCES.get(kind, []))
+    engine.inputs("c").balances = Dated(BALANCES.get(kind, []), TICK_MS)
     for number, statuses in enumerate(SCENES[kind]):
         passed_ms = number * 120_000
         events = engine.evaluate("c", TICK_MS + passed_ms, statuses)

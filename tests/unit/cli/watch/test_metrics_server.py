@@ -16,8 +16,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.engine import WatchedCluster
 from alerts.metrics import MetricsState
+from alerts.watched_cluster import WatchedCluster
 from cli.watch.metrics_server import limits_of, open_server, serving_metrics
 from cli.watch.pipeline import ConfiguredClusters
 from schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings

@@ -13,8 +13,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
 from alerts.metrics import Collected
+from alerts.watched_cluster import WatchedCluster
 from schemas.alerts import AlertEvent
 from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
 from schemas.errors import HeadroomError
@@ -259,26 +260,26 @@ def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_i
     at.path.start_without_store.assert_called()
     at.outbox.go_without_store.assert_called_once_with(True)
     assert len(at.starts.queries) == 1
-    assert at.pipeline.engine._store_trouble == f"{at.store} cannot be written (File exists)"
+    assert at.pipeline.engine.inputs("kafka").store_trouble == f"{at.store} cannot be written (File exists)"
     at.store.unlink()
     for _ in range(3):
         at.pipeline.check()
     at.path.stop_without_store.assert_called_once_with()
     assert [call.args for call in at.outbox.go_without_store.call_args_list] == [(True,), (False,)]
     assert len(at.starts.queries) == 2
-    assert at.pipeline.engine._store_trouble is None
+    assert at.pipeline.engine.inputs("kafka").store_trouble is None
 
 
 def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
     at.path.trouble = "the table is gone"
     at.pipeline.check()
-    assert at.pipeline.engine._store_trouble == "the table is gone"
+    assert at.pipeline.engine.inputs("kafka").store_trouble == "the table is gone"
     # The query runs, and needs no help.
     at.path.start_without_store.assert_not_called()
     at.path.trouble = None
     at.pipeline.check()
-    assert at.pipeline.engine._store_trouble is None
+    assert at.pipeline.engine.inputs("kafka").store_trouble is None
 
 
 def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
@@ -288,16 +289,16 @@ def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
     at = Trouble(tmp_path)
     at.store.write_text("a file")
     at.pipeline.check()
-    assert at.pipeline.engine._store_trouble is None
+    assert at.pipeline.engine.inputs("kafka").store_trouble is None
     time.sleep(0.06)
     at.pipeline.check()
-    assert at.pipeline.engine._store_trouble == f"{at.store} cannot be written (File exists)"
+    assert at.pipeline.engine.inputs("kafka").store_trouble == f"{at.store} cannot be written (File exists)"
     at.outbox.go_without_store.assert_called_once_with(True)
     # The query runs, and needs no help.
     at.path.start_without_store.assert_not_called()
     at.store.unlink()
     at.pipeline.check()
-    assert at.pipeline.engine._store_trouble is None
+    assert at.pipeline.engine.inputs("kafka").store_trouble is None
 
 
 def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +316,7 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
         for _ in range(3):
             at.pipeline.check()
         assert time.monotonic() - began_s < 5
-        assert at.pipeline.engine._store_trouble == f"{at.store} does not answer"
+        assert at.pipeline.engine.inputs("kafka").store_trouble == f"{at.store} does not answer"
         assert at.path.check_missing_ticks.call_count == 3
     finally:
         let_go.set()

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from alerts.engine import AlertEngine, WatchedCluster
+from alerts.engine import AlertEngine
 from alerts.inputs.broker_load import BalanceAdvice
+from alerts.watched_cluster import WatchedCluster
 from cli.watch.balance import child_command
 from cli.watch.balance.child_command import ChildCommand, CommandResult
 from cli.watch.balance.worker import BalanceWorker
@@ -82,7 +83,7 @@ class Scene:
         before, end_s = len(self.commands), self.passed_s + seconds
         while self.passed_s < end_s:
             self.passed_s = min(end_s, self.passed_s + 30)
-            self.engine.update_broker_loads("orders", loads(mb_in or UNEVEN, tick_ms=self.now_ms()))
+            self.engine.inputs("orders").loads = loads(mb_in or UNEVEN, tick_ms=self.now_ms())
             self.engine.evaluate("orders", self.now_ms(), [])
             self.worker.check()
         return [command.arguments for command in self.commands[before:]]

@@ -1,0 +1,268 @@
+"""Alerts of one cluster: evaluates its ticks, and finds that they are missing."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from alerts.finding import Subject
+from alerts.inputs.broker_load import BalanceInputs
+from alerts.inputs.cluster_inputs import ClusterInputs, fresh
+from alerts.inputs.throttle_status import ThrottleStatus
+from alerts.lifecycle import Lifecycle
+from alerts.rules.balance.broker_load_rule import BrokerLoadRule
+from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
+from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
+from alerts.rules.no_ticks import Machine, MissingTicks, is_missing
+from alerts.rules.reassignments.eta_tracker import EtaTracker
+from alerts.rules.rule import RuleInputs
+from alerts.text.formatting import format_duration
+from alerts.tick_clock import SetBackDetector
+from alerts.watched_cluster import START_S, WatchedCluster
+from planning.finish.finish_time import Earlier
+from planning.finish.quota import WINDOW_S
+from planning.throttles.load import ThrottleLoad
+from schemas.alerts import AlertEvent, AlertKind, AlertState
+from schemas.config import AlertSettings
+from schemas.keys import BrokerRole
+
+log = logging.getLogger(__name__)
+# Ticks of a backlog arrive faster than they were produced, so their age falls. A constant age means that the
+# collector's clock is behind, or that every tick is evaluated late.
+_BACKLOG_MS = 1000
+_BALANCE_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, LeaderBalanceRule))
+_LOAD_KINDS = frozenset(rule.kind for rule in RULES if isinstance(rule, BrokerLoadRule))
+_RISK_KINDS = frozenset({AlertKind.CAPACITY_AT_RISK})
+_NOT_COUNTED = "ended, for {} is no longer known: it was not counted for {}"
+_NOT_CONFIGURED = "ended, for no configuration names cluster {} any more"
+_Tick = tuple[int, Mapping[BrokerRole, ThrottleLoad]]
+
+
+class ClusterAlerts:
+    """Evaluates the rules of one cluster; the alert path and the watchdog may call it concurrently.
+
+    Args:
+        watched: settings of the cluster; placeholders if no configuration names it.
+        settings: section ``[alerts]``, which applies to every cluster.
+        clock_ms: returns the current time, epoch milliseconds.
+        elapsed_ms: returns monotonic milliseconds, which setting the clock does not change.
+        is_configured: whether a configuration names the cluster, so that its ticks are expected.
+
+    Attributes:
+        inputs: what other jobs have found out about the cluster, for the next ticks.
+        is_configured: as given.
+        name: name of the cluster.
+    """
+
+    def __init__(
+        self,
+        watched: WatchedCluster,
+        settings: AlertSettings,
+        clock_ms: Callable[[], int],
+        elapsed_ms: Callable[[], int],
+        *,
+        is_configured: bool = True,
+    ) -> None:
+        self.inputs = ClusterInputs()
+        self.is_configured = is_configured
+        self._watched = watched
+        self._settings = settings
+        self.name = watched.settings.cluster.name
+        self._clock_ms = clock_ms
+        self._elapsed_ms = elapsed_ms
+        self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms)
+        self._start_ms = elapsed_ms()
+        # The tick that was evaluated last; None before the first one.
+        self._last_tick_ms: int | None = None
+        # When that was, or since when the first one is awaited, by ``elapsed_ms``; None: no tick is awaited.
+        self._received_ms: int | None = self._start_ms if is_configured and self.name else None
+        self._newest_ms: int | None = None
+        self._set_back = SetBackDetector()
+        # Age of the last tick at its evaluation, milliseconds.
+        self._age_ms: int | None = None
+        # The ticks within the quota window, newest first.
+        self._recent: list[_Tick] = []
+        self._eta_tracker = EtaTracker()
+        # By what is counted: when the first tick without fresh figures was evaluated, by ``elapsed_ms``.
+        self._uncounted_ms: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def restore(self, events: Iterable[AlertEvent]) -> None:
+        """Restore alerts from stored events of the cluster, after a restart."""
+        with self._lock:
+            self._lifecycle.restore(events)
+
+    def await_first_tick(self) -> None:
+        """Allow the next tick the time of the first one after a start, because Spark was started again."""
+        with self._lock:
+            if self._received_ms is not None:
+                self._last_tick_ms, self._received_ms = None, self._elapsed_ms()
+
+    def active(self) -> list[AlertEvent]:
+        """Return the last event of every alert that is pending or firing."""
+        with self._lock:
+            return self._lifecycle.active()
+
+    def evaluate(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> list[AlertEvent]:
+        """Evaluate one complete tick and return its alert events.
+
+        Args:
+            tick_ms: time of the tick, epoch milliseconds.
+            statuses: throttle status of every broker and role.
+        """
+        with self._lock:
+            self._detect_clock_set_back(tick_ms)
+            active, firing = self._active_subjects(), self._active_subjects(AlertState.FIRING)
+        watched, inputs = self._watched, self.inputs
+        balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
+        elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
+        risks = fresh(inputs.risks, self._elapsed_ms(), watched.risks_stale_after_s())
+        tick = RuleInputs(
+            statuses,
+            self._settings,
+            watched.recommender(self._earlier(tick_ms, statuses), elections),
+            None if balances is None else balances.value,
+            tick_ms,
+            self._eta_tracker,
+            active,
+            inputs.store_trouble,
+            self._is_backlog(self._clock_ms() - tick_ms),
+            owners=inputs.owners,
+            loads=BalanceInputs(
+                fresh(inputs.loads, tick_ms, watched.loads_stale_after_s()),
+                None if risks is None else risks.value,
+                inputs.advice,
+            ),
+            firing=firing,
+        )
+        assessment = evaluate_rules(tick)
+        with self._lock:
+            if self._last_tick_ms is None:
+                self._lifecycle.on_first_tick(tick_ms)
+            events = self._lifecycle.apply(tick_ms, assessment)
+            # Last, because a tick whose evaluation failed counts as missing.
+            self._last_tick_ms, self._received_ms = tick_ms, self._elapsed_ms()
+            counted = (
+                ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
+                ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
+                ("what a lost broker would add to others", tick.loads.risks is not None, _RISK_KINDS),
+            )
+            for what, is_counted, kinds in counted:
+                events = [*events, *self._resolve_uncounted(tick_ms, what, is_counted, kinds)]
+            return events
+
+    def missing_ticks(self, batch_s: float | None, machine: Machine | None) -> list[AlertEvent]:
+        """Return the events of ticks that are missing, or of a cluster that no configuration names any more.
+
+        Args:
+            batch_s: how long the current micro-batch has been running, in seconds; None if none is.
+            machine: how busy this machine is; None if unknown.
+        """
+        with self._lock:
+            if not self.is_configured:
+                return self._end_unconfigured()
+            if self._received_ms is None:
+                return []
+            now, missing_ms = self._clock_ms(), self._elapsed_ms() - self._received_ms
+            limit_s = self._watched.missing_ticks_after_s()
+            limit_s = limit_s if self._last_tick_ms is not None else max(limit_s, START_S)
+            if not is_missing(missing_ms / 1000, limit_s, batch_s):
+                return []
+            missing = MissingTicks(
+                self.name, self._last_tick_ms, now - missing_ms, now, batch_s, self._settings.no_data_s, machine
+            )
+            # In the collector's time: otherwise later ticks could be older than this and be ignored.
+            at_ms = now if self._last_tick_ms is None else self._last_tick_ms + missing_ms
+            inputs = RuleInputs(
+                (),
+                self._settings,
+                self._watched.recommender(),
+                active=self._active_subjects(),
+                store_trouble=self.inputs.store_trouble,
+                missing=missing,
+            )
+            return self._lifecycle.apply_missing_ticks(at_ms, evaluate_missing_ticks(inputs))
+
+    def _end_unconfigured(self) -> list[AlertEvent]:
+        """Resolve all alerts of a cluster without configuration and without ticks: renamed, or no longer watched."""
+        is_known = self._received_ms is not None or self._lifecycle.active()
+        received_ms = self._start_ms if self._received_ms is None else self._received_ms
+        if not is_known or self._elapsed_ms() - received_ms < START_S * 1000:
+            return []
+        self._last_tick_ms = self._received_ms = None
+        return self._lifecycle.resolve(self._clock_ms(), _NOT_CONFIGURED.format(self.name))
+
+    def _resolve_uncounted(
+        self, tick_ms: int, what: str, is_counted: bool, kinds: Collection[AlertKind]
+    ) -> list[AlertEvent]:
+        """Resolve alerts on figures that have been stale for too long, and return the events."""
+        if is_counted:
+            self._uncounted_ms.pop(what, None)
+            return []
+        now_ms, limit_s = self._elapsed_ms(), self._watched.uncounted_after_s()
+        if now_ms - self._uncounted_ms.setdefault(what, now_ms) < limit_s * 1000:
+            return []
+        return self._lifecycle.resolve(tick_ms, _NOT_COUNTED.format(what, format_duration(limit_s)), kinds)
+
+    def _detect_clock_set_back(self, tick_ms: int) -> None:
+        """Shift stored times if the collector's clock was set back. A step forward is handled as a gap."""
+        newest_ms = self._newest_ms
+        if newest_ms is None or tick_ms >= newest_ms:
+            self._set_back.on_newer()
+            # Stored events of this tick already have what a gap before it made of them: it comes again after a crash.
+            if newest_ms is not None and not self._lifecycle.has_applied(tick_ms):
+                self._detect_gap(tick_ms - newest_ms)
+            self._newest_ms = tick_ms
+            return
+        older_ms = self._set_back.on_older(tick_ms)
+        if older_ms is None:
+            return
+        # The interval between these two ticks stands in for the one between the newest tick and the first of them.
+        by_ms = newest_ms - older_ms + tick_ms - older_ms
+        log.warning("the clock that ticks of %s have their times from was set back by %d ms", self.name, by_ms)
+        self._lifecycle.shift_clock(-by_ms)
+        self._eta_tracker.shift_clock(-by_ms, older_ms)
+        self.inputs.shift_clock(-by_ms, tick_ms)
+        self._newest_ms = tick_ms
+
+    def _detect_gap(self, gap_ms: int) -> None:
+        """Shift stored times if two ticks are too far apart to know which conditions lasted in between.
+
+        If real time passed between them, reassignments continued and their expected finish stays as it is.
+        """
+        limit_ms = self._watched.gap_after_s() * 1000
+        interval_ms = round(self._watched.settings.collect.interval_s * 1000)
+        if gap_ms <= limit_ms:
+            return
+        now_ms = self._elapsed_ms()
+        # Unknown for a cluster without configuration whose ticks were missing for long.
+        received_ms = now_ms - gap_ms if self._received_ms is None else self._received_ms
+        set_ms = gap_ms - max(interval_ms, now_ms - received_ms)
+        self._lifecycle.shift_clock(gap_ms - interval_ms)
+        if set_ms > limit_ms:
+            log.warning("the clock that ticks of %s have their times from was set forward by %d ms", self.name, set_ms)
+            self._eta_tracker.shift_clock(set_ms)
+            self.inputs.shift_clock(set_ms)
+
+    def _earlier(self, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> Earlier:
+        """Return the earlier ticks within the quota window, and remember this tick for the next call."""
+        tick = tick_ms, {status.load.broker_role: status.load for status in statuses}
+        before = [t for t in self._recent if t[0] < tick_ms]
+        # One tick more than the window: it has the traffic of the oldest second.
+        recent = [t for t in before if tick_ms - t[0] <= WINDOW_S * 1000]
+        remembered = before[: len(recent) + 1]
+        self._recent = [tick, *remembered]
+        return [((tick_ms - earlier_ms) / 1000, loads) for earlier_ms, loads in remembered]
+
+    def _active_subjects(self, state: AlertState | None = None) -> set[Subject]:
+        """Return the subjects of pending and firing alerts, or only of those in one state."""
+        active = self._lifecycle.active()
+        return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
+
+    def _is_backlog(self, age_ms: int) -> bool:
+        """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""
+        before_ms, self._age_ms = self._age_ms, age_ms
+        is_old = age_ms > self._settings.no_data_s * 1000
+        is_steady = before_ms is not None and abs(age_ms - before_ms) <= _BACKLOG_MS
+        return is_old and not is_steady

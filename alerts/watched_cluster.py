@@ -1,0 +1,83 @@
+"""A cluster whose ticks are evaluated: its settings, and how long what is known of it stays fresh."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alerts.recommendations.recommender import Recommender
+from planning.elections.summary import ElectionPlanSummary
+from planning.finish.finish_time import Earlier
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.config import Settings
+
+# The collector and Spark need this long to start, so the first tick may be this late.
+START_S = 90.0
+# Added to the configured limit. A broker that dies may be the controller and lead the ticks topic. The next controller
+# waits another 9 s for it: ticks cannot be written for 12 s and cannot be read for 4 s more.
+_FAILOVER_S = 5.0
+# Leader balances are read from their gold table, so they arrive some ticks late, or after the table's idle interval.
+_BALANCE_S, _BALANCE_TICKS, _BALANCE_INTERVALS = 60.0, 6, 3
+# Elections of an imbalanced cluster are planned at least once a minute.
+_PLAN_S = 120.0
+# A larger gap means delayed ticks or a clock that was set forward: it is unknown whether a condition lasted throughout.
+_GAP_S = 60.0
+# A gold job that stopped is restarted within minutes. After this time leader balances may not be counted any more.
+_UNCOUNTED_S = 15 * 60.0
+# A lost capacity is estimated this often at least, in intervals between proposals, before the estimate is stale.
+_RISK_INTERVALS = 3
+# Rows of broker loads are a minute apart.
+_LOADS_S = 180.0
+
+
+@dataclass(frozen=True)
+class WatchedCluster:
+    """A cluster whose ticks are evaluated.
+
+    Attributes:
+        settings: settings of this cluster.
+        config: configuration file as recommended commands name it; None if there is none.
+    """
+
+    settings: Settings
+    config: str | None = None
+
+    def recommender(self, earlier: Earlier = (), elections: ElectionPlanSummary | None = None) -> Recommender:
+        """Return the recommender for this cluster.
+
+        Args:
+            earlier: previous ticks: age in seconds and throttle loads.
+            elections: plan of preferred elections; None if there is none.
+        """
+        alerts, cluster = self.settings.alerts, self.settings.cluster
+        policy = ThrottlePolicy(alerts.margin_ratio, alerts.finish_within, cluster.replication_capacity)
+        servers = alerts.bootstrap_servers or cluster.bootstrap_servers
+        return Recommender(policy, servers, self.config, earlier, elections)
+
+    def missing_ticks_after_s(self) -> float:
+        """Return how long ticks may be missing before an alert, in seconds."""
+        return max(self.settings.alerts.no_data_s + _FAILOVER_S, 3 * self.settings.collect.interval_s)
+
+    def balances_stale_after_s(self) -> float:
+        """Return the age from which leader balances are stale, in seconds."""
+        idle_s = self.settings.spark.gold_idle_s()
+        return max(_BALANCE_S, _BALANCE_TICKS * self.settings.collect.interval_s, _BALANCE_INTERVALS * idle_s)
+
+    def elections_stale_after_s(self) -> float:
+        """Return the age from which a plan of elections is stale, in seconds."""
+        return self.balances_stale_after_s() + _PLAN_S
+
+    def loads_stale_after_s(self) -> float:
+        """Return the age from which loads of brokers are stale, in seconds."""
+        return max(_LOADS_S, self.balances_stale_after_s())
+
+    def risks_stale_after_s(self) -> float:
+        """Return the age from which an estimate of lost capacity is stale, in seconds."""
+        return _RISK_INTERVALS * self.settings.balance.propose_every_s
+
+    def gap_after_s(self) -> float:
+        """Return the largest gap between two ticks across which a condition counts as continuous, in seconds."""
+        return max(_GAP_S, 3 * self.settings.collect.interval_s)
+
+    def uncounted_after_s(self) -> float:
+        """Return how long fresh leader balances may be missing before alerts on them are resolved, in seconds."""
+        return max(_UNCOUNTED_S, 3 * self.settings.spark.gold_trigger_s, 3 * self.balances_stale_after_s())
