@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import faulthandler
 import os
 import signal
 import threading
@@ -17,7 +19,7 @@ from schemas.errors import HeadroomError
 from schemas.text import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_PARENT_POLL_S, _ORPHAN_GRACE_S = 0.5, 15.0
+_PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S = 0.5, 15.0, 0.5
 
 
 def stop_on_signals(stop: threading.Event, first: str = "") -> None:
@@ -30,7 +32,8 @@ def stop_on_signals(stop: threading.Event, first: str = "") -> None:
 
     def handle(number: int, _frame: Any) -> None:
         signal.signal(number, signal.SIG_DFL)
-        stop.set()
+        # Not here: this thread may hold the lock of the event, in its wait() or set(), and would wait for itself.
+        _thread.start_new_thread(stop.set, ())
         if first:
             # Not by print, which may have been interrupted itself.
             os.write(2, f"\n{printable(first)}\n".encode())
@@ -71,6 +74,27 @@ def end_with_parent(stop: threading.Event) -> None:
     if started_by.isdecimal() and has_ended(int(started_by)):
         raise HeadroomError("this process", "was started by one that has ended since", "Start `headroom watch` again")
     threading.Thread(target=_end_with, args=(os.getppid(), stop), name="parent", daemon=True).start()
+
+
+def end_within(stop: threading.Event, grace_s: float) -> None:
+    """End this process if it still runs so long after ``stop`` was set, and print on standard error what it does.
+
+    Args:
+        stop: what the process ends for.
+        grace_s: the grace, in seconds.
+    """
+
+    def end() -> None:
+        stop.wait()
+        time.sleep(grace_s)
+        line = f"pid {os.getpid()} has not ended {grace_s:g} s after it was asked to, and is ended now. It was at:\n"
+        os.write(2, line.encode())
+        faulthandler.dump_traceback(file=2, all_threads=True)
+        # Standard error may be relayed by a thread of this process.
+        time.sleep(_RELAY_S)
+        os._exit(1)
+
+    threading.Thread(target=end, name="grace", daemon=True).start()
 
 
 def has_ended(pid: int) -> bool:

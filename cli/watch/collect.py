@@ -16,7 +16,7 @@ from cli.common.logs import log_to_stderr
 from cli.common.options import config_option, for_option
 from cli.common.output import echo
 from cli.common.parameters import WholeNumber
-from cli.common.stopping import end_with_parent, stop_on_signals
+from cli.common.stopping import end_with_parent, end_within, stop_on_signals
 from cli.config.load import load_settings
 from cli.watch.heartbeat import send_heartbeats
 from cli.watch.output.relay import relayed_output
@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 # A single tick delays no other one, and its connections are new.
 _ONCE_S = 10.0
+# A tick that is under way is written first, and connections are closed.
+_STOP_GRACE_S = 30.0
 
 
 @click.command()
@@ -65,6 +67,7 @@ def collect(
     log_to_stderr(logging.INFO, logging.WARNING if verbose else logging.CRITICAL)
     stop = threading.Event()
     stop_on_signals(stop)
+    end_within(stop, _STOP_GRACE_S)
     if with_parent:
         end_with_parent(stop)
     if once:

@@ -146,7 +146,7 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
     pids = [process.pid for process, output in zip(processes, commands, strict=True) if "org.apache.spark" in output]
-    wait_until(lambda: not living(pids), 20, "end of all Spark processes", lambda: living(pids))
+    wait_until(lambda: not living(pids), PATIENCE_S, "end of all Spark processes", lambda: living(pids))
     assert _files_with(PASSWORD, site.folder) == {"kafka/broker-1.properties", "password"}
 
 

@@ -61,3 +61,44 @@ def test_a_parent_that_was_killed_while_it_imported_its_modules_ends_it_too() ->
         child.wait(timeout=20)
         assert b"started by one that has ended since" in parent.stderr.read()
         assert b"started\n" not in parent.stdout.read()
+
+
+_STUCK = """
+import threading, time
+from cli.common.stopping import end_within, stop_on_signals
+stop = threading.Event()
+stop_on_signals(stop)
+end_within(stop, {grace_s})
+print("started", flush=True)
+def stuck():
+    {then}
+stuck()
+"""
+
+
+def signalled(grace_s: float, then: str) -> tuple[int, str]:
+    """Exit code and standard error of a process that is asked to end."""
+    command = [sys.executable, "-c", _STUCK.format(grace_s=grace_s, then=then)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        process.terminate()
+        return process.wait(timeout=60), process.communicate()[1]
+
+
+def test_a_process_that_does_not_end_is_ended_and_says_what_it_was_doing() -> None:
+    code, error = signalled(0.2, "time.sleep(600)")
+    assert code == 1
+    assert "has not ended 0.2 s after it was asked to, and is ended now" in error
+    assert "in stuck" in error
+
+
+def test_a_process_that_looks_at_the_event_ends_by_itself() -> None:
+    assert signalled(60, "stop.wait()") == (0, "")
+
+
+def test_a_signal_in_the_middle_of_a_wait_does_not_block_it_for_ever() -> None:
+    # The signal comes while the lock of the event is held.
+    then = "stop._cond.__enter__(); signal.raise_signal(15); stop._cond.__exit__(None, None, None); stop.wait()"
+    command = [sys.executable, "-c", "import signal\n" + _STUCK.format(grace_s=600, then=then)]
+    assert subprocess.run(command, capture_output=True, text=True, timeout=60).returncode == 0
