@@ -22,6 +22,9 @@ def run_in_daemon_thread(name: str, call: Callable[[], _T]) -> Future[_T]:
     future: Future[_T] = Future()
 
     def work() -> None:
+        # From now on it cannot be cancelled: it would have no place for its result.
+        if not future.set_running_or_notify_cancel():
+            return
         try:
             future.set_result(call())
         except BaseException as error:  # whatever it is: without a result, who waits for the future waits forever

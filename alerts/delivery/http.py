@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange
+from aiohttp import ClientError, ServerDisconnectedError
+
+from alerts.delivery.exchange import exchange
 from alerts.delivery.receiver import DeliveryError
 from schemas.errors import HeadroomError
 from schemas.redaction import redacted, secrets_of
@@ -41,7 +42,7 @@ class HttpPoster:
 
     def __init__(self, timeout_s: float, ssl_cafile: str | None = None, setting: str = "") -> None:
         self._timeout_s = timeout_s
-        self._tls = _tls_context(ssl_cafile, setting)
+        self._tls = tls_context(ssl_cafile, setting)
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str], hidden: Sequence[str | None] = ()) -> str:
         """Post to a server and return its answer, shortened.
@@ -49,14 +50,18 @@ class HttpPoster:
         Args:
             url: URL of the server.
             body: JSON.
-            headers: headers in addition to the content type.
+            headers: headers in addition to the content type, JSON.
             hidden: secrets that an answer might repeat, in addition to those in URL and headers.
 
         Raises:
             DeliveryError: the server did not accept the post, or the outcome is unknown.
         """
         server = _server(url)
-        answer = self.answer(server, url, body, headers)
+        all_headers = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
+        try:
+            answer = exchange(url, body, all_headers, self._tls, self._timeout_s)
+        except (OSError, ClientError) as error:
+            raise connection_error(server, error) from None
         secrets = [*hidden, *secrets_of(url, headers)]
         text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
         if answer.status in _ACCEPTED:
@@ -67,28 +72,6 @@ class HttpPoster:
             retry_after_s(answer.retry_after),
             unsent=answer.status < 500,
         )
-
-    def answer(
-        self, server: str, url: str, body: bytes, headers: Mapping[str, str], most_bytes: int = MOST_BYTES
-    ) -> HttpAnswer:
-        """Return a server's response to a post, whatever its status.
-
-        Args:
-            server: name of the server in errors.
-            url: URL of the server.
-            body: body.
-            headers: headers; they override the content type JSON.
-            most_bytes: largest number of response bytes to read.
-
-        Raises:
-            DeliveryError: the server was not reached or did not answer.
-        """
-        all_headers = {"Content-Type": JSON, "User-Agent": "headroom", **headers}
-        try:
-            request = urllib.request.Request(url, data=body, headers=all_headers, method="POST")
-            return exchange(request, self._tls, self._timeout_s, most_bytes)
-        except (OSError, HTTPException) as error:
-            raise connection_error(server, error) from None
 
 
 def json_body(content: Any) -> bytes:
@@ -108,7 +91,12 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
         return DeliveryError(f"{server}: TLS failed: {error.verify_message}", unsent=True)
     if isinstance(error, TimeoutError):
         return DeliveryError(f"{server}: did not answer in time")
+    if isinstance(error, ServerDisconnectedError):
+        return DeliveryError(f"{server}: closed the connection without an answer")
+    # Of a failed connection asyncio's own text has the address instead of the reason.
     reason = getattr(error, "strerror", None) or type(error).__name__
+    if isinstance(error, ConnectionError) and error.errno:
+        reason = os.strerror(error.errno)
     return DeliveryError(f"{server}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
 
 
@@ -129,7 +117,12 @@ def header_secret(secret: Secret, setting: str) -> str | None:
     return value
 
 
-def _tls_context(ssl_cafile: str | None, setting: str) -> ssl.SSLContext:
+def tls_context(ssl_cafile: str | None = None, setting: str = "") -> ssl.SSLContext:
+    """Return the TLS context that trusts the authorities of a PEM file; those of the system if None.
+
+    Raises:
+        HeadroomError: the file cannot be used; names the setting.
+    """
     try:
         return ssl.create_default_context(cafile=ssl_cafile)
     except OSError as error:

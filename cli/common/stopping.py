@@ -19,7 +19,7 @@ from schemas.errors import HeadroomError
 from schemas.text import printable
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S = 0.5, 15.0, 0.5
+_PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S, _SET_S = 0.5, 15.0, 0.5, 0.2
 
 
 def stop_on_signals(stop: threading.Event, first: str = "") -> None:
@@ -34,6 +34,10 @@ def stop_on_signals(stop: threading.Event, first: str = "") -> None:
         signal.signal(number, signal.SIG_DFL)
         # Not here: this thread may hold the lock of the event, in its wait() or set(), and would wait for itself.
         _thread.start_new_thread(stop.set, ())
+        # It seldom does. What it does next then sees the event.
+        until_s = time.monotonic() + _SET_S
+        while not stop.is_set() and time.monotonic() < until_s:
+            time.sleep(0.001)
         if first:
             # Not by print, which may have been interrupted itself.
             os.write(2, f"\n{printable(first)}\n".encode())

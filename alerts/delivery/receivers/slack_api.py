@@ -1,15 +1,28 @@
-"""Client of Slack's Web API: calls with errors as exceptions, and search of messages by event key."""
+"""Slack's Web API, by Slack's own client: calls with errors as exceptions, and search of messages by event key."""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlencode
 
-from alerts.delivery.exchange import HttpAnswer
-from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body, retry_after_s
+from aiohttp import (
+    ClientError,
+    ClientPayloadError,
+    ClientResponse,
+    TraceConfig,
+    TraceRequestEndParams,
+    TraceRequestRedirectParams,
+)
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from alerts.delivery.exchange import cause_of, new_session, proxy_of
+from alerts.delivery.http import Secret, connection_error, header_secret, retry_after_s, tls_context
 from alerts.delivery.receiver import DeliveryError
 from schemas.config import SlackSettings
 
@@ -17,13 +30,15 @@ _EVENT_TYPE = "headroom_alert"
 # Errors after which Slack may still have executed the request.
 _UNSURE = ("internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org")
 _CODE = re.compile(r"[a-z0-9_]{1,80}")
-_FORM = "application/x-www-form-urlencoded"
 _PAGE = 200
 # Limit against a history with endless pages.
 _PAGES_MOST = 100
 # A page of the longest messages has a few megabytes.
 _MOST_BYTES = 16_000_000
 _BUSY_S = 30.0
+# The client logs every request and answer.
+_SDK_LOG = logging.getLogger(f"{__name__}.sdk")
+_SDK_LOG.setLevel(logging.WARNING)
 
 
 class SlackError(DeliveryError):
@@ -49,7 +64,8 @@ class SlackApi:
     def __init__(self, settings: SlackSettings, token: Secret) -> None:
         self._settings = settings
         self._token = token
-        self._poster = HttpPoster(settings.timeout_s)
+        self._url = f"{settings.api_url.rstrip('/')}/"
+        self._tls = tls_context()
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Call a writing method and return the answer.
@@ -58,18 +74,33 @@ class SlackApi:
             SlackError: Slack returned an error.
             DeliveryError: Slack was not reached, did not answer, or limits the rate.
         """
-        return self._call(method, json_body(arguments))
+        return self._call(method, json=arguments)
 
-    def _call(self, method: str, body: bytes, **headers: str) -> dict[str, Any]:
-        # No retry here: before the next attempt the receiver checks whether this one arrived.
+    def _call(self, method: str, **body: Any) -> dict[str, Any]:
         token = header_secret(self._token, "notify.slack.token") or ""
-        url = f"{self._settings.api_url.rstrip('/')}/{method}"
-        all_headers = {"Authorization": f"Bearer {token}", **headers}
-        answer = self._poster.answer("slack", url, body, all_headers, _MOST_BYTES)
-        content = _content(answer)
-        if answer.status != 200 or content.get("ok") is not True:
-            raise _refused(answer, content)
-        return content
+        return asyncio.run(self._answer(token, method, body))
+
+    async def _answer(self, token: str, method: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        head = _Head()
+        options = {"response_class": _BoundedResponse, "trace_configs": [head.trace()]}
+        async with new_session(self._tls, self._settings.timeout_s, **options) as session:
+            # No retry here: before the next attempt the receiver checks whether this one arrived.
+            client = AsyncWebClient(token, self._url, session=session, retry_handlers=[], logger=_SDK_LOG)
+            # Of itself it does not know NO_PROXY.
+            client.proxy = proxy_of(self._url)
+            content: Any = None
+            try:
+                content = (await client.api_call(method, **body)).data
+            except SlackApiError as error:
+                # Its response is not Slack's if the body is no JSON.
+                content = getattr(error.response, "data", None)
+            except Exception as error:
+                if head.status is None:
+                    raise connection_error("slack", cause_of(error)) from None
+                head.is_cut = isinstance(error, (asyncio.TimeoutError, ClientPayloadError))
+        if head.status != HTTPStatus.OK or _object(content).get("ok") is not True:
+            raise _refused(head, _object(content))
+        return _object(content)
 
     def find(self, keys: Sequence[str], since_ms: int, thread_ts: str | None = None) -> dict[str, dict[str, Any]]:
         """Return the messages of events, by event key.
@@ -99,8 +130,7 @@ class SlackApi:
         for _ in range(_PAGES_MOST):
             more = {"cursor": cursor} if cursor else {}
             # Reading methods accept no JSON.
-            form = urlencode({"channel": self._settings.channel, **where, **page, **more}).encode()
-            answer = self._call(method, form, **{"Content-Type": _FORM})
+            answer = self._call(method, data={"channel": self._settings.channel, **where, **page, **more})
             yield from (message for message in _list(answer.get("messages")) if isinstance(message, dict))
             cursor = str(_object(answer.get("response_metadata")).get("next_cursor") or "")
             if not cursor:
@@ -120,15 +150,6 @@ def event_keys_of(message: Mapping[str, Any]) -> list[str]:
     return str(_object(found.get("event_payload")).get("event_keys", "")).split(",")
 
 
-def _content(answer: HttpAnswer) -> dict[str, Any]:
-    """Return the JSON object of an answer; empty if there is none."""
-    try:
-        return _object(json.loads(answer.body)) if answer.whole else {}
-    # RecursionError: the answer is nested too deeply for Python.
-    except (ValueError, RecursionError):
-        return {}
-
-
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -137,13 +158,55 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _refused(answer: HttpAnswer, content: dict[str, Any]) -> DeliveryError:
-    if answer.status == 429:
-        wait_s = retry_after_s(answer.retry_after)
+class _BoundedResponse(ClientResponse):
+    """A response whose body is not read beyond a limit."""
+
+    async def read(self) -> bytes:
+        body = bytearray()
+        async for piece in self.content.iter_any():
+            body += piece
+            if len(body) > _MOST_BYTES:
+                raise ClientPayloadError("the body is too long")
+        self._body = bytes(body)
+        return self._body
+
+
+@dataclass
+class _Head:
+    """What is known of a response even if its body is not.
+
+    Attributes:
+        status: HTTP status; None before it has arrived.
+        retry_after: header ``Retry-After``; None if there is none.
+        is_cut: whether the body came too slowly, or was too long.
+    """
+
+    status: int | None = None
+    retry_after: str | None = None
+    is_cut: bool = False
+
+    def trace(self) -> TraceConfig:
+        """Return what notes the head of a response, and refuses redirects: the token is for one host."""
+        trace = TraceConfig()
+        trace.on_request_end.append(self._note)
+        trace.on_request_redirect.append(self._refuse)
+        return trace
+
+    async def _note(self, _: Any, __: Any, end: TraceRequestEndParams) -> None:
+        self.status, self.retry_after = end.response.status, end.response.headers.get("Retry-After")
+
+    async def _refuse(self, _: Any, __: Any, redirect: TraceRequestRedirectParams) -> None:
+        self.status = redirect.response.status
+        raise ClientError("a redirect")
+
+
+def _refused(head: _Head, content: dict[str, Any]) -> DeliveryError:
+    if head.status == HTTPStatus.TOO_MANY_REQUESTS:
+        wait_s = retry_after_s(head.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)
     code = str(content.get("error", ""))
     # If the answer is not from Slack but from a proxy, for example, the request may have been passed on.
-    if not _CODE.fullmatch(code) or answer.status >= 500:
-        cut = "" if answer.whole else ", and its answer was cut: it came too slowly, or was too long"
-        return DeliveryError(f"slack: answered {answer.status}{cut}")
+    if not _CODE.fullmatch(code) or (head.status or 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        cut = ", and its answer was cut: it came too slowly, or was too long" if head.is_cut else ""
+        return DeliveryError(f"slack: answered {head.status}{cut}")
     return SlackError(code, unsent=code not in _UNSURE)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import base64
 import socket
+import ssl
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import quote
 
 import pytest
 
-from alerts.delivery import exchange as module
 from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange
 from alerts.delivery.http import HttpPoster
 from alerts.delivery.message_fields import Links
@@ -37,8 +36,7 @@ SECRET = "s3cr3t/of+the=receiver"
 
 
 def asked(url: str, most_bytes: int = MOST_BYTES) -> HttpAnswer:
-    request = urllib.request.Request(url, data=b"{}", method="POST")
-    return exchange(request, module.ssl.create_default_context(), TIMEOUT_S, most_bytes)
+    return exchange(url, b"{}", {}, ssl.create_default_context(), TIMEOUT_S, most_bytes)
 
 
 @contextmanager
@@ -48,18 +46,18 @@ def in_time() -> Iterator[None]:
     assert time.monotonic() - began_s < TIMEOUT_S + SLACK_S
 
 
-def exchanges() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "exchange"]
+def look_ups() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "look-up"]
 
 
 def ended() -> None:
-    until(lambda: not exchanges(), exchanges)
+    until(lambda: not look_ups(), look_ups)
 
 
 @pytest.mark.parametrize(
     "handler",
     [
-        pytest.param(dripping(b"", b"H"), id="a head that drips"),
+        pytest.param(dripping(b"HTTP/1.1 200 ", b"O"), id="a head that drips"),
         pytest.param(dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"), id="headers that drip"),
         pytest.param(flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="continue, without an end"),
         pytest.param(dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="continue, dripping"),
@@ -115,7 +113,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up_in_time_and_nothing_is_se
     with bad_server(saying(OK + b"\r\n")) as server:
         monkeypatch.setattr(socket, "getaddrinfo", slow)
         with in_time(), pytest.raises(TimeoutError):
-            asked(f"http://127.0.0.1:{server.port}/")
+            asked(f"http://localhost:{server.port}/")
         answered.set()
         ended()
         assert [request for request in server.requests if request] == []
@@ -204,7 +202,7 @@ def test_a_redirect_is_not_followed_and_delivers_nothing(receiver_of: Callable[[
 
 def test_an_alertmanager_that_drips_holds_up_the_other_for_no_longer_than_its_timeout() -> None:
     instance = Scripted()
-    with bad_server(dripping(b"", b"H")) as dripper, serving(instance) as url:
+    with bad_server(dripping(b"HTTP/1.1 200 ", b"O")) as dripper, serving(instance) as url:
         receiver = alertmanager(f"http://127.0.0.1:{dripper.port},{url}")
         with in_time():
             answer, _ = answer_of(receiver)
