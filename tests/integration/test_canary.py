@@ -138,7 +138,8 @@ def _collecting(site: Site) -> Iterator[psutil.Process]:
             yield psutil.Process(process.pid)
         finally:
             process.terminate()
-            exit_code(process, PATIENCE_S)
+            code = exit_code(process, PATIENCE_S)
+    assert code == 0, (site.folder / "collect.log").read_text("utf-8")
 
 
 def _answered(site: Site) -> set[object]:

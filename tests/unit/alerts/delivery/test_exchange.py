@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange
+from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange, proxy_of
 from alerts.delivery.http import HttpPoster
 from alerts.delivery.message_fields import Links
 from alerts.delivery.receiver import DeliveryError, Receiver
@@ -258,3 +258,22 @@ def test_the_parts_of_a_url_that_may_be_tokens_are_secrets_and_short_words_are_n
     assert wanted <= set(found)
     assert not {"v1", "1", "", "/"} & set(found)
     assert secrets_of("https://h/", {}) == []
+
+
+def test_the_proxy_of_the_environment_is_used_except_for_the_hosts_that_it_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    proxy = Scripted()
+    with serving(proxy) as url:
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, url.removeprefix("http://"))
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.setenv(name, "localhost")
+        assert proxy_of("http://localhost:9093/") is None
+        webhook("http://hooks.example").deliver(event(), "", False)
+        with pytest.raises(DeliveryError):
+            slack("http://slack.example").deliver(event(), "", False)
+    assert [asked.path.split("?")[0].removesuffix(f"/{quote(SECRET, safe='')}") for asked in proxy.asked] == [
+        "http://hooks.example/hooks",
+        "http://slack.example/chat.postMessage",
+    ]
