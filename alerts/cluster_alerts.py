@@ -17,7 +17,6 @@ from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
 from alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from alerts.rules.reassignments.eta_tracker import EtaTracker
 from alerts.rules.rule import RuleInputs
-from alerts.text.formatting import format_duration
 from alerts.tick_clock import SetBackDetector
 from alerts.watched_cluster import START_S, WatchedCluster
 from planning.finish.finish_time import Earlier
@@ -26,6 +25,7 @@ from planning.throttles.load import ThrottleLoad
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.config import AlertSettings
 from schemas.keys import BrokerRole
+from schemas.text.amounts import duration_text
 
 log = logging.getLogger(__name__)
 # Ticks of a backlog arrive faster than they were produced, so their age falls. A constant age means that the
@@ -203,7 +203,7 @@ class ClusterAlerts:
         now_ms, limit_s = self._elapsed_ms(), self._watched.uncounted_after_s()
         if now_ms - self._uncounted_ms.setdefault(what, now_ms) < limit_s * 1000:
             return []
-        return self._lifecycle.resolve(tick_ms, _NOT_COUNTED.format(what, format_duration(limit_s)), kinds)
+        return self._lifecycle.resolve(tick_ms, _NOT_COUNTED.format(what, duration_text(limit_s)), kinds)
 
     def _detect_clock_set_back(self, tick_ms: int) -> None:
         """Shift stored times if the collector's clock was set back. A step forward is handled as a gap."""

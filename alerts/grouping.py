@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from alerts.evidence.throttle_evidence import ThrottleEvidence
 from alerts.finding import Finding, Subject
-from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Severity
 from schemas.keys import BrokerRole
+from schemas.text.amounts import join_names
 
 # Cause of a throttle that is too low without a recent leader switch.
 THROTTLE = "throttle"

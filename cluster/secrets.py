@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schemas.config import KafkaSettings, TicksSettings
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded
+from schemas.text.json_text import decoded
 
 # The longest secrets, such as tokens, have some thousand characters; a device file may never end.
 _MAX_BYTES = 65_536

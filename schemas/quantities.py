@@ -238,20 +238,6 @@ def parse_urls(text: str) -> list[str]:
     return _list(text, lambda part: part if is_url(part) else None, what)
 
 
-def rate_text(bytes_per_s: float) -> str:
-    """Return a rate as text: ``12.50 MB/s``, below 1 MB/s ``500 kB/s``, below 1 kB/s ``12 B/s``; 1 MB is 10^6 bytes."""
-    amount = abs(bytes_per_s)
-    if amount < 0.5:
-        return "0 MB/s"
-    if amount < 1e3:
-        return f"{bytes_per_s:.0f} B/s"
-    kilo = round(bytes_per_s / 1e3, 2 if amount < 1e4 else 1)
-    if abs(kilo) < 1e3:
-        return f"{kilo:g} kB/s"
-    text = f"{bytes_per_s / 1e6:,.2f}" if amount < 1e8 else f"{bytes_per_s / 1e6:,.1f}".removesuffix(".0")
-    return f"{text} MB/s"
-
-
 def stripped(text: str) -> str:
     """Return a text without the spaces before and after it: those of ASCII, and no other."""
     return text.strip(" \t\r\n")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from alerts.stored_event import evidence_of, recommendation_of
-from alerts.text.formatting import finish_text, format_rate, size
+from alerts.text.finish import finish_text
 from schemas.alerts import AlertEvent
 from schemas.config import NotifySettings
+from schemas.text.amounts import rate_text, size_text
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ def figures(event: AlertEvent) -> dict[str, str]:
     if evidence.role is None:
         return {}
     fields = {
-        "Throttle now": "none" if evidence.is_unthrottled else format_rate(evidence.throttle_bytes_per_s),
-        "Required": format_rate(evidence.required_bytes_per_s),
-        "In-sync followers use": format_rate(evidence.in_sync_bytes_per_s),
-        "Still to copy": size(evidence.remaining_bytes),
+        "Throttle now": "none" if evidence.is_unthrottled else rate_text(evidence.throttle_bytes_per_s),
+        "Required": rate_text(evidence.required_bytes_per_s),
+        "In-sync followers use": rate_text(evidence.in_sync_bytes_per_s),
+        "Still to copy": size_text(evidence.remaining_bytes),
     }
     throttle = advice.throttle_bytes_per_s
     if throttle is not None:
-        fields["Recommended throttle"] = f"{format_rate(throttle)} ({throttle})"
+        fields["Recommended throttle"] = f"{rate_text(throttle)} ({throttle})"
         fields["Then it finishes in"] = finish_text(vars(advice.finish)) or "unknown"
     return fields
 

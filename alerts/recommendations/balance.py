@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from alerts.inputs.broker_load import BalanceAdvice
-from alerts.text.formatting import clock, format_duration, size
+from schemas.text.amounts import clock_text, duration_text, size_text
 
 
 def describe_advice(brokers: Sequence[int], advice: BalanceAdvice | None) -> str:
@@ -18,7 +18,7 @@ def describe_advice(brokers: Sequence[int], advice: BalanceAdvice | None) -> str
     names = f"broker{'s' * (len(brokers) > 1)} {', '.join(map(str, brokers))}"
     if advice is None or not advice.brokers.issuperset(brokers):
         return f"propose the fewest changes that bring {names} into band; the command changes nothing itself"
-    made = f"proposal {advice.proposal_id} of {clock(advice.read_ms)}"
+    made = f"proposal {advice.proposal_id} of {clock_text(advice.read_ms)}"
     if advice.reached and not advice.actions:
         return f"wait: by {made}, the loads of the past hours are in band, so a change now could be wrong later"
     cost = _cost(advice)
@@ -32,9 +32,9 @@ def _cost(advice: BalanceAdvice) -> str:
     copies = "they copy nothing"
     if advice.copied_bytes:
         took = "without an end at this throttle" if advice.duration_s is None else f"in {_time(advice.duration_s)}"
-        copies = f"{advice.elections} of them elections, they copy {size(advice.copied_bytes)} {took}"
+        copies = f"{advice.elections} of them elections, they copy {size_text(advice.copied_bytes)} {took}"
     return f"{advice.actions} action(s) ({copies})"
 
 
 def _time(seconds: float) -> str:
-    return f"about {format_duration(seconds)}"
+    return f"about {duration_text(seconds)}"

@@ -6,12 +6,12 @@ import json
 from collections.abc import Collection, Sequence
 
 from alerts.inputs.throttle_status import MovingPartition
-from alerts.text.formatting import file_moment
 from planning.elections.election_file import request_json
 from planning.throttles.rate_options import rate_options
 from schemas.alerts import Role
 from schemas.keys import TopicPartition
 from schemas.text import shell_quoted
+from schemas.text.amounts import file_moment
 
 PLAN_FILE = "headroom-move.json"
 ELECTIONS_FILE = "headroom-elections.json"

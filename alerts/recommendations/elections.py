@@ -9,9 +9,9 @@ from typing import Any
 
 from alerts.recommendations import commands
 from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
-from alerts.text.formatting import format_rate, percent
 from planning.elections.planner import WHY, Reason, RequiredThrottleIncrease
 from planning.elections.summary import ElectionPlanSummary
+from schemas.text.amounts import percent_text, rate_text
 
 # Most partitions that one command lists; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50
@@ -94,17 +94,17 @@ def plan_json(plan: ElectionPlanSummary) -> dict[str, Any]:
 
 
 def _describe_batches(plan: ElectionPlanSummary) -> str:
-    after = f"no broker then lacks more than {percent(plan.greatest_last_batch_ratio)} of its leads"
+    after = f"no broker then lacks more than {percent_text(plan.greatest_last_batch_ratio)} of its leads"
     written = "what is written to them is not known"
     if plan.first_batch_write_bytes_per_s is not None:
-        written = f"{format_rate(plan.first_batch_write_bytes_per_s)} are written to them"
+        written = f"{rate_text(plan.first_batch_write_bytes_per_s)} are written to them"
     first = f"{len(plan.first_batch)} partition(s) ({written})"
     if plan.batches == 1:
         return f"elect the preferred leaders of {first} in one batch, at a quiet time: {after}"
     return (
         f"elect the preferred leaders of {plan.elections} partitions in {plan.batches} batches, at a quiet time: first "
-        f"of {first}, after which no broker lacks more than {percent(plan.greatest_first_batch_ratio)} of its leads; "
-        f"after the last it is {percent(plan.greatest_last_batch_ratio)}"
+        f"of {first}, after which no broker lacks more than {percent_text(plan.greatest_first_batch_ratio)} of its "
+        f"leads; after the last it is {percent_text(plan.greatest_last_batch_ratio)}"
     )
 
 
@@ -114,4 +114,4 @@ def _describe_left_out(plan: ElectionPlanSummary) -> str:
 
 def _describe_increase(first: RequiredThrottleIncrease) -> str:
     broker, role = first.broker_role
-    return f"broker {broker} as {role.value} above {format_rate(first.required_bytes_per_s)}"
+    return f"broker {broker} as {role.value} above {rate_text(first.required_bytes_per_s)}"

@@ -16,12 +16,12 @@ from alerts.recommendations.elections import ElectPreferred
 from alerts.recommendations.recommendation import Action, Advice
 from alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
 from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
-from alerts.text.formatting import format_rate, join_names
 from planning.elections.summary import ElectionPlanSummary
 from planning.finish.finish_time import Earlier
 from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.recommendation import ThrottlePolicy, recommend
 from schemas.alerts import Role
+from schemas.text.amounts import join_names, rate_text
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ class Recommender:
                 Action.NONE, reason=f"what {brokers} needs is unknown, and too low a throttle would pass for enough"
             )
         smallest = found.smallest_bytes_per_s
-        carried = format_rate(self.policy.capacity_bytes_per_s)
+        carried = rate_text(self.policy.capacity_bytes_per_s)
         if found.throttle_bytes_per_s is None:
             reason = (
-                f"no throttle will do: more than {format_rate(smallest)} is needed and a broker carries {carried}; "
+                f"no throttle will do: more than {rate_text(smallest)} is needed and a broker carries {carried}; "
                 "cancel, and move fewer partitions at a time"
             )
             return ThrottleChoice(Action.REDUCE_MOVE, None, smallest, reason)
@@ -92,7 +92,7 @@ class Recommender:
         smallest = max(smallest_bytes_per_s, *(load.lasting_required_bytes_per_s or 0.0 for load in needing), 0.0)
         throttle = self.policy.throttle_above(smallest)
         if throttle is None:
-            carried = format_rate(self.policy.capacity_bytes_per_s)
+            carried = rate_text(self.policy.capacity_bytes_per_s)
             return ThrottleChoice(Action.NONE, reason=f"{reason}; no throttle would do, for a broker carries {carried}")
         return ThrottleChoice(Action.RAISE_THROTTLE, throttle, smallest, reason)
 
@@ -128,9 +128,9 @@ class Recommender:
         if required_bytes_per_s is None:
             return Advice(Action.SET_RATE, "if that is too much, set a rate; what it must exceed is not known yet")
         enough = self.policy.throttle_above(required_bytes_per_s)
-        must = f"must exceed {format_rate(required_bytes_per_s)}"
+        must = f"must exceed {rate_text(required_bytes_per_s)}"
         if enough is None:
-            carried = format_rate(self.policy.capacity_bytes_per_s)
+            carried = rate_text(self.policy.capacity_bytes_per_s)
             return Advice(Action.SET_RATE, f"no rate would do: it {must}, and a broker carries {carried}")
         throttle = max(math.ceil(throttle_bytes_per_s), enough)
         apply = commands.headroom_apply(throttle, [broker], self.config, raise_only=False)

@@ -10,8 +10,8 @@ from typing import Any
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
 from alerts.recommendations.throttle_commands import cancel_command, moving_brokers, raise_commands
-from alerts.text.formatting import join_names
 from planning.finish.finish_time import Earlier, finish
+from schemas.text.amounts import join_names
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.recommendations.recommendation import Action
 from alerts.recommendations.recommender import Recommender
-from alerts.text.formatting import clock, format_duration
 from schemas.alerts import AlertKind, Severity
+from schemas.text.amounts import clock_text, duration_text
 
 TICKS = "ticks"
 # A micro-batch takes one to two seconds; a longer one is worth a mention.
@@ -126,18 +126,17 @@ class MissingTicks:
 
     def _last(self) -> str:
         if self.tick_ms is None:
-            since = format_duration((self.now_ms - self.judged_ms) / 1000)
-            return (
-                f"no tick of cluster {self.cluster} was judged since the start at {clock(self.judged_ms)}, {since} ago"
-            )
-        ago = format_duration(max(0, self.now_ms - self.tick_ms) / 1000)
-        return f"the last tick of cluster {self.cluster} that was judged is of {clock(self.tick_ms)}, {ago} ago"
+            since = duration_text((self.now_ms - self.judged_ms) / 1000)
+            start = clock_text(self.judged_ms)
+            return f"no tick of cluster {self.cluster} was judged since the start at {start}, {since} ago"
+        ago = duration_text(max(0, self.now_ms - self.tick_ms) / 1000)
+        return f"the last tick of cluster {self.cluster} that was judged is of {clock_text(self.tick_ms)}, {ago} ago"
 
     def _cause(self) -> str:
         if self.long_batch_s is not None:
-            return f"; ticks have come, but their batch has been worked on for {format_duration(self.long_batch_s)}"
+            return f"; ticks have come, but their batch has been worked on for {duration_text(self.long_batch_s)}"
         if self.late_s is not None:
-            return f"; that one was judged {format_duration(self.late_s)} late"
+            return f"; that one was judged {duration_text(self.late_s)} late"
         return ""
 
     def _overload(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alerts.text.formatting import format_rate, size
+from schemas.text.amounts import rate_text, size_text
 
 RATES = ("network_in", "network_out")
 # What a broker does with a resource.
@@ -25,7 +25,7 @@ def load_text(resource: str, load: float) -> str:
         load: load in the unit of the resource.
     """
     if resource in RATES:
-        return format_rate(load)
+        return rate_text(load)
     if resource == "disk":
-        return size(load)
+        return size_text(load)
     return f"{load:,.0f} requests/s" if resource == "requests" else f"{load:,.0f} {_NOUNS[resource]}"

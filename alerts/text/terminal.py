@@ -10,9 +10,10 @@ from alerts.stored_event import (
     StoredPartition,
     StoredRecommendation,
 )
-from alerts.text.formatting import finish_text, format_rate, moment, size
+from alerts.text.finish import finish_text
 from schemas.alerts import AlertEvent, AlertState, stored_object
 from schemas.text import printable
+from schemas.text.amounts import moment_text, rate_text, size_text
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:
@@ -24,7 +25,7 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
     """
     head = (
         f"[{event.state.upper()}] {event.severity} {event.kind}  cluster {event.cluster}, {event.subject}  "
-        f"{moment(event.tick_ms)}  id {event.alert_id}"
+        f"{moment_text(event.tick_ms)}  id {event.alert_id}"
     )
     if event.state == AlertState.RESOLVED.value:
         # Resolved may also mean gone: a cancelled move, or a cluster removed from the settings.
@@ -55,11 +56,11 @@ def _evidence(evidence: StoredEvidence) -> list[str]:
     # Without a role the alert is not about a throttle, and the summary has all values.
     if evidence.role is None:
         return []
-    throttle = "none" if evidence.is_unthrottled else format_rate(evidence.throttle_bytes_per_s)
+    throttle = "none" if evidence.is_unthrottled else rate_text(evidence.throttle_bytes_per_s)
     numbers = (
-        f"  throttle {throttle}; in-sync followers use {format_rate(evidence.in_sync_bytes_per_s)}; "
-        f"all followers require {format_rate(evidence.required_bytes_per_s)}; "
-        f"still to copy {size(evidence.remaining_bytes)}"
+        f"  throttle {throttle}; in-sync followers use {rate_text(evidence.in_sync_bytes_per_s)}; "
+        f"all followers require {rate_text(evidence.required_bytes_per_s)}; "
+        f"still to copy {size_text(evidence.remaining_bytes)}"
     )
     more = (evidence.counting_partitions or 0) - len(evidence.partitions)
     return [
@@ -73,7 +74,7 @@ def _partition(p: StoredPartition) -> str:
     switch = f", led by {p.previous_leader} before" if p.previous_leader is not None else ""
     leader = "no leader" if p.leader is None else f"leader {p.leader}"
     return (
-        f"    {p.name}: writes {format_rate(p.write_bytes_per_s)} x {p.followers} follower(s), "
+        f"    {p.name}: writes {rate_text(p.write_bytes_per_s)} x {p.followers} follower(s), "
         f"{p.in_sync_followers} in sync; {leader}{switch}"
     )
 
@@ -86,7 +87,7 @@ def _recommendation(recommendation: StoredRecommendation) -> list[str]:
         then = f"the move then finishes in {finish}" if finish is not None else "finish unknown"
         # A first rate on a broker slows it down, so no finish is shown.
         how, then = ("set", "") if recommendation.action == Action.SET_RATE.value else ("raise", f"; {then}")
-        lines.append(f"  Do: {how} the throttle to {format_rate(throttle)} ({throttle}){then}")
+        lines.append(f"  Do: {how} the throttle to {rate_text(throttle)} ({throttle}){then}")
     if recommendation.reason:
         lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation.reason}")
     return lines + [f"    $ {command}" for command in recommendation.commands]

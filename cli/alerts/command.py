@@ -8,7 +8,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from alerts.text.formatting import format_duration, moment
 from cli.alerts.silences import ack, silence, silences, unsilence
 from cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
 from cli.common.evaluation import AHEAD_MS, Evaluation, read_evaluations
@@ -18,6 +17,7 @@ from cli.config.load import read_settings
 from schemas.alerts import AlertKind
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS
+from schemas.text.amounts import duration_text, moment_text
 from streaming.clock import now_ms
 from streaming.delta.query import table_url
 from streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
@@ -112,17 +112,17 @@ def _evaluation_text(evaluation: Evaluation, at_ms: int) -> str:
     if tick_ms is None:
         return f"NOT EVALUATED: there is no verdict on cluster {name} in this store. Is `headroom watch` running?"
     if tick_ms > at_ms + AHEAD_MS:
-        ahead = format_duration((tick_ms - at_ms) / 1000)
+        ahead = duration_text((tick_ms - at_ms) / 1000)
         return (
             f"UNKNOWN when cluster {name} was last evaluated: its last verdict is {ahead} ahead of this clock. Set the "
             "clocks of this machine and of the collector's."
         )
-    age = format_duration(max(0, at_ms - tick_ms) / 1000)
+    age = duration_text(max(0, at_ms - tick_ms) / 1000)
     if evaluation.is_current:
         return f"Cluster {name}: last evaluated {age} ago."
     return (
-        f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment(tick_ms)}. No `headroom watch` "
-        "writes to this store; what follows is the state of then."
+        f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}. No `headroom "
+        "watch` writes to this store; what follows is the state of then."
     )
 
 
@@ -161,9 +161,9 @@ def _suppression_lines(alert: CurrentAlert) -> list[str]:
     lines = []
     if alert.ack is not None:
         note = f": {alert.ack.note}" if alert.ack.note else ""
-        lines.append(f"  Acknowledged by {alert.ack.by} at {moment(alert.ack.mark_ms)}{note}")
+        lines.append(f"  Acknowledged by {alert.ack.by} at {moment_text(alert.ack.mark_ms)}{note}")
     if alert.silenced_until_ms is not None:
-        lines.append(f"  Silenced until {moment(alert.silenced_until_ms)}")
+        lines.append(f"  Silenced until {moment_text(alert.silenced_until_ms)}")
     return lines
 
 

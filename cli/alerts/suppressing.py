@@ -11,11 +11,11 @@ from typing import TypeVar
 import click
 
 from alerts.delivery.suppression import Silence, SuppressionAction, SuppressionRecord, Suppressions
-from alerts.text.formatting import moment
 from schemas.alerts import AlertEvent, AlertState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
+from schemas.text.amounts import moment_text
 from streaming.clock import now_ms
 from streaming.delta.query import table_url
 from streaming.tables.current_alerts import CurrentAlert, read_current_alerts
@@ -135,7 +135,9 @@ def create_silence(settings: Settings, request: SilenceRequest) -> CreatedSilenc
     if ends_ms > _LAST_MS:
         raise click.UsageError("It would end after the year 9999. Give an earlier --starts.")
     if ends_ms <= at_ms:
-        raise click.UsageError(f"It would be over: it ends {moment(ends_ms)}. Give a later --starts or a longer --for.")
+        raise click.UsageError(
+            f"It would be over: it ends {moment_text(ends_ms)}. Give a later --starts or a longer --for."
+        )
     record = replace(
         _new_record(SuppressionAction.SILENCE, request.by, request.note),
         cluster=request.cluster,
@@ -231,7 +233,7 @@ def _find_silence(silences: Sequence[Silence], silence_id: str, at_ms: int) -> S
     matching = _with_prefix(silences, silence_id, lambda silence: silence.record.mark_id)
     not_ended = [silence for silence in matching if silence.ends_ms > at_ms]
     if not not_ended and matching:
-        raise HeadroomError(subject, f"has ended at {moment(matching[-1].ends_ms)}", remedy)
+        raise HeadroomError(subject, f"has ended at {moment_text(matching[-1].ends_ms)}", remedy)
     return _only_one(not_ended, subject, remedy, lambda silence: silence.record.mark_id)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from alerts.delivery.suppression import Silence, SuppressionRecord
-from alerts.text.formatting import moment
 from cli.alerts.suppressing import Acknowledged, CreatedSilence, EndedSilence, SilenceList
-from cli.common.output import duration, echo, print_table
+from cli.common.output import echo, print_table
 from schemas.alerts import AlertEvent
+from schemas.text.amounts import duration_text, moment_text
 from streaming.delta.locations import is_missing
 
 
@@ -23,8 +23,8 @@ def print_created(created: CreatedSilence) -> None:
     """Print a new silence, and the alerts that fire now and match."""
     silence, record, firing = created.silence, created.silence.record, created.firing
     now = silence.starts_ms <= created.at_ms
-    begins = "now" if now else moment(silence.starts_ms)
-    echo(f"Silence {record.mark_id}, from {begins} until {moment(silence.ends_ms)}: {_matchers(record)}.")
+    begins = "now" if now else moment_text(silence.starts_ms)
+    echo(f"Silence {record.mark_id}, from {begins} until {moment_text(silence.ends_ms)}: {_matchers(record)}.")
     matches = "matches" if now else "would match, if they still fire then,"
     echo(f"It {matches} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
     for event in firing:
@@ -62,7 +62,7 @@ def print_ended(ended: EndedSilence) -> None:
     """Print which silence was ended or cancelled, and until when it was."""
     silence, record = ended.before, ended.before.record
     done = "Cancelled" if silence.starts_ms > ended.at_ms else "Ended"
-    echo(f"{done} silence {record.mark_id}: {_matchers(record)}. It was until {moment(silence.ends_ms)}.")
+    echo(f"{done} silence {record.mark_id}: {_matchers(record)}. It was until {moment_text(silence.ends_ms)}.")
 
 
 def ended_json(ended: EndedSilence) -> dict[str, Any]:
@@ -95,6 +95,6 @@ def _silence_json(silence: Silence, at_ms: int) -> dict[str, Any]:
 
 def _row(silence: Silence, at_ms: int) -> tuple[str, ...]:
     record, state = silence.record, _state(silence, at_ms)
-    remaining = f" (in {duration((silence.ends_ms - at_ms) / 1000)})" if state == "holds" else ""
-    ends = f"{moment(silence.ends_ms)}{remaining}"
-    return record.mark_id, state, _matchers(record), moment(silence.starts_ms), ends, record.by, record.note
+    remaining = f" (in {duration_text((silence.ends_ms - at_ms) / 1000)})" if state == "holds" else ""
+    ends = f"{moment_text(silence.ends_ms)}{remaining}"
+    return record.mark_id, state, _matchers(record), moment_text(silence.starts_ms), ends, record.by, record.note

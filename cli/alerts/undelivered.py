@@ -8,11 +8,11 @@ from typing import Any
 
 from alerts.delivery.delivery_log import Backlog, event_order
 from alerts.delivery.queue import DeliveryQueue
-from alerts.text.formatting import clock
 from cli.common.output import echo, print_table
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from schemas.text.amounts import clock_text
 from streaming.clock import now_ms
 from streaming.delta.query_table import query_all
 from streaming.tables.suppression_rows import read_suppressions
@@ -103,6 +103,6 @@ def _as_json(one: Undelivered) -> dict[str, Any]:
 
 def _row(one: Undelivered) -> tuple[str, ...]:
     event = one.event
-    change = f"{event.state} {clock(event.tick_ms)}"
+    change = f"{event.state} {clock_text(event.tick_ms)}"
     alert = f"{event.alert_id} {event.kind}, {event.cluster}, {event.subject}"
     return one.receiver, change, alert, str(one.attempts), one.answer or "not tried yet"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from alerts.text.formatting import size
-from cli.common.output import UNKNOWN, mb_per_s
 from planning.balance.model import RATES, Resource
+from schemas.text.amounts import UNKNOWN, rate_text, size_text
 
 RESOURCE_NAMES = {resource: resource.name.lower().replace("_", " ") for resource in Resource}
 
@@ -16,9 +15,9 @@ def load_text(resource: Resource, load: float | None) -> str:
     if load is None or math.isnan(load):
         return UNKNOWN
     if resource in RATES:
-        return mb_per_s(load)
+        return rate_text(load)
     if resource is Resource.DISK:
-        return size(load)
+        return size_text(load)
     return f"{load:,.0f}/s" if resource is Resource.REQUESTS else f"{load:,.0f}"
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
 from cli.balance.score import ChangedCluster, ScoreResult
-from cli.common.output import echo, percent, print_table
+from cli.common.output import echo, print_table
 from planning.balance.goals.goal import BalanceGoal
 from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
 from planning.balance.model import Resource
 from planning.balance.observation.cluster import ObservedCluster
 from planning.balance.reports.scorecard import BrokenGoal, Scorecard
+from schemas.text.amounts import percent_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -64,7 +65,7 @@ def sources(result: ScoreResult) -> str:
     if not loads.hours_ms:
         return f"Loads: {loads.source}. Disk and counts: the latest."
     seen = result.cluster.observed.seen_ratio
-    share = percent(float(np.nanmean(seen))) if np.isfinite(seen).any() else "none"
+    share = percent_text(float(np.nanmean(seen))) if np.isfinite(seen).any() else "none"
     return (
         f"Loads: percentile {settings.percentile:g} of each broker's own sum by hour ({loads.source}, {share} seen). "
         "Disk and counts: the latest."
@@ -122,7 +123,7 @@ def _broker_row(card: Scorecard, result: ScoreResult, broker: int, resources: li
         score = ("" if own[lowest] >= 1 else card.goals[lowest].name, f"{own[lowest]:.2f}")
     ids = [b.broker for b in result.cluster.observed.model.brokers]
     seen = result.cluster.observed.seen_ratio[ids.index(state.broker)] if state.broker in ids else np.nan
-    return (str(state.broker), state.rack or "", *loads, *score, "" if np.isnan(seen) else percent(float(seen)))
+    return (str(state.broker), state.rack or "", *loads, *score, "" if np.isnan(seen) else percent_text(float(seen)))
 
 
 def _sign(card: Scorecard, resource: Resource, broker: int) -> str:

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from alerts.text.formatting import format_duration
 from cli.common.output import echo
 from schemas.environment import STARTED_BY
+from schemas.text.amounts import duration_text
 
 # Delay before a restart. It doubles with each process that ended early. The first one, and one that ran longer, is
 # restarted at once: without a collector nobody watches the brokers.
@@ -81,7 +81,7 @@ class ChildProcess:
             self._ended_at = now
             self._early_ends = self._early_ends + 1 if now - self._began_at < self._early_s else 0
             self._restart_after_s = _delay_s(self._early_ends)
-            delay = f" in {format_duration(self._restart_after_s)}" if self._restart_after_s else ""
+            delay = f" in {duration_text(self._restart_after_s)}" if self._restart_after_s else ""
             echo(f"headroom: the {self._name} ended with code {code}; it is started again{delay}", err=True)
         if now - self._ended_at >= self._restart_after_s:
             self._process, self._began_at, self._ended_at = self._start(), now, None

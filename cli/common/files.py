@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded, parse_json
+from schemas.text.json_text import decoded, parse_json
 
 _OTHER = "Name another file."
 

@@ -1,7 +1,4 @@
-"""Output of results: tables, JSON, charts, and amounts with their units.
-
-Rates here are in MB/s, so that the rows of a table compare; only below 1 MB/s in a smaller unit, so that no rate reads
-as none. Alerts round more, for one number in a sentence (alerts/text/formatting.py).
+"""Output of results: tables, JSON and charts.
 
 All text is made printable first, because names come from clusters, tables and files that others write. A control
 character in a name must not reach the terminal.
@@ -24,38 +21,12 @@ from rich.text import Text
 from cli.common.files import write_own
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
-from schemas.quantities import rate_text
 from schemas.text import printable, printable_json
 
-UNKNOWN = "unknown"
 # Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
 SCHEMA_VERSION = 1
 # Bytes of a chart in which its element <svg> begins.
 _BEGINNING = 1000
-
-
-def mb_per_s(bytes_per_s: float | None) -> str:
-    """Return a rate as text in MB/s, a small one in kB/s or B/s; ``unknown`` for None."""
-    return UNKNOWN if bytes_per_s is None else rate_text(bytes_per_s)
-
-
-def duration(seconds: float | None) -> str:
-    """Return a duration as text, e.g. ``45 s``, ``3 min 20 s`` or ``2 h 5 min``; ``unknown`` for None."""
-    if seconds is None:
-        return UNKNOWN
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio as text in percent with at most one decimal, e.g. ``12.5 %`` or ``75 %``."""
-    return f"{ratio * 100:.1f}".removesuffix(".0") + " %"
 
 
 def broker_names(brokers: Sequence[int], most: int | None = None) -> str:

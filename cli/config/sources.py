@@ -13,7 +13,7 @@ from cli.config.nearest import suggestion
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded, parse_json
+from schemas.text.json_text import decoded, parse_json
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alerts.stored_event import evidence_of, recommendation_of
-from alerts.text.formatting import finish_text, format_duration, format_rate
+from alerts.text.finish import finish_text
 from cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
 from schemas.alerts import AlertEvent, AlertKind, Role
+from schemas.text.amounts import duration_text, rate_text
 
 ALERT_WITHIN_S = 15.0
 FINISH_ERROR_RATIO = 0.5
@@ -93,7 +94,7 @@ def missed_times(outcome: DemoOutcome) -> list[str]:
     error, found = _error_ratio(outcome), []
     if error is not None and error > FINISH_ERROR_RATIO:
         found.append(
-            f"the move took {format_duration(outcome.finish_s)}, promised were {format_duration(outcome.promised_s)}"
+            f"the move took {duration_text(outcome.finish_s)}, promised were {duration_text(outcome.promised_s)}"
         )
     if outcome.without_ticks:
         found.append("ticks were evaluated late, and an alert said so")
@@ -106,15 +107,15 @@ def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:
     error = _error_ratio(outcome)
     return [
         ("Leader switch in Kafka to alert printed", f"{outcome.switch_to_alert_s:.1f} s"),
-        ("Throttle before", format_rate(THROTTLE_BYTES_PER_S)),
-        (f"Required by broker {NEW_LEADER} after the switch", format_rate(evidence.required_bytes_per_s)),
-        ("Throttle recommended and applied", format_rate(recommended.throttle_bytes_per_s)),
+        ("Throttle before", rate_text(THROTTLE_BYTES_PER_S)),
+        (f"Required by broker {NEW_LEADER} after the switch", rate_text(evidence.required_bytes_per_s)),
+        ("Throttle recommended and applied", rate_text(recommended.throttle_bytes_per_s)),
         ("Finish promised by the alert", finish_text(vars(recommended.finish)) or "unknown"),
         (
             "Real finish",
-            format_duration(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)"),
+            duration_text(outcome.finish_s) + ("" if error is None else f" ({error:.0%} off the middle)"),
         ),
-        ("Alert resolved after the throttle was raised", format_duration(outcome.resolve_s)),
+        ("Alert resolved after the throttle was raised", duration_text(outcome.resolve_s)),
         ("Alerts that fired", str(outcome.alerts)),
         ("Alerts raised by the healthy move", str(len(outcome.healthy_fired))),
     ]

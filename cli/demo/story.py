@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from alerts.stored_event import recommendation_of
-from alerts.text.formatting import format_rate, size
 from alerts.text.terminal import render_event
 from cli.common.output import echo, echo_lines
 from cli.common.progress import ProgressView
@@ -30,6 +29,7 @@ from cluster.embedded.paced_producer import PacedProducer
 from schemas.alerts import AlertKind, Role, Verdict
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.text.amounts import rate_text, size_text
 
 # The rate window is 10 s. After this time every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0
@@ -91,7 +91,9 @@ class DemoRun:
 
     def _write_history(self) -> None:
         total = sum(p.history_bytes for p in PARTITIONS)
-        with self._progress.step(f"Starting headroom watch; writing {size(total)} of history to orders and payments"):
+        with self._progress.step(
+            f"Starting headroom watch; writing {size_text(total)} of history to orders and payments"
+        ):
             self._kafka.create_topics()
             rates = {p.key: p.history_bytes_per_s for p in PARTITIONS}
             with PacedProducer(self._bootstrap_servers, rates, RECORD_BYTES) as producer:
@@ -103,14 +105,14 @@ class DemoRun:
             self._watch.wait(lambda: gold_age_s(self._settings) < _MAX_GOLD_AGE_S, _GOLD_TIMEOUT_S, awaited, poll_s=1.0)
 
     def _await_steady_traffic(self, producer: PacedProducer) -> None:
-        live = ", ".join(f"{name_of(p.key)} {format_rate(p.live_bytes_per_s)}" for p in PARTITIONS)
+        live = ", ".join(f"{name_of(p.key)} {rate_text(p.live_bytes_per_s)}" for p in PARTITIONS)
         with self._progress.step(f"Live traffic: {live}"):
             awaited = "the traffic to keep its rate on this machine, which is too busy"
             steady = SteadyTraffic(producer, _LIVE_BEFORE_S)
             self._watch.wait(steady.reached, _STEP_TIMEOUT_S, awaited)
 
     def _start_moves(self) -> None:
-        with self._progress.step(f"Moving, throttled to {format_rate(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
+        with self._progress.step(f"Moving, throttled to {rate_text(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
             self._kafka.start_moves()
             self._watch.wait(self._all_catch_up, _STEP_TIMEOUT_S, "every broker to catch up")
         self._progress.print_line("headroom watch: every new replica catches up")
@@ -161,7 +163,9 @@ class DemoRun:
 
             def finished() -> bool:
                 left_bytes, elapsed_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
-                self._progress.note(f"{size(left_bytes)} to copy; {elapsed_s:.0f} s of the promised {promised_s:.0f} s")
+                self._progress.note(
+                    f"{size_text(left_bytes)} to copy; {elapsed_s:.0f} s of the promised {promised_s:.0f} s"
+                )
                 return not self._kafka.moving(ORDERS)
 
             self._watch.wait(finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)

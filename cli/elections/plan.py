@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-from cli.common.output import mb_per_s
 from cli.elections.result import ElectionScope, PlannedElections
 from cluster.elections.executor import ExecutionPolicy
 from cluster.elections.leadership import LeadershipSnapshot
@@ -14,6 +13,7 @@ from planning.elections.planner import plan_elections
 from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from schemas.config import ElectionSettings, Settings
 from schemas.errors import HeadroomError
+from schemas.text.amounts import rate_text
 
 
 class ElectionPlanning:
@@ -99,8 +99,8 @@ def blocked_reason_of(
     if elections.window:
         reasons.append(f"it is not {elections.window} now (elections.window)")
     if elections.quiet_below is not None:
-        rate = "an unknown rate" if write_bytes_per_s is None else mb_per_s(write_bytes_per_s)
+        rate = "an unknown rate" if write_bytes_per_s is None else rate_text(write_bytes_per_s)
         reasons.append(
-            f"producers write {rate}, not less than {mb_per_s(elections.quiet_below)} (elections.quiet_below)"
+            f"producers write {rate}, not less than {rate_text(elections.quiet_below)} (elections.quiet_below)"
         )
     return "; ".join(reasons)

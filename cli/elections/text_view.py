@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, percent, print_table
+from cli.common.output import broker_names, echo, print_table
 from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
 from cluster.elections.preconditions import list_partitions
 from planning.elections.planner import WHY, Balance, Batch, Reason, RequiredThrottleIncrease
 from schemas.keys import TopicPartition
+from schemas.text.amounts import UNKNOWN, percent_text, rate_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -124,19 +125,19 @@ def _broker_rows(planned: PlannedElections) -> list[tuple[str | Text, ...]]:
             str(balance.preferred_partitions),
             str(balance.non_preferred_partitions),
             _imbalance(planned, balance),
-            percent(planned.thresholds[balance.broker]),
+            percent_text(planned.thresholds[balance.broker]),
             str(balance.electable_now),
             str(balance.waiting_for_move),
             str(balance.non_preferred_partitions - balance.electable_now - balance.waiting_for_move),
-            mb_per_s(balance.write_bytes_per_s),
-            mb_per_s(balance.preferred_write_bytes_per_s),
+            rate_text(balance.write_bytes_per_s),
+            rate_text(balance.preferred_write_bytes_per_s),
         )
         for balance in balances
     ]
 
 
 def _imbalance(planned: PlannedElections, balance: Balance) -> Text:
-    text = percent(balance.imbalance_ratio)
+    text = percent_text(balance.imbalance_ratio)
     if planned.over(balance):
         return Text(f"{text}, too high", style="bold red")
     reason = planned.not_electable(balance)
@@ -159,13 +160,13 @@ def _batch_rows(planned: PlannedElections) -> list[tuple[str, ...]]:
 def _writes(batch: Batch) -> str:
     if batch.unknown_rates == len(batch.partitions):
         return UNKNOWN
-    return mb_per_s(batch.write_bytes_per_s) + (" or more" if batch.unknown_rates else "")
+    return rate_text(batch.write_bytes_per_s) + (" or more" if batch.unknown_rates else "")
 
 
 def imbalance_then(batch: Batch) -> str:
     """Return the three brokers with the highest imbalance after a batch, as text."""
     ratios = sorted(batch.imbalance_ratios.items(), key=lambda of: (-of[1], of[0]))
-    shown = [f"broker {broker} {percent(ratio)}" for broker, ratio in ratios[:3] if ratio]
+    shown = [f"broker {broker} {percent_text(ratio)}" for broker, ratio in ratios[:3] if ratio]
     return ", ".join(shown) or "none"
 
 
@@ -181,8 +182,8 @@ def _raise_rows(raises: Sequence[RequiredThrottleIncrease]) -> list[tuple[str, .
     return [
         (
             f"{increase.broker_role[0]} as {increase.broker_role[1].value}",
-            mb_per_s(increase.throttle_bytes_per_s),
-            mb_per_s(increase.required_bytes_per_s),
+            rate_text(increase.throttle_bytes_per_s),
+            rate_text(increase.required_bytes_per_s),
         )
         for increase in raises
     ]
@@ -229,9 +230,9 @@ def _ratio_rows(planned: PlannedElections, settled: Sequence[BatchResult]) -> li
     return [
         (
             str(balance.broker),
-            percent(balance.imbalance_ratio),
-            percent(predicted[balance.broker]),
-            percent(last.imbalance_ratios[balance.broker]),
+            percent_text(balance.imbalance_ratio),
+            percent_text(predicted[balance.broker]),
+            percent_text(last.imbalance_ratios[balance.broker]),
         )
         for balance in planned.plan.before
         if balance.broker in predicted and balance.broker in last.imbalance_ratios

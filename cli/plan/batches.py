@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.text.formatting import size
-from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
+from cli.common.output import echo, print_table
 from cli.plan.result import PlanResult
 from planning.reassignments.batches.batch import ReassignmentBatch
 from planning.reassignments.batches.batching import BatchedPlan, BatchOption
 from schemas.alerts import Role
+from schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
 MAX_ROWS = 20
 _OPTIONS = ("batches", "needed throttle", "throttle", "time in all", "longest", "windows", "keeps the limits")
@@ -41,20 +41,20 @@ def _lines(cut: BatchedPlan) -> Iterator[str]:
     if not chosen.batches:
         yield "Nothing is copied."
     elif chosen.fits:
-        yield f"{number} with copies: {_time(chosen.total_s)} in all, at {mb_per_s(chosen.throttle_bytes_per_s)}."
+        yield f"{number} with copies: {_time(chosen.total_s)} in all, at {rate_text(chosen.throttle_bytes_per_s)}."
     elif chosen.total_s is None:
         yield f"{number} with copies. Unknown whether they keep the time: sizes or write rates are unknown."
     else:
         enough = cut.in_time_bytes_per_s
-        remedy = "" if enough is None else f" A throttle of {mb_per_s(enough)} would be enough for these."
+        remedy = "" if enough is None else f" A throttle of {rate_text(enough)} would be enough for these."
         yield f"The time is not kept: {number} with copies take {_time(chosen.total_s)} in all.{remedy}"
 
 
 def _option_row(option: BatchOption, cut: BatchedPlan) -> tuple[str, ...]:
     return (
         f"{option.batches}{' (chosen)' if option == cut.chosen else ''}",
-        mb_per_s(option.needed_bytes_per_s),
-        mb_per_s(option.throttle_bytes_per_s),
+        rate_text(option.needed_bytes_per_s),
+        rate_text(option.throttle_bytes_per_s),
         _time(option.total_s),
         _time(option.longest_s),
         "" if option.windows is None else str(option.windows),
@@ -67,9 +67,9 @@ def _batch_row(number: int, cut: BatchedPlan) -> tuple[str, ...]:
     return (
         str(number),
         f"{len(batch.assignments):,}",
-        size(_copied_bytes(batch)),
+        size_text(_copied_bytes(batch)),
         _required(batch),
-        "none" if batch.throttle_bytes_per_s is None else mb_per_s(batch.throttle_bytes_per_s),
+        "none" if batch.throttle_bytes_per_s is None else rate_text(batch.throttle_bytes_per_s),
         _time(cut.durations_s[number - 1]),
     )
 
@@ -77,7 +77,7 @@ def _batch_row(number: int, cut: BatchedPlan) -> tuple[str, ...]:
 def _required(batch: ReassignmentBatch) -> str:
     if batch.throttle_bytes_per_s is None:
         return "none"
-    return UNKNOWN if batch.unknown_rates else mb_per_s(batch.smallest_bytes_per_s)
+    return UNKNOWN if batch.unknown_rates else rate_text(batch.smallest_bytes_per_s)
 
 
 def _copied_bytes(batch: ReassignmentBatch) -> int | None:
@@ -87,4 +87,4 @@ def _copied_bytes(batch: ReassignmentBatch) -> int | None:
 
 
 def _time(seconds: float | None) -> str:
-    return "never" if seconds == float("inf") else duration(seconds)
+    return "never" if seconds == float("inf") else duration_text(seconds)

@@ -18,8 +18,8 @@ from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.batches.batching import BatchPolicy
 from planning.reassignments.plan import ReassignmentPlan, plan_text
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded
 from schemas.quantities import QuantityError
+from schemas.text.json_text import decoded
 
 AUTO = "auto"
 ROLLBACK_FILE = "rollback.json"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cli.common.output import mb_per_s
 from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.batches.batching import BatchedPlan
 from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.estimate import MoveEstimate
 from planning.reassignments.plan import ReassignmentPlan
 from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
+from schemas.text.amounts import rate_text
 
 _NAMED = 5
 
@@ -62,10 +62,10 @@ class PlanResult:
         estimate, throttle = self.estimate, self.estimate.throttle_bytes_per_s
         recommendation = estimate.recommendation
         if throttle is not None and throttle < ACCURATE_BYTES_PER_S:
-            found.append(f"Kafka does not keep a throttle below {mb_per_s(ACCURATE_BYTES_PER_S)} accurately.")
+            found.append(f"Kafka does not keep a throttle below {rate_text(ACCURATE_BYTES_PER_S)} accurately.")
         if throttle is not None and self.policy.most_bytes_per_s < throttle:
             found.append(
-                f"The throttle exceeds cluster.replication_capacity ({mb_per_s(self.policy.most_bytes_per_s)}); the "
+                f"The throttle exceeds cluster.replication_capacity ({rate_text(self.policy.most_bytes_per_s)}); the "
                 "time assumes no more than that."
             )
         if recommendation is not None and recommendation.misses_deadline:

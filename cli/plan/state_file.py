@@ -14,8 +14,8 @@ from cli.common.files import read_json, write_own
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded, parse_json
 from schemas.quantities import is_id
+from schemas.text.json_text import decoded, parse_json
 
 _T = TypeVar("_T")
 STATE_VERSION = 1

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from alerts.text.formatting import size, span
-from cli.common.output import UNKNOWN, duration, echo, mb_per_s, print_table
+from cli.common.output import echo, print_table
 from cli.plan.batches import print_batches
 from cli.plan.result import PlanResult
 from planning.log_dirs.duration import DirectoryEstimate
@@ -14,6 +13,7 @@ from planning.reassignments.estimate import ThrottleNeed
 from planning.reassignments.timing import TimeEstimate
 from schemas.alerts import Role
 from schemas.keys import BrokerRole
+from schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -56,14 +56,14 @@ def verdict(result: PlanResult) -> str:
         return f"{between}: no partition gains a replica, so no throttle is needed."
     if estimate.throttle_bytes_per_s is None:
         return _without_throttle(result)
-    throttle = mb_per_s(estimate.throttle_bytes_per_s)
+    throttle = rate_text(estimate.throttle_bytes_per_s)
     if estimate.is_enough is False:
         need = max(estimate.needs, key=lambda need: need.known_required_bytes_per_s)
         ends = "will not finish" if time is None or time.finish is None else "is too slow"
         after = "" if time is None or time.finish is None else f" (done in {_finish(time)})"
         return (
             f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
-            f"{mb_per_s(need.known_required_bytes_per_s)}.{_recommended(result)}"
+            f"{rate_text(need.known_required_bytes_per_s)}.{_recommended(result)}"
         )
     if time is not None and time.known and time.finish is None:
         close = "is too close to what is required; the move will not finish"
@@ -80,17 +80,19 @@ def _without_throttle(result: PlanResult) -> str:
         return "Unknown when it is done: no throttle limits the copies."
     if recommendation.unknown:
         least = max(need.known_required_bytes_per_s for need in result.estimate.needs)
-        return f"Unknown whether it fits: write rates are unknown; a throttle has to exceed at least {mb_per_s(least)}."
+        return (
+            f"Unknown whether it fits: write rates are unknown; a throttle has to exceed at least {rate_text(least)}."
+        )
     return (
-        f"Does not fit: a throttle has to exceed {mb_per_s(recommendation.smallest_bytes_per_s)}, and "
-        f"cluster.replication_capacity is {mb_per_s(result.policy.most_bytes_per_s)}. Move in smaller batches."
+        f"Does not fit: a throttle has to exceed {rate_text(recommendation.smallest_bytes_per_s)}, and "
+        f"cluster.replication_capacity is {rate_text(result.policy.most_bytes_per_s)}. Move in smaller batches."
     )
 
 
 def _recommended(result: PlanResult) -> str:
     found = result.estimate.recommendation
     enough = None if found is None else found.throttle_bytes_per_s
-    return "" if enough is None else f" Recommended: {mb_per_s(enough)}."
+    return "" if enough is None else f" Recommended: {rate_text(enough)}."
 
 
 def _summary(result: PlanResult) -> str:
@@ -98,7 +100,7 @@ def _summary(result: PlanResult) -> str:
     runs = "being reassigned" if result.in_flight else "in the plan"
     return (
         f"Cluster {state.cluster}: {len(result.plan):,} partitions {runs}, {len(estimate.changes.gaining):,} of them "
-        f"gain a replica; {size(estimate.copied_bytes)} to copy. Write rates: {state.rates_from}."
+        f"gain a replica; {size_text(estimate.copied_bytes)} to copy. Write rates: {state.rates_from}."
     )
 
 
@@ -108,7 +110,7 @@ def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
     if usual is None or least is None:
         return
     enough = "which is not enough here" if usual <= least else "more than is required here"
-    yield f"The usual rule asks for more than the highest write rate of a broker: {mb_per_s(usual)}, {enough}."
+    yield f"The usual rule asks for more than the highest write rate of a broker: {rate_text(usual)}, {enough}."
 
 
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -134,11 +136,11 @@ def _need_row(need: ThrottleNeed) -> tuple[str, ...]:
         str(need.broker_role.broker),
         _role_name(need.broker_role.role),
         f"{need.copies:,}",
-        size(need.remaining_bytes),
-        mb_per_s(need.in_sync_bytes_per_s),
-        least + mb_per_s(need.known_required_bytes_per_s),
-        "none" if need.recommended_bytes_per_s is None else mb_per_s(need.recommended_bytes_per_s),
-        "none" if in_force is None else mb_per_s(in_force),
+        size_text(need.remaining_bytes),
+        rate_text(need.in_sync_bytes_per_s),
+        least + rate_text(need.known_required_bytes_per_s),
+        "none" if need.recommended_bytes_per_s is None else rate_text(need.recommended_bytes_per_s),
+        "none" if in_force is None else rate_text(in_force),
         _alone(need.alone_s),
     )
 
@@ -146,19 +148,19 @@ def _need_row(need: ThrottleNeed) -> tuple[str, ...]:
 def _alone(seconds: float | None) -> str:
     if seconds is None:
         return UNKNOWN
-    return _NEVER if math.isinf(seconds) else duration(seconds)
+    return _NEVER if math.isinf(seconds) else duration_text(seconds)
 
 
 def directory_row(found: DirectoryEstimate) -> tuple[str, ...]:
     """Return the row of one broker that moves replicas between its log directories."""
-    rate = "none" if found.rate_bytes_per_s is None else mb_per_s(found.rate_bytes_per_s)
-    return (str(found.broker), f"{found.replicas:,}", size(found.size_bytes), rate, _directory_time(found))
+    rate = "none" if found.rate_bytes_per_s is None else rate_text(found.rate_bytes_per_s)
+    return (str(found.broker), f"{found.replicas:,}", size_text(found.size_bytes), rate, _directory_time(found))
 
 
 def _directory_time(found: DirectoryEstimate) -> str:
     if found.time is None:
         return UNKNOWN
-    return _NEVER if found.time.low_s is None else span(found.time.low_s, found.time.high_s)
+    return _NEVER if found.time.low_s is None else duration_range_text(found.time.low_s, found.time.high_s)
 
 
 def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:
@@ -169,13 +171,13 @@ def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:
 
 def _time_row(time: TimeEstimate) -> tuple[str, str, str]:
     bottleneck = "" if time.bottleneck is None else _role(time.bottleneck)
-    return mb_per_s(time.throttle_bytes_per_s), _finish(time), bottleneck
+    return rate_text(time.throttle_bytes_per_s), _finish(time), bottleneck
 
 
 def _finish(time: TimeEstimate) -> str:
     if time.finish is None:
         return _NEVER if time.known else UNKNOWN
-    return span(time.finish.low_s, time.finish.high_s)
+    return duration_range_text(time.finish.low_s, time.finish.high_s)
 
 
 def _what_if_lines(result: PlanResult) -> Iterator[str]:
@@ -196,7 +198,7 @@ def _what_if_lines(result: PlanResult) -> Iterator[str]:
     losses = sum(1 for _ in _loss_rows(result))
     if estimate.throttle_bytes_per_s is not None:
         survives = estimate.survives_bytes_per_s
-        rate = f" A throttle of {mb_per_s(survives)} survives any single one." if survives is not None else ""
+        rate = f" A throttle of {rate_text(survives)} survives any single one." if survives is not None else ""
         yield (
             f"What if: {effects.short_switches:,} of {effects.switches:,} single leader switches and {losses:,} of "
             f"{len(effects.losses):,} lost brokers make the throttle too low."
@@ -214,8 +216,8 @@ def _switch_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:
             str(case.leader),
             str(case.next_leader),
             _role(case.broker_role),
-            mb_per_s(case.required_bytes_per_s),
-            mb_per_s(case.required_bytes_per_s - (throttle or 0)),
+            rate_text(case.required_bytes_per_s),
+            rate_text(case.required_bytes_per_s - (throttle or 0)),
         )
 
 
@@ -228,8 +230,8 @@ def _loss_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:
             yield (
                 f"broker {case.broker}",
                 _role(case.broker_role),
-                mb_per_s(case.required_bytes_per_s),
-                mb_per_s(case.required_bytes_per_s - throttle),
+                rate_text(case.required_bytes_per_s),
+                rate_text(case.required_bytes_per_s - throttle),
                 f"{case.stopped_copies:,}",
                 f"{case.leaderless:,}",
             )

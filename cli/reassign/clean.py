@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import click
 
-from alerts.text.formatting import join_names
 from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
@@ -22,6 +21,7 @@ from planning.reassignments.run.owners import subjects_by_owner
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.text.amounts import join_names
 
 
 @click.command(short_help="Remove what a killed run has set, exactly.")

@@ -14,7 +14,7 @@ import click
 from alerts.recommendations.commands import headroom_apply
 from cli.common.changing import print_notes, require_answer
 from cli.common.options import config_option, format_option
-from cli.common.output import console, echo, mb_per_s, print_json
+from cli.common.output import console, echo, print_json
 from cli.common.parameters import Rate
 from cli.common.progress import ProgressView
 from cli.common.stopping import stopping
@@ -37,6 +37,7 @@ from planning.throttles.rate_options import rate_options
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.config import Settings
 from schemas.errors import HeadroomError
+from schemas.text.amounts import rate_text
 
 
 @dataclass(frozen=True)
@@ -296,8 +297,8 @@ def _policy(settings: Settings, options: RunOptions) -> RunPolicy:
             return None
         reasons = [f"it is not {reassign.window} now (reassign.window)"] * bool(reassign.window)
         if reassign.quiet_below is not None:
-            limit = mb_per_s(reassign.quiet_below)
-            reasons.append(f"producers write {mb_per_s(written)}, not less than {limit} (reassign.quiet_below)")
+            limit = rate_text(reassign.quiet_below)
+            reasons.append(f"producers write {rate_text(written)}, not less than {limit} (reassign.quiet_below)")
         return "; ".join(reasons)
 
     return RunPolicy(

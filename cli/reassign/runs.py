@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from alerts.text.formatting import moment
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import read_settings
 from cli.reassign.session import RunSession
 from cli.reassign.view import left_behind_json
 from planning.reassignments.run.record import RecordedRun
+from schemas.text.amounts import moment_text
 from streaming.delta.locations import is_missing
 
 
@@ -72,7 +72,7 @@ def _row(record: RecordedRun) -> tuple[str, ...]:
     counts = (str(len(record.submitted)), str(len(record.finished)), str(len(record.refused)))
     return (
         record.run_id,
-        "unknown" if record.began_ms is None else moment(record.began_ms),
+        "unknown" if record.began_ms is None else moment_text(record.began_ms),
         record.by,
         record.command,
         record.state.value,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from alerts.text.formatting import size
 from cli.common.options import config_option, format_option
-from cli.common.output import UNKNOWN, echo, print_json, print_table
+from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.plan_files import read_batches, whole_plan
 from cli.reassign.session import RunSession
@@ -19,6 +18,7 @@ from planning.log_dirs.progress import DirectoryProgress, DirectoryState
 from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun
 from planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
+from schemas.text.amounts import UNKNOWN, size_text
 
 _MAX_ROWS = 40
 
@@ -102,7 +102,7 @@ def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], r
 
 def _print_directories(open_: list[VerifiedAssignment]) -> None:
     rows = [
-        (str(p.name), str(p.broker), p.state.value, p.current or UNKNOWN, p.destination, size(p.remaining_bytes))
+        (str(p.name), str(p.broker), p.state.value, p.current or UNKNOWN, p.destination, size_text(p.remaining_bytes))
         for verified in open_
         for p in verified.directories
         if p.state is not DirectoryState.DONE

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cli.common.changing import error_json
-from cli.common.output import broker_names, echo, mb_per_s, partition_json, print_table
+from cli.common.output import broker_names, echo, partition_json, print_table
 from cli.plan.json_view import directory_json
 from cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
 from cli.reassign.run_plan import PlannedRun
@@ -17,6 +17,7 @@ from planning.reassignments.run.record import RecordedRun
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
+from schemas.text.amounts import rate_text
 
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:
@@ -49,8 +50,8 @@ def _row(number: int, changes: BatchChanges, planned: PlannedRun) -> tuple[str, 
         partitions_text(changes.moves) or "none",
         str(sum(len(entries) for entries in changes.entries.values())),
         broker_names(brokers, 5) if brokers else "none",
-        mb_per_s(required) if planned.throttle_bytes_per_s is not None else "no throttle",
-        mb_per_s(planned.throttle_bytes_per_s) if planned.throttle_bytes_per_s is not None else "none",
+        rate_text(required) if planned.throttle_bytes_per_s is not None else "no throttle",
+        rate_text(planned.throttle_bytes_per_s) if planned.throttle_bytes_per_s is not None else "none",
     )
 
 

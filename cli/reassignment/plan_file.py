@@ -12,8 +12,8 @@ from cli.common.files import read_bytes, read_text, write_own
 from cluster.reassignment.running import Reassignment
 from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
 from schemas.errors import HeadroomError
-from schemas.json_text import decoded, parse_json
 from schemas.quantities import is_id
+from schemas.text.json_text import decoded, parse_json
 
 _VERSION = 1
 _WHAT = "a reassignment plan"

@@ -6,14 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
-from cli.common.output import UNKNOWN, broker_names, echo, mb_per_s, print_table
+from cli.common.output import broker_names, echo, print_table
 from cli.throttle.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
 from cli.throttle.lists_plan import ListsPlan, lists_json
 from cli.throttle.show.throttle_need import ThrottleNeeds
-from cli.throttle.view import ThrottleView, rate_text
+from cli.throttle.view import ThrottleView, throttle_text
 from cluster.throttles.rates import ROLES
 from planning.throttles.rate_options import is_low, rate_options
 from schemas.config import Settings
+from schemas.text.amounts import UNKNOWN, rate_text
 
 
 def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
@@ -42,16 +43,16 @@ def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None)
     if not view.alive(broker):
         return "down, stays as it is"
     if change is None:
-        return rate_text(view.of(broker), role)
+        return throttle_text(view.of(broker), role)
     return change_text(change, view.of(broker).known)
 
 
 def change_text(change: RateChange, known: bool = True) -> str:
     """Return the change of a rate as text; ``known`` is false if the broker did not report its rates."""
-    now = mb_per_s(change.from_bytes_per_s)
+    now = rate_text(change.from_bytes_per_s)
     if change.changes:
         before = UNKNOWN if not known else "none" if change.from_bytes_per_s is None else now
-        return f"{before} -> {mb_per_s(change.to_bytes_per_s)}"
+        return f"{before} -> {rate_text(change.to_bytes_per_s)}"
     return {
         RateAction.KEEP: f"keeps {now}",
         RateAction.KEEP_UNLIMITED: "has none, stays so",
@@ -70,7 +71,7 @@ def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list
     if plan.rate_bytes_per_s is None:
         return notes
     if capacity is not None and plan.rate_bytes_per_s > capacity:
-        notes.append(f"This is more than cluster.replication_capacity ({mb_per_s(capacity)}).")
+        notes.append(f"This is more than cluster.replication_capacity ({rate_text(capacity)}).")
     left_out = sorted(set(view.participants()) - set(plan.brokers()) - set(plan.passed_over))
     if left_out:
         notes.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
@@ -104,7 +105,7 @@ def need_notes(plan: ApplyPlan, needs: ThrottleNeeds | None) -> list[str]:
         rate = in_force.get((need.broker, need.role))
         if rate is not None and rate <= least:
             notes.append(
-                f"Broker {need.broker} as {need.role} needs more than {mb_per_s(least)}: at {mb_per_s(rate)} its "
+                f"Broker {need.broker} as {need.role} needs more than {rate_text(least)}: at {rate_text(rate)} its "
                 "moving partitions never get in sync."
             )
     return notes
@@ -149,7 +150,7 @@ def print_result(result: ApplyResult) -> None:
 def _rate_texts(plan: ApplyPlan) -> list[tuple[tuple[str, ...], str]]:
     """Return the roles and the text of each requested rate."""
     texts = ((ROLES, plan.rate_bytes_per_s, ""), ((LOG_DIRS,), plan.log_dirs_bytes_per_s, " between log directories"))
-    return [(roles, f"{mb_per_s(rate)}{kind}") for roles, rate, kind in texts if rate is not None]
+    return [(roles, f"{rate_text(rate)}{kind}") for roles, rate, kind in texts if rate is not None]
 
 
 def apply_json(result: ApplyResult) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from alerts.text.formatting import join_names
 from cli.throttle.apply_plan import DOWN, SILENT
 from cli.throttle.view import ThrottleView
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
@@ -14,6 +13,7 @@ from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from planning.reassignments.run.owners import ThrottleOwner, subjects_by_owner
 from schemas.errors import HeadroomError
+from schemas.text.amounts import join_names
 
 
 @dataclass(frozen=True)

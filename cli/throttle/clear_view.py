@@ -7,16 +7,16 @@ from typing import Any
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import echo, print_table
 from cli.throttle.clear_plan import ClearPlan, ClearResult
-from cli.throttle.view import ThrottleView, rate_text
+from cli.throttle.view import ThrottleView, throttle_text
 
 
 def print_plan(view: ThrottleView, plan: ClearPlan) -> None:
     """Print the rates and lists that are removed; nothing if there are none."""
     log_dirs = bool(view.log_dirs())
     roles = ("leader", "follower", *["log_dirs"] * log_dirs)
-    rows = [(f"broker {b}", *(rate_text(view.rates[b], role) for role in roles)) for b in plan.brokers]
+    rows = [(f"broker {b}", *(throttle_text(view.rates[b], role) for role in roles)) for b in plan.brokers]
     if plan.cluster_default:
-        rows.append(("cluster default", *(rate_text(view.default, role) for role in roles)))
+        rows.append(("cluster default", *(throttle_text(view.default, role) for role in roles)))
     for topic in plan.topics:
         config = view.snapshot.topic_configs[topic]
         rows.append((f"topic {topic}", config.leader_list or "none", config.follower_list or "none", *[""] * log_dirs))

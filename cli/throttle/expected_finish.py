@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.text.formatting import format_duration, span
 from cli.common.evaluation import is_recent
 from cli.common.output import echo
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.tables import REASSIGNMENT_PROGRESS
+from schemas.text.amounts import duration_range_text, duration_text
 from streaming.clock import now_ms
 from streaming.delta.query_table import query
 
@@ -45,7 +45,7 @@ class ExpectedFinish:
         Args:
             at_ms: current time, in epoch milliseconds.
         """
-        ago = f"by the tick of {format_duration(max(0, at_ms - self.tick_ms) / 1000)} ago"
+        ago = f"by the tick of {duration_text(max(0, at_ms - self.tick_ms) / 1000)} ago"
         if self.never:
             return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync, {ago}."
         if self.unknown:
@@ -53,7 +53,7 @@ class ExpectedFinish:
         passed_s = (at_ms - self.tick_ms) / 1000
         low_s = max(0.0, (self.eta_low_s or 0.0) - passed_s)
         high_s = None if self.eta_high_s is None else max(0.0, self.eta_high_s - passed_s)
-        return f"At the throttles in force the moves are done in {span(low_s, high_s)}, {ago}."
+        return f"At the throttles in force the moves are done in {duration_range_text(low_s, high_s)}, {ago}."
 
 
 def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFinish | None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import click
 
-from cli.common.output import mb_per_s
 from planning.throttles.rate_options import LEAST_WITHOUT_UNIT_BYTES_PER_S, LOW_RATE, is_low
 from schemas.quantities import QuantityError
+from schemas.text.amounts import rate_text
 
 MAX_BYTES_PER_S = 1_000_000_000_000
 
@@ -35,7 +35,8 @@ def check_rate(bytes_per_s: float, unit_given: bool = False) -> int:
         raise QuantityError(f"{number} without a unit is {number} bytes per second", meant)
     if bytes_per_s > MAX_BYTES_PER_S:
         raise QuantityError(
-            f"{mb_per_s(bytes_per_s)} is more than any broker carries ({mb_per_s(MAX_BYTES_PER_S)})", "Check its unit."
+            f"{rate_text(bytes_per_s)} is more than any broker carries ({rate_text(MAX_BYTES_PER_S)})",
+            "Check its unit.",
         )
     return round(bytes_per_s)
 
@@ -49,5 +50,5 @@ def require_low_rate(low_rate: bool, rates: Mapping[str, int | None]) -> None:
     """
     for option, rate in rates.items():
         if rate is not None and is_low(rate) and not low_rate:
-            rule = f"{option} is {mb_per_s(rate)}, and Kafka does not keep a rate below 1 MB/s accurately."
+            rule = f"{option} is {rate_text(rate)}, and Kafka does not keep a rate below 1 MB/s accurately."
             raise click.UsageError(f"{rule} If it is meant, add {LOW_RATE}.")

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cli.common.output import UNKNOWN, mb_per_s
 from cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
 from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import keys_from, rate_of
 from cluster.throttles.rates import read_throttles
 from schemas.config import Settings
+from schemas.text.amounts import UNKNOWN, rate_text
 
 _UNKNOWN = BrokerThrottles(known=False)
 
@@ -87,14 +87,14 @@ def read_view(settings: Settings) -> ThrottleView:
     return ThrottleView(state.snapshot, rates, state.default)
 
 
-def rate_text(rates: BrokerThrottles, role: str) -> str:
+def throttle_text(rates: BrokerThrottles, role: str) -> str:
     """Return a broker's rate for ``leader``, ``follower`` or ``log_dirs`` as text, with its source."""
     if not rates.known:
         return UNKNOWN
     rate, source = rate_of(rates, role)
     if rate is None:
         return "none"
-    return f"{mb_per_s(rate)} ({'cluster default' if source == 'default' else source})"
+    return f"{rate_text(rate)} ({'cluster default' if source == 'default' else source})"
 
 
 def view_header(view: ThrottleView) -> tuple[str, ...]:
@@ -107,11 +107,11 @@ def view_rows(view: ThrottleView) -> list[tuple[str, ...]]:
     moving = view.moving()
     roles = ("leader", "follower", *["log_dirs"] * _with_log_dirs(view))
     rows = [
-        (f"broker {broker}", *(rate_text(rates, role) for role in roles), _part(broker, moving))
+        (f"broker {broker}", *(throttle_text(rates, role) for role in roles), _part(broker, moving))
         for broker, rates in sorted(view.rates.items())
     ]
     if keys_from(view.default, "default"):
-        rows.append(("cluster default", *(rate_text(view.default, role) for role in roles), ""))
+        rows.append(("cluster default", *(throttle_text(view.default, role) for role in roles), ""))
     for topic in sorted({*view.listed(), *(p.topic for p in moving)}):
         config = view.snapshot.topic_configs.get(topic)
         count = sum(p.topic == topic for p in moving)

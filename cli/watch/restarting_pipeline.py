@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from alerts.text.formatting import format_duration
 from cli.common.output import echo
 from schemas.errors import HeadroomError
+from schemas.text.amounts import duration_text
 from streaming.supervision.failure import JvmEnded
 from streaming.supervision.failures import Failures
 
@@ -122,6 +122,6 @@ class RestartingPipeline:
         forget_jvm()
         self._restart_at_s = self._now_s() + _RESTART_AFTER_S
         echo(
-            f"headroom: {error.subject}: {error.rule}; it is started again in {format_duration(_RESTART_AFTER_S)}",
+            f"headroom: {error.subject}: {error.rule}; it is started again in {duration_text(_RESTART_AFTER_S)}",
             err=True,
         )

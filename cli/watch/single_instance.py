@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from alerts.text.formatting import moment
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.text import one_line
+from schemas.text.amounts import moment_text
 from streaming.clock import now_ms
 from streaming.delta.locations import local_path
 
@@ -137,7 +137,7 @@ def _owner_text(file: IO[str]) -> str:
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        since = moment(int(owner["since_ms"]))
+        since = moment_text(int(owner["since_ms"]))
         pid = int(owner["pid"])
         text = f", pid {pid} on host {owner['host']} since {since} ({owner['command']}; `kill {pid}` there ends it)"
         return one_line(text, 3 * _MAX_CHARACTERS)

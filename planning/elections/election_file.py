@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from schemas.errors import HeadroomError
-from schemas.json_text import parse_json
 from schemas.keys import TopicPartition
 from schemas.quantities import is_id
+from schemas.text.json_text import parse_json
 
 
 def request_json(partitions: Iterable[TopicPartition]) -> str:

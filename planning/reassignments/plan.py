@@ -11,9 +11,9 @@ from hashlib import sha256
 from typing import Any
 
 from schemas.errors import HeadroomError
-from schemas.json_text import parse_json
 from schemas.keys import TopicPartition
 from schemas.quantities import is_id
+from schemas.text.json_text import parse_json
 
 PLAN_VERSION = 1
 # Kafka's text for "the broker chooses the log directory".

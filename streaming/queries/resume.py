@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.text.formatting import moment
+from schemas.text.amounts import moment_text
 from streaming.queries.checkpoint import StoredCheckpoint
 from streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
 
@@ -105,7 +105,7 @@ def _log_created_again(topic: str, query: str, read_ms: int | None) -> None:
         "it continues with the first record of the new topic",
         topic,
         query,
-        "" if read_ms is None else f" at {moment(read_ms)}",
+        "" if read_ms is None else f" at {moment_text(read_ms)}",
     )
 
 

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.text.formatting import format_duration
 from schemas.errors import HeadroomError
+from schemas.text.amounts import duration_text
 from streaming.supervision.failure import AGAIN, cause_of
 from streaming.supervision.failures import Failures
 
@@ -102,9 +102,7 @@ class RestartingJob:
             self.forget_failures()
             return
         if self._failures.are_too_many:
-            rule = (
-                f"has stopped {self._failures.count} times within {format_duration(Failures.WITHIN_S)}: {self._reason}"
-            )
+            rule = f"has stopped {self._failures.count} times within {duration_text(Failures.WITHIN_S)}: {self._reason}"
             raise HeadroomError(f"job {self.name}", rule, AGAIN)
         if self._now_s() < self._restart_at_s:
             return

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from alerts.text.formatting import moment
 from schemas.config import Settings
 from schemas.keys import TopicPartition
 from schemas.tables import PARTITION_LOAD
+from schemas.text.amounts import moment_text
 from streaming.delta.query import sql_text
 from streaming.delta.query_table import query
 
@@ -42,7 +42,7 @@ class BusyHourRates:
         """Return what the rates are and which time they rest on, or why there are none."""
         if self.from_ms is None or self.until_ms is None:
             return self.missing or "no rates"
-        span = f"{moment(self.from_ms)} to {moment(self.until_ms)}"
+        span = f"{moment_text(self.from_ms)} to {moment_text(self.until_ms)}"
         return f"percentile {self.percentile:g} of the hourly means from {span} ({self.hours} hours seen)"
 
 
@@ -101,5 +101,6 @@ def _why_none(settings: Settings, own_hours: str) -> str:
         return f"{PARTITION_LOAD.path} has no complete hour of cluster {settings.cluster.name}"
     return (
         f"{PARTITION_LOAD.path} has no hour of cluster {settings.cluster.name} in the last "
-        f"{settings.reassign.rate_hours} hours of which at least half was seen; its last hour began {moment(last_ms)}"
+        f"{settings.reassign.rate_hours} hours of which at least half was seen; its last hour began "
+        f"{moment_text(last_ms)}"
     )

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from alerts.delivery.message_fields import Links, commands, figures, reason_text
-from alerts.text.formatting import clock
 from schemas.alerts import AlertEvent, AlertState, Severity
 from schemas.text import printable
+from schemas.text.amounts import clock_text
 
 # Slack's limits: characters of a section, of a field and of the plain text; blocks of a message.
 SECTION_MOST = 3000
@@ -87,7 +87,7 @@ def text_length(block: Block) -> int:
 
 def change_text(event: AlertEvent, mention: str = "") -> str:
     """Return the reply in an alert's thread when it changes, with a mention if it has risen."""
-    at = clock(event.tick_ms)
+    at = clock_text(event.tick_ms)
     if event.state == AlertState.RESOLVED.value:
         return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
     text = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
@@ -142,7 +142,7 @@ def _advice(event: AlertEvent) -> list[Block]:
 
 def _context(event: AlertEvent, links: Links) -> Block:
     link_texts = [f"<{_escaped(url).replace('|', '%7C')}|{name}>" for name, url in links.filled(event).items()]
-    text = " · ".join([*link_texts, f"id {escaped(event.alert_id, 100)}", clock(event.tick_ms)])
+    text = " · ".join([*link_texts, f"id {escaped(event.alert_id, 100)}", clock_text(event.tick_ms)])
     return {"type": "context", "elements": [_mrkdwn(text)]}
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from alerts.evidence.evidence import Evidence
 from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import percent
 from alerts.text.loads import VERBS, load_text
+from schemas.text.amounts import percent_text
 
 # Cause of all findings on uneven loads: one proposal ends them together, and what one broker has too much another one
 # has too little.
@@ -82,7 +82,9 @@ def describe_bands(broker: int, states: Sequence[BrokerLoadState]) -> str:
     for state in states:
         load, share = (load_text(state.resource, value or 0.0) for value in (state.load, state.mean))
         where = "above" if state.is_above_band else "below"
-        parts.append(f"{VERBS[state.resource]} {load}, {percent(abs(deviation(state)))} {where} its share of {share}")
+        parts.append(
+            f"{VERBS[state.resource]} {load}, {percent_text(abs(deviation(state)))} {where} its share of {share}"
+        )
     return f"Broker {broker} {'; it '.join(parts)}"
 
 

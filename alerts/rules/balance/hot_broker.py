@@ -8,9 +8,9 @@ from alerts.finding import Finding
 from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from alerts.rules.balance.broker_load_rule import UNEVEN, BrokerLoadRule, changed_by_move, evidence_of, ordered
 from alerts.rules.rule import Assessment, RuleInputs
-from alerts.text.formatting import percent
 from alerts.text.loads import VERBS, load_text
 from schemas.alerts import AlertKind, Severity
+from schemas.text.amounts import percent_text
 
 
 class HotBroker(BrokerLoadRule):
@@ -61,7 +61,7 @@ def _summary(broker: int, found: Sequence[BrokerLoadState]) -> str:
         load, limit, share = (
             load_text(state.resource, value or 0.0) for value in (state.load, state.load_limit, state.mean)
         )
-        used = percent((state.load or 0.0) / state.capacity) if state.capacity else "an unknown part"
+        used = percent_text((state.load or 0.0) / state.capacity) if state.capacity else "an unknown part"
         above = f"{used} of its capacity and above its limit of {limit}"
         parts.append(f"{VERBS[state.resource]} {load}, {above} (its share: {share})")
     return f"Broker {broker} {'; it '.join(parts)}"

@@ -10,9 +10,9 @@ from alerts.finding import Finding
 from alerts.inputs.broker_load import MinuteLoads
 from alerts.rules.balance.broker_load_rule import BrokerLoadRule
 from alerts.rules.rule import Assessment, RuleInputs
-from alerts.text.formatting import join_names
 from planning.balance.slow_brokers.slow_brokers import GIVES_LEADERS_AT, advice
 from schemas.alerts import AlertKind, Severity
+from schemas.text.amounts import join_names
 
 _MANY = "brokers"
 

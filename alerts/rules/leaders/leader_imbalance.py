@@ -8,9 +8,9 @@ from alerts.finding import Finding
 from alerts.inputs.leader_balance import LeaderBalance
 from alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
 from alerts.rules.rule import Assessment, RuleInputs
-from alerts.text.formatting import format_rate, percent
 from schemas.alerts import AlertKind, Severity
 from schemas.config import AlertSettings
+from schemas.text.amounts import percent_text, rate_text
 
 # With auto.leader.rebalance.enable, Kafka gets this many of its own checks before the alert fires.
 _CHECKS = 2
@@ -70,13 +70,11 @@ def _pending_for_s(state: LeaderBalance, settings: AlertSettings) -> float:
 def _summary(state: LeaderBalance) -> str:
     balance = state.balance
     written, preferred = balance.write_bytes_per_s, balance.preferred_write_bytes_per_s
-    load = (
-        f"{format_rate(written)} are written to it, and {format_rate(preferred)} would be if all preferred leaders led"
-    )
+    load = f"{rate_text(written)} are written to it, and {rate_text(preferred)} would be if all preferred leaders led"
     if written is None or preferred is None:
         load = "what is written to them is not known"
+    share, threshold = percent_text(state.electable_ratio), percent_text(state.threshold_ratio)
     return (
         f"Broker {state.broker} does not lead {balance.electable_now} of the {balance.preferred_partitions} partitions "
-        f"that prefer it, and could ({percent(state.electable_ratio)}, threshold {percent(state.threshold_ratio)}); "
-        f"{load}"
+        f"that prefer it, and could ({share}, threshold {threshold}); {load}"
     )

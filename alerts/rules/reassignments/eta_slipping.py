@@ -8,8 +8,8 @@ from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.rules.reassignments.eta_tracker import FirstEta
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import clock, format_duration
 from schemas.alerts import AlertKind, Severity
+from schemas.text.amounts import clock_text, duration_text
 
 # Near the end of a move, a fraction of the remaining time would be seconds.
 _LEAST_SLIP_S = 60.0
@@ -59,13 +59,13 @@ class EtaSlipping(Rule):
         return Assessment([self._finding(expected, finish_ms, late_s, tick)])
 
     def _finding(self, expected: FirstEta, finish_ms: float, late_s: float, tick: RuleInputs) -> Finding:
-        first, now = clock(round(expected.finish_ms)), clock(round(finish_ms))
+        first, now = clock_text(round(expected.finish_ms)), clock_text(round(finish_ms))
         return Finding(
             kind=self.kind,
             subject=_SUBJECT,
             severity=Severity.INFO,
             summary=(
-                f"The move is expected to finish at {now}, {format_duration(late_s)} later than was "
+                f"The move is expected to finish at {now}, {duration_text(late_s)} later than was "
                 f"expected first ({first})"
             ),
             evidence=LateFinishEvidence(

@@ -9,8 +9,8 @@ from alerts.evidence.evidence import Evidence
 from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import format_rate
 from schemas.alerts import AlertKind, Role, Severity
+from schemas.text.amounts import rate_text
 
 _SUBJECT = "moves"
 
@@ -43,7 +43,7 @@ class ReassignmentWithoutThrottle(Rule):
     def _finding(self, free: Sequence[ThrottleStatus], tick: RuleInputs) -> Finding:
         count = sum(status.moving_partitions for status in free if status.role is Role.LEADER)
         need, worst = _greatest_need(free)
-        takes = "" if worst is None else f"; to limit it, take more than {format_rate(need)}"
+        takes = "" if worst is None else f"; to limit it, take more than {rate_text(need)}"
         return Finding(
             kind=self.kind,
             subject=_SUBJECT,
@@ -67,4 +67,4 @@ def _advice(need: float | None, worst: ThrottleStatus | None) -> str:
     if worst is None:
         return "; what a throttle would have to exceed is not known"
     does = "sends" if worst.role is Role.LEADER else "receives"
-    return f": a throttle must exceed {format_rate(need)}, what broker {worst.broker} {does}"
+    return f": a throttle must exceed {rate_text(need)}, what broker {worst.broker} {does}"

@@ -10,8 +10,8 @@ from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import join_names
 from schemas.alerts import Role, Severity
+from schemas.text.amounts import join_names
 
 _REASONS = {
     EvidenceCause.NO_LEADER: "has replicas without a leader",

@@ -10,8 +10,8 @@ from alerts.finding import Finding
 from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import join_names
 from schemas.alerts import AlertKind, Role, Severity, Verdict
+from schemas.text.amounts import join_names
 
 
 class LeaderUnthrottled(Rule):

@@ -10,8 +10,8 @@ from alerts.finding import Finding
 from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from alerts.recommendations.recommendation import Recommendation
 from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.formatting import format_rate
 from schemas.alerts import AlertKind, Role, Severity
+from schemas.text.amounts import rate_text
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ class ThrottleAtRisk(Rule):
             severity=Severity.INFO,
             summary=(
                 f"If broker {leader.broker} came to lead {takeover.topic}-{takeover.partition}, its throttle of "
-                f"{format_rate(throttle)} would be {format_rate(more)} too low: "
-                f"it would have to send {format_rate(need_bytes_per_s)}"
+                f"{rate_text(throttle)} would be {rate_text(more)} too low: "
+                f"it would have to send {rate_text(need_bytes_per_s)}"
             ),
             evidence=TakeoverEvidence(
                 **vars(ThrottleEvidence.of(leader)),

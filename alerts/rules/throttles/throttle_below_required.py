@@ -12,8 +12,8 @@ from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
 from alerts.recommendations.recommendation import Advice, Recommendation
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle
-from alerts.text.formatting import format_rate, join_names
 from schemas.alerts import Role, Severity, Verdict
+from schemas.text.amounts import join_names, rate_text
 
 _SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}
 _CONSEQUENCE = {
@@ -76,18 +76,18 @@ class ThrottleBelowRequired(Rule):
 
     def _summary(self, status: ThrottleStatus, switches: Sequence[LeaderSwitch], down: Sequence[int]) -> str:
         load = status.load
-        lasting = format_rate(load.lasting_required_bytes_per_s)
+        lasting = rate_text(load.lasting_required_bytes_per_s)
         if _is_enough_while_down(status):
             return (
                 f"The throttle is enough only until {_back(down)}: {status.subject} is throttled to "
-                f"{format_rate(load.throttle_bytes_per_s)}, but then {self.requires} {lasting}"
+                f"{rate_text(load.throttle_bytes_per_s)}, but then {self.requires} {lasting}"
             )
         moves = status.moving_partitions > 0
         operation, replicas = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
         ends = "takes long" if status.verdict is Verdict.SLOW else "will not finish"
-        required = format_rate(load.required_bytes_per_s)
+        required = rate_text(load.required_bytes_per_s)
         if load.required_bytes_per_s is None:
-            required = f"at least {format_rate(status.known_required_bytes_per_s)}"
+            required = f"at least {rate_text(status.known_required_bytes_per_s)}"
         cause, later = "", ""
         if load.down_required_bytes_per_s and load.required_bytes_per_s is not None:
             later = f"; once {_back(down)}, {self.requires} {lasting}"
@@ -95,7 +95,7 @@ class ThrottleBelowRequired(Rule):
             names = [f"{name} ({s.previous_leader} to {status.broker})" for s in switches for name in s.names]
             cause = f" since the leader switch of {join_names(names, sum(s.partitions for s in switches))}"
         return (
-            f"{operation} {ends}: {status.subject} is throttled to {format_rate(load.throttle_bytes_per_s)}, "
+            f"{operation} {ends}: {status.subject} is throttled to {rate_text(load.throttle_bytes_per_s)}, "
             f"but {self.requires} {required}{cause}; {replicas} {_CONSEQUENCE[status.verdict]}{later}"
         )
 

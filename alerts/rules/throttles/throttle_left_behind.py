@@ -10,9 +10,9 @@ from alerts.finding import Finding
 from alerts.inputs.throttle_status import ThrottleStatus
 from alerts.rules.rule import Assessment, Rule, RuleInputs
 from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, owners_of, resting_lists
-from alerts.text.formatting import format_rate, join_names
 from planning.reassignments.run.owners import ThrottleOwner
 from schemas.alerts import AlertKind, Role, Severity
+from schemas.text.amounts import join_names, rate_text
 
 _SUBJECT = "throttles"
 
@@ -101,7 +101,7 @@ def _summary(
     found = []
     if rated:
         rates = sorted({status.load.throttle_bytes_per_s or 0.0 for status in rated})
-        span = format_rate(rates[0]) if len(rates) == 1 else f"{format_rate(rates[0])} to {format_rate(rates[-1])}"
+        span = rate_text(rates[0]) if len(rates) == 1 else f"{rate_text(rates[0])} to {rate_text(rates[-1])}"
         found.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
     if listed:
         # A list may contain only replicas that do not fetch now, as those of a broker that is down.

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from alerts.text.formatting import size
 from cli.balance.amounts import RESOURCE_NAMES, load_text
 from cli.balance.cluster import BalanceCluster, load_cluster
 from cli.balance.proposal.json_view import action_json
@@ -21,6 +20,7 @@ from planning.balance.model import Resource
 from planning.balance.reports.explanation import Explanation, GoalEffect
 from planning.balance.reports.explanation import explain as explain_action
 from planning.balance.search.proposal import Proposal
+from schemas.text.amounts import size_text
 
 
 @click.command(short_help="Explain one action of a proposal, goal by goal.")
@@ -88,7 +88,7 @@ def _print(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> N
     action, model = found.action, proposal.model
     source, target = (model.brokers[broker].broker for broker in (action.source, action.target))
     text = action_text(action, model)
-    cost = f"{size(action.bytes_copied)} to copy" if action.copies else "nothing is copied"
+    cost = f"{size_text(action.bytes_copied)} to copy" if action.copies else "nothing is copied"
     echo(f"Action {found.number} of {len(proposal.actions)}: {text}; {cost}.")
     outside = f"{proposal.outside[found.number - 1]:.3f} to {proposal.outside[found.number]:.3f}"
     echo(f"Gain: {found.gain:.3f}; load outside of bands falls from {outside}, in shares of the means.")

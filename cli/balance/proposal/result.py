@@ -11,7 +11,6 @@ from hashlib import sha256
 from cli.balance.cluster import BalanceCluster
 from cli.balance.proposal.options import ProposalOptions
 from cli.balance.score import chosen_goals
-from cli.common.output import mb_per_s
 from planning.balance.batches.batches import BalanceBatch, CopyLimits
 from planning.balance.model import ClusterModel, Resource
 from planning.balance.observation.cluster import excluding
@@ -26,6 +25,7 @@ from planning.balance.search.proposal import Proposal, excluded_partitions, prop
 from planning.reassignments.plan import ReassignmentPlan
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
+from schemas.text.amounts import rate_text
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9
@@ -140,7 +140,7 @@ class ProposalResult:
         rate, enough = self.throttle.bytes_per_s, batch.price.throttle_after_switch_bytes_per_s
         if rate is None or enough is None or batch.price.required_after_switch_bytes_per_s < rate:
             return ""
-        return f"Batch {number}: one leader switch can make the throttle too low; {mb_per_s(enough)} survives any."
+        return f"Batch {number}: one leader switch can make the throttle too low; {rate_text(enough)} survives any."
 
     def warnings(self) -> list[str]:
         """Return what the operator should know of the proposal, the most important first."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from alerts.text.formatting import size
 from cli.balance.amounts import RESOURCE_NAMES, load_text
 from cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
 from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_text import MAX_ROWS, print_losses, verdict
-from cli.common.output import duration, echo, mb_per_s, percent, print_table
+from cli.common.output import echo, print_table
 from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
 from planning.balance.reports.throttle_choice import ThrottleSource
 from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.limits import WHY_EXCLUDED
+from schemas.text.amounts import duration_text, percent_text, rate_text, size_text
 
 _NEVER = "never"
 _PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "time at most")
@@ -81,7 +81,7 @@ def _summary(result: ProposalResult) -> Iterator[str]:
     kinds = Counter(action.kind for action in proposal.actions[: result.chosen])
     parts = [f"{kinds[kind]:,} {kind.value}{_plural(kind, kinds[kind])}" for kind in ActionKind if kinds[kind]]
     copied = float(proposal.copied_bytes[result.chosen])
-    cost = "copy nothing" if not copied else f"copy {size(copied)}"
+    cost = "copy nothing" if not copied else f"copy {size_text(copied)}"
     first = f"The first {result.chosen} of {len(proposal.actions)}" if result.chosen < len(proposal.actions) else "All"
     yield f"{first} actions ({', '.join(parts) or 'none'}) {cost}{_time_text(result)}."
     counted = result.after.model.counted
@@ -92,7 +92,7 @@ def _summary(result: ProposalResult) -> Iterator[str]:
         f"the means: {outside}."
     )
     if result.throttle.bytes_per_s is not None:
-        yield f"Throttle: {mb_per_s(result.throttle.bytes_per_s)} ({_SOURCES[result.throttle.source]})."
+        yield f"Throttle: {rate_text(result.throttle.bytes_per_s)} ({_SOURCES[result.throttle.source]})."
 
 
 def _plural(kind: ActionKind, count: int) -> str:
@@ -103,11 +103,11 @@ def _plural(kind: ActionKind, count: int) -> str:
 def _time_text(result: ProposalResult) -> str:
     if result.throttle.bytes_per_s is None:
         return ""
-    return " and never end" if result.duration_s is None else f" in about {duration(result.duration_s)}"
+    return " and never end" if result.duration_s is None else f" in about {duration_text(result.duration_s)}"
 
 
 def _time(seconds: float | None) -> str:
-    return _NEVER if seconds is None else duration(seconds)
+    return _NEVER if seconds is None else duration_text(seconds)
 
 
 def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -124,8 +124,8 @@ def _prefix_row(row: PrefixPrice, result: ProposalResult) -> tuple[str, ...]:
     return (
         f"{row.actions:,}{' (chosen)' if row.actions == result.chosen else ''}",
         f"{action.kind.value} {result.proposal.model.name(action.partition)}",
-        percent(row.gain_ratio),
-        size(row.copied_bytes),
+        percent_text(row.gain_ratio),
+        size_text(row.copied_bytes),
         f"{row.copied_replicas:,}",
         f"{row.batches:,}",
         _time(row.duration_s),
@@ -146,9 +146,9 @@ def _action_rows(result: ProposalResult) -> Iterator[tuple[str, ...]]:
             str(model.brokers[action.source].broker),
             str(model.brokers[action.target].broker),
             "yes" if action.leads else "no",
-            size(action.bytes_copied),
-            percent(gain),
-            percent(gain / gigabytes) if gigabytes else "free",
+            size_text(action.bytes_copied),
+            percent_text(gain),
+            percent_text(gain / gigabytes) if gigabytes else "free",
         )
 
 
@@ -158,13 +158,13 @@ def _batch_row(number: int, batch: PricedBatch) -> tuple[str, ...]:
     return (
         str(number),
         f"{len(batch.batch.actions):,} {'moves' if batch.batch.moves else 'elections'}",
-        size(price.bytes_copied),
-        mb_per_s(price.required_bytes_per_s) if batch.batch.moves else "none",
-        "none" if price.throttle_bytes_per_s is None else mb_per_s(price.throttle_bytes_per_s),
+        size_text(price.bytes_copied),
+        rate_text(price.required_bytes_per_s) if batch.batch.moves else "none",
+        "none" if price.throttle_bytes_per_s is None else rate_text(price.throttle_bytes_per_s),
         "none"
         if price.throttle_after_switch_bytes_per_s is None
-        else mb_per_s(price.throttle_after_switch_bytes_per_s),
-        "" if most is None else f"+{size(most[1])} on broker {most[0]}",
+        else rate_text(price.throttle_after_switch_bytes_per_s),
+        "" if most is None else f"+{size_text(most[1])} on broker {most[0]}",
         _time(batch.duration_s),
     )
 

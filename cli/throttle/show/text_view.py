@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.text.formatting import format_duration, size
-from cli.common.output import UNKNOWN, echo, mb_per_s, print_table
+from cli.common.output import echo, print_table
 from cli.throttle.show.left_behind import LeftBehind
 from cli.throttle.show.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from schemas.alerts import Verdict
+from schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
 _NAMED = 3
 _ROLES = {"log_dirs": "log directories"}
@@ -28,7 +28,7 @@ def print_needs(found: ThrottleNeeds, at_ms: int) -> None:
     for need in found.needs:
         if need.down_required_bytes_per_s and need.required_bytes_per_s is not None:
             echo(
-                f"Broker {need.broker} as {need.role} requires {mb_per_s(need.lasting_required_bytes_per_s)} once the "
+                f"Broker {need.broker} as {need.role} requires {rate_text(need.lasting_required_bytes_per_s)} once the "
                 "brokers that are down are back."
             )
     for problem in found.problems:
@@ -40,7 +40,7 @@ def print_left_behind(found: LeftBehind) -> None:
     if not found.rates and not found.lists:
         return
     rows = [
-        ("cluster default" if rate.broker is None else f"broker {rate.broker}", rate.key, mb_per_s(rate.bytes_per_s))
+        ("cluster default" if rate.broker is None else f"broker {rate.broker}", rate.key, rate_text(rate.bytes_per_s))
         for rate in found.rates
     ]
     rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in found.lists]
@@ -65,17 +65,17 @@ def _from(found: ThrottleNeeds, at_ms: int) -> str:
         return ", measured now"
     if found.tick_ms is None:
         return ""
-    return f", by the tick of {format_duration(max(0, at_ms - found.tick_ms) / 1000)} ago"
+    return f", by the tick of {duration_text(max(0, at_ms - found.tick_ms) / 1000)} ago"
 
 
 def _row(need: MoveNeed) -> Sequence[str]:
     # A rate that is not set gives the verdict unthrottled.
     absent = UNKNOWN if need.verdict == Verdict.NO_DATA.value else "none"
-    rate = absent if need.throttle_bytes_per_s is None else mb_per_s(need.throttle_bytes_per_s)
+    rate = absent if need.throttle_bytes_per_s is None else rate_text(need.throttle_bytes_per_s)
     if need.role in _ROLES:
-        left = f"{size(need.remaining_bytes)} left"
+        left = f"{size_text(need.remaining_bytes)} left"
         return (str(need.broker), _ROLES[need.role], rate, left, "", "", _needed_by(need))
-    required, moving = mb_per_s(need.required_bytes_per_s), mb_per_s(need.moving_bytes_per_s)
+    required, moving = rate_text(need.required_bytes_per_s), rate_text(need.moving_bytes_per_s)
     return (str(need.broker), need.role, rate, required, moving, need.verdict or "", _needed_by(need))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.text.formatting import clock, format_rate, span
 from alerts.text.terminal import render_event
 from cli.common.output import echo, echo_lines, print_json_line
 from schemas.alerts import AlertEvent, AlertState, Verdict
+from schemas.text.amounts import clock_text, duration_range_text, rate_text
 
 _COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 
@@ -58,7 +58,7 @@ class VerdictPrinter:
             verdicts = [_status_json(status) for status in active]
             print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts})
             return
-        at = clock(tick_ms).removesuffix(" UTC")
+        at = clock_text(tick_ms).removesuffix(" UTC")
         if not active:
             echo(f"{at} {cluster}: {len({status.broker for status in statuses})} brokers, no replica is out of sync")
         for status in active:
@@ -67,13 +67,13 @@ class VerdictPrinter:
 
 def _status_text(status: ThrottleStatus) -> str:
     load = status.load
-    throttle = "none" if load.throttle_bytes_per_s is None else format_rate(load.throttle_bytes_per_s)
-    eta = f", in sync in {span(status.eta_low_s, status.eta_high_s)}" if status.eta_s is not None else ""
+    throttle = "none" if load.throttle_bytes_per_s is None else rate_text(load.throttle_bytes_per_s)
+    eta = f", in sync in {duration_range_text(status.eta_low_s, status.eta_high_s)}" if status.eta_s is not None else ""
     reason = f" ({status.reason})" if status.reason else ""
     return (
         f"broker {status.broker} as {status.role.value:8} {status.verdict.value:11} throttle {throttle}, "
-        f"requires {format_rate(load.required_bytes_per_s)}, "
-        f"in sync {format_rate(load.in_sync_bytes_per_s)}{eta}{reason}"
+        f"requires {rate_text(load.required_bytes_per_s)}, "
+        f"in sync {rate_text(load.in_sync_bytes_per_s)}{eta}{reason}"
     )
 
 

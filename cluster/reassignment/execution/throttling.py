@@ -33,7 +33,7 @@ from planning.throttles.rate_options import rate_options
 from planning.throttles.replica_lists import format_replica_list
 from schemas.errors import HeadroomError
 from schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
-from schemas.quantities import rate_text
+from schemas.text.amounts import rate_text
 
 
 class RunThrottle:

@@ -16,7 +16,7 @@ from planning.reassignments.cluster_state import ClusterState
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.errors import HeadroomError
-from schemas.quantities import rate_text
+from schemas.text.amounts import rate_text
 
 Duration = Callable[[ReassignmentBatch], float | None]
 

@@ -79,7 +79,7 @@ def test_an_alert_on_uneven_load_continues_as_hot_broker_with_the_severity_of_th
     (event,) = watched.engine.active()
     evidence = json.loads(event.evidence)
     assert evidence["goes_on_with"] == {"kind": "hot_broker", "subject": "broker 1"}
-    assert "above its limit of 32.0 MB/s" in event.summary
+    assert "above its limit of 32.00 MB/s" in event.summary
 
 
 def test_a_hot_broker_has_an_alert_of_its_own_beside_one_that_is_only_uneven() -> None:

@@ -94,24 +94,24 @@ def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down
     assert [second for second, _ in fired((60, both), (120, one), (120, both))] == [INTERVAL_S]
 
 
-# Broker 3 was down before: 2.4 MB/s would be enough for the others, 9.6 are enough for its return too.
+# Broker 3 was down before: 2.40 MB/s would be enough for the others, 9.6 are enough for its return too.
 def test_advice_for_the_return_of_a_dead_broker_is_not_given_twice() -> None:
     ((second, event),) = fired((60, leads(1, 2, 6)), (60, leads(9.6, 2, 6)), (60, leads(9.6, 8, 0)))
     assert second == INTERVAL_S
     assert json.loads(event.recommendation)["throttle_bytes_per_s"] == 9_600_000
-    assert event.summary.endswith("; once broker 3 is back, its leaders must send 8.0 MB/s")
+    assert event.summary.endswith("; once broker 3 is back, its leaders must send 8.00 MB/s")
     evidence = json.loads(event.evidence)
     assert (evidence["down_required_bytes_per_s"], evidence["lasting_required_bytes_per_s"]) == (6 * MB, 8 * MB)
     assert evidence["down_brokers"] == [3]
 
 
-# It asked for 4.8 MB/s. Broker 3 dies before these are in force, and the broker takes over what that one led.
+# It asked for 4.80 MB/s. Broker 3 dies before these are in force, and the broker takes over what that one led.
 def test_advice_overtaken_by_a_death_says_what_is_missing_for_the_return() -> None:
     events = fired((60, leads(3, 4, 0)), (60, leads(4.8, 4.2, 2)), (60, leads(7.44, 4.2, 2)), (60, leads(7.44, 6.2, 0)))
     assert [second for second, _ in events] == [INTERVAL_S, 60]
     assert events[1][1].summary == (
-        "The throttle is enough only until broker 3 is back: broker 1 as leader is throttled to 4.8 MB/s, but then its "
-        "leaders must send 6.2 MB/s"
+        "The throttle is enough only until broker 3 is back: broker 1 as leader is throttled to 4.80 MB/s, but then "
+        "its leaders must send 6.20 MB/s"
     )
     assert json.loads(events[1][1].recommendation)["throttle_bytes_per_s"] == 7_440_000
 

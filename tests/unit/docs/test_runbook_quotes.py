@@ -93,7 +93,7 @@ CASES = {
             status(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
         ).findings
     ),
-    # 2 of the 12 partitions are led by broker 1, which sends 2.0 MB/s to the 2 others of 3 replicas of each.
+    # 2 of the 12 partitions are led by broker 1, which sends 2.00 MB/s to the 2 others of 3 replicas of each.
     AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: lambda: (
         assessment_of(
             *[

@@ -35,8 +35,8 @@ from schemas.quantities import (
     parse_urls,
     parse_whole,
     parse_window,
-    rate_text,
 )
+from schemas.text.amounts import rate_text
 
 Read = Callable[[str], Any]
 

@@ -61,7 +61,7 @@ BALANCES = {
 }
 EVEN = dict.fromkeys(range(1, 11), 20.0)
 LOADS = {
-    # Only broker 2 is out of band: the mean is 20.4 MB/s.
+    # Only broker 2 is out of band: the mean is 20.40 MB/s.
     AlertKind.LOAD_OUT_OF_BAND: loads({**EVEN, 2: 24.0}),
     AlertKind.HOT_BROKER: loads({**EVEN, 2: 24.0}, network_in_capacity=29 * MB),
     AlertKind.SLOW_BROKER: loads(EVEN, rounds={2: 7}, flush_s={2: 2.5}),
@@ -70,38 +70,38 @@ RISKS = {AlertKind.CAPACITY_AT_RISK: [LossRisk("broker 2", 3, "network_out", 118
 # What a terminal shows below the first line, of the kinds whose text is theirs alone.
 TEXTS = {
     AlertKind.THROTTLE_LEFT_BEHIND: [
-        "No reassignment is running, but there is still a throttle of 9.0 MB/s on broker(s) 1 "
+        "No reassignment is running, but there is still a throttle of 9.00 MB/s on broker(s) 1 "
         "and throttled replica lists that name t-0.",
         "Do: remove what is left, or replicas that fall behind later catch up no faster than this",
         "  $ headroom throttle clear --execute",
     ],
     AlertKind.THROTTLE_AT_RISK: [
-        "If broker 1 came to lead t-9, its throttle of 9.0 MB/s would be 1.0 MB/s too low: "
-        "it would have to send 10.0 MB/s.",
-        "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
-        "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
+        "If broker 1 came to lead t-9, its throttle of 9.00 MB/s would be 1.00 MB/s too low: "
+        "it would have to send 10.00 MB/s.",
+        "throttle 9.00 MB/s; in-sync followers use 2.00 MB/s; all followers require 4.00 MB/s; still to copy 10.0 MB",
+        "  t-0: writes 2.00 MB/s x 2 follower(s), 1 in sync; leader 1",
         # 10 MB in bursts of the quota, and what is written meanwhile.
-        "Do: raise the throttle to 12.0 MB/s (12000000); the move then finishes in ",
+        "Do: raise the throttle to 12.00 MB/s (12000000); the move then finishes in ",
         "Note: not urgent: the move goes on as long as no leader switches",
         "  $ headroom throttle apply --rate 12000000 --brokers 1 --raise-only --execute",
     ],
     AlertKind.LEADER_UNTHROTTLED: [
         "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, but it has no rate.",
-        "throttle none; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
-        "  t-1: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2",
-        "Do: set the throttle to 9.0 MB/s (9000000)",
-        "Note: only if that is too much; a rate must exceed 4.0 MB/s",
+        "throttle none; in-sync followers use 2.00 MB/s; all followers require 4.00 MB/s; still to copy 10.0 MB",
+        "  t-1: writes 2.00 MB/s x 2 follower(s), 1 in sync; leader 2",
+        "Do: set the throttle to 9.00 MB/s (9000000)",
+        "Note: only if that is too much; a rate must exceed 4.00 MB/s",
         "  $ headroom throttle apply --rate 9000000 --brokers 2 --execute",
     ],
     AlertKind.REASSIGNMENT_WITHOUT_THROTTLE: [
         "1 partition(s) move without a throttle, as fast as brokers and network go; to limit it, take more than "
-        "4.0 MB/s.",
-        "Do: nothing, unless it is too fast: a throttle must exceed 4.0 MB/s, what broker 2 sends",
+        "4.00 MB/s.",
+        "Do: nothing, unless it is too fast: a throttle must exceed 4.00 MB/s, what broker 2 sends",
     ],
     AlertKind.REASSIGNMENT_STALLED: [
         "The move makes no progress: broker 3 as destination copies nothing of t-0 (the broker does not fetch it).",
-        "throttle 9.0 MB/s; in-sync followers use 2.0 MB/s; all followers require 4.0 MB/s; still to copy 10.0 MB",
-        "  t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 1",
+        "throttle 9.00 MB/s; in-sync followers use 2.00 MB/s; all followers require 4.00 MB/s; still to copy 10.0 MB",
+        "  t-0: writes 2.00 MB/s x 2 follower(s), 1 in sync; leader 1",
         "Do: look at the disk and the log of broker 3",
     ],
     # 08:02:00 and 1000 s; 08:00:00 and 100 s.
@@ -121,17 +121,18 @@ TEXTS = {
     ],
     AlertKind.LEADER_IMBALANCE: [
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 10 %); "
-        "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led.",
+        "8.00 MB/s are written to it, and 10.00 MB/s would be if all preferred leaders led.",
         "Do: elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) ",
         "  $ headroom elections --execute",
     ],
     AlertKind.LOAD_OUT_OF_BAND: [
-        "Broker 2 receives 24.0 MB/s, 17.6 % above its share of 20.4 MB/s.",
+        "Broker 2 receives 24.00 MB/s, 17.6 % above its share of 20.40 MB/s.",
         "Do: propose the fewest changes that bring broker 2 into band; the command changes nothing itself",
         "  $ headroom balance propose --until-in-band 2 --dir headroom-balance-20270115-080000",
     ],
     AlertKind.HOT_BROKER: [
-        "Broker 2 receives 24.0 MB/s, 82.8 % of its capacity and above its limit of 23.2 MB/s (its share: 20.4 MB/s).",
+        "Broker 2 receives 24.00 MB/s, 82.8 % of its capacity and above its limit of 23.20 MB/s "
+        "(its share: 20.40 MB/s).",
         "Do: propose the fewest changes that bring broker 2 into band; the command changes nothing itself",
         "  $ headroom balance propose --until-in-band 2 --dir headroom-balance-20270115-080000",
     ],
@@ -142,7 +143,7 @@ TEXTS = {
         "leaders away (headroom balance propose --elections-only)",
     ],
     AlertKind.CAPACITY_AT_RISK: [
-        "If broker 2 were lost, broker 3 would have to send 118.0 MB/s: 18.0 MB/s above its limit of 100.0 MB/s.",
+        "If broker 2 were lost, broker 3 would have to send 118 MB/s: 18.00 MB/s above its limit of 100 MB/s.",
         "Do: spread what brokers send more evenly, or add brokers; ",
         "  $ headroom balance --what-if lose:2",
         "  $ headroom balance propose",

@@ -50,7 +50,7 @@ def test_a_firing_alert_starts_at_its_first_tick_and_ends_by_itself_later() -> N
     assert (first["startsAt"], first["endsAt"]) == ("2027-01-15T08:00:00.000Z", "2027-01-15T08:04:10.000Z")
     assert second["startsAt"] == first["startsAt"]
     assert second["labels"] == first["labels"]
-    assert first["annotations"]["required"] == "3.0 MB/s"
+    assert first["annotations"]["required"] == "3.00 MB/s"
     assert first["annotations"]["runbook_url"] == "http://runbooks/throttle_below_leader_write"
     assert first["generatorURL"] == "http://boards/orders"
     assert instance.asked[0].headers["Authorization"] == f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"

@@ -158,7 +158,13 @@ def test_the_token_is_in_no_error_no_log_and_no_repr(caplog: pytest.LogCaptureFi
 
 def test_the_blocks_say_numbers_command_and_links() -> None:
     said = json.dumps(alert_blocks(event(), LINKS), ensure_ascii=False)
-    for part in ("critical", "*Required*\\n3.0 MB/s", "3.6 MB/s (3600000)", "1 min 30 s", "```headroom throttle apply"):
+    for part in (
+        "critical",
+        "*Required*\\n3.00 MB/s",
+        "3.60 MB/s (3600000)",
+        "1 min 30 s",
+        "```headroom throttle apply",
+    ):
         assert part in said
     assert "<https://boards/d?cluster=orders|dashboard>" in said
     assert "<https://runbooks/throttle_below_leader_write|runbook>" in said

@@ -36,11 +36,11 @@ def advice(plan: ElectionPlanSummary | None) -> dict[str, Any]:
 def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> None:
     assert describe_plan(replace(PLAN_SUMMARY, left_out=(), raise_first=())) == (
         "elect the preferred leaders of 700 partitions in 4 batches, at a quiet time: first of 2 partition(s) "
-        "(3.0 MB/s are written to them), after which no broker lacks more than 25 % of its leads; after the last it is "
-        "0.4 %"
+        "(3.00 MB/s are written to them), after which no broker lacks more than 25 % of its leads; after the last it "
+        "is 0.4 %"
     )
     assert describe_plan(ONE) == (
-        "elect the preferred leaders of 2 partition(s) (3.0 MB/s are written to them) in one batch, at a quiet time: "
+        "elect the preferred leaders of 2 partition(s) (3.00 MB/s are written to them) in one batch, at a quiet time: "
         "no broker then lacks more than 0.4 % of its leads"
     )
 
@@ -54,7 +54,7 @@ def test_a_write_rate_that_is_not_known_is_not_told_as_nothing() -> None:
 def test_it_says_what_has_to_wait_and_which_throttle_comes_first() -> None:
     assert describe_plan(PLAN_SUMMARY).endswith(
         "; left out: 3 (a reassignment of it is running), 5 (a throttle of the running move would be too low); "
-        "to elect more, first raise the throttle of broker 2 as leader above 12.0 MB/s"
+        "to elect more, first raise the throttle of broker 2 as leader above 12.00 MB/s"
     )
     stuck = replace(
         PLAN_SUMMARY, batches=0, elections=0, first_batch=(), left_out=(("at_min_insync", 4),), raise_first=()
@@ -113,4 +113,4 @@ def test_a_batch_that_is_too_large_to_name_is_left_to_headrooms_own_command() ->
 
 def test_a_raise_of_a_destination_is_named_as_its() -> None:
     raised = replace(ONE, raise_first=(RequiredThrottleIncrease((3, Role.FOLLOWER), 1 * MB, 2 * MB),))
-    assert describe_plan(raised).endswith("first raise the throttle of broker 3 as follower above 2.0 MB/s")
+    assert describe_plan(raised).endswith("first raise the throttle of broker 3 as follower above 2.00 MB/s")

@@ -101,7 +101,7 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
     assert told[6, "follower"] is None
 
 
-# t-7 does not move; a list of before names it. Broker 3, which leads it at 1 MB/s, needs 4: 4 x 1.2 = 4.8 MB/s.
+# t-7 does not move; a list of before names it. Broker 3, which leads it at 1 MB/s, needs 4: 4 x 1.2 = 4.80 MB/s.
 @pytest.mark.parametrize("others_mb", [4.5, 20])
 def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(others_mb: float) -> None:
     old = partition(7, leader=3, moving=False)
@@ -170,7 +170,7 @@ def test_what_is_unknown_gives_no_number_and_says_what() -> None:
 def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
     recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "broker1:9092").raise_throttle(STATUSES)
     assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("reduce_move", None)
-    assert "8.0 MB/s is needed and a broker carries 7.0 MB/s" in recommendation.reason
+    assert "8.00 MB/s is needed and a broker carries 7.00 MB/s" in recommendation.reason
     moves = [MovingPartition("t", number, (3, 2)) for number in (0, 1)]
     assert recommendation.commands == [cancel(moves, "broker1:9092")]
 
@@ -196,7 +196,7 @@ def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
 def test_a_capacity_that_leaves_less_than_the_margin_is_told_without_a_word_of_a_deadline() -> None:
     recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(STATUSES)
     assert recommendation.throttle_bytes_per_s == 9_000_000
-    assert recommendation.reason == "a broker carries 9.0 MB/s, so that less than the usual margin is left"
+    assert recommendation.reason == "a broker carries 9.00 MB/s, so that less than the usual margin is left"
 
 
 def test_where_nothing_is_held_back_it_says_so() -> None:
@@ -339,11 +339,11 @@ def test_the_rate_for_a_listed_leader_without_one_is_enough_for_it(
 def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_for_it_alone() -> None:
     recommendation = RECOMMENDER.set_rate(5.6 * MB, 2, 4 * MB)
     assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("set_rate", 5_600_000)
-    assert recommendation.reason == "only if that is too much; a rate must exceed 4.0 MB/s"
+    assert recommendation.reason == "only if that is too much; a rate must exceed 4.00 MB/s"
     headroom, kafka = recommendation.commands
     assert headroom == "headroom throttle apply --config headroom.toml --rate 5600000 --brokers 2 --execute"
     assert "--entity-name 2 --add-config leader.replication.throttled.rate=5600000," in kafka
-    # 8 MB/s x 1.2: with the 5.6 MB/s of the others it would starve.
+    # 8 MB/s x 1.2: with the 5.60 MB/s of the others it would starve.
     assert RECOMMENDER.set_rate(5.6 * MB, 2, 8 * MB).throttle_bytes_per_s == 9_600_000
 
 
@@ -352,7 +352,7 @@ def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_fo
     [
         (None, 4 * MB, "its lists limit nothing without one"),
         (5.6 * MB, None, "what it must exceed is not known yet"),
-        (5.6 * MB, 10 * MB, "no rate would do: it must exceed 10.0 MB/s, and a broker carries 10.0 MB/s"),
+        (5.6 * MB, 10 * MB, "no rate would do: it must exceed 10.00 MB/s, and a broker carries 10.00 MB/s"),
     ],
 )
 def test_where_no_rate_is_known_to_be_enough_none_is_told(

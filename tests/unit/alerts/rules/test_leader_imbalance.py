@@ -77,7 +77,7 @@ def test_it_says_how_many_by_which_threshold_and_what_they_weigh() -> None:
     assert finding.subject == "broker 2"
     assert finding.summary == (
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 12.5 %); "
-        "8.0 MB/s are written to it, and 10.0 MB/s would be if all preferred leaders led"
+        "8.00 MB/s are written to it, and 10.00 MB/s would be if all preferred leaders led"
     )
     told = ("electable_now", "waiting_for_move", "electable_ratio", "imbalance_ratio", "threshold_source")
     assert [finding.evidence_json()[name] for name in told] == [30, 5, 0.3, 0.35, "setting"]

@@ -30,7 +30,7 @@ def test_a_throttle_below_what_is_required_is_found(
     finding = found(status(1, role, throttle_mb, 4, partition()))
     assert (finding.kind, finding.subject, finding.severity, finding.hold_s) == (kind, subject, severity, 3)
     assert "The move will not finish" in finding.summary
-    assert "4.0 MB/s" in finding.summary
+    assert "4.00 MB/s" in finding.summary
 
 
 def test_what_is_in_order_is_not_found() -> None:
@@ -87,7 +87,7 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
     assert assessment.keep_firing == {(kind, "broker 1 as leader") for kind in kinds} | of_moves
 
 
-# The exit margin: 4 x 1.05 = 4.2 MB/s.
+# The exit margin: 4 x 1.05 = 4.20 MB/s.
 @pytest.mark.parametrize(("throttle_mb", "held"), [(4.1, True), (4.2, False), (4.3, False)])
 def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) -> None:
     assessment = assessment_of(status(1, FOLLOWER, throttle_mb, 4, partition()))
@@ -106,7 +106,7 @@ def test_what_is_all_that_a_broker_carries_is_enough() -> None:
     assert assessment_of(full, policy=ThrottlePolicy(capacity_bytes_per_s=12 * MB)).keep_firing == {LEADER_ALERT}
 
 
-# 0.3 MB/s are recommended as 1 MB/s, the least that Kafka keeps: more than 0.315 is enough all the same.
+# 0.30 MB/s are recommended as 1 MB/s, the least that Kafka keeps: more than 0.315 is enough all the same.
 def test_a_small_rate_is_enough_by_its_own_margin() -> None:
     assert assessment_of(status(1, LEADER, 0.32, 0.3, partition(), in_sync_mb=0.1)).keep_firing == set()
 
@@ -153,8 +153,8 @@ def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
     finding = found(status(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
     assert finding.severity is Severity.CRITICAL
     assert finding.summary == (
-        "The move will not finish: broker 1 as leader is throttled to 3.0 MB/s, but its leaders must send at least "
-        "8.0 MB/s; new replicas get nothing"
+        "The move will not finish: broker 1 as leader is throttled to 3.00 MB/s, but its leaders must send at least "
+        "8.00 MB/s; new replicas get nothing"
     )
     # How much more is needed is not known.
     assert finding.recommendation.throttle_bytes_per_s is None

@@ -107,9 +107,9 @@ def test_a_move_that_no_list_names_is_found_once_with_what_a_throttle_must_excee
     assert (finding.evidence.broker_id, finding.evidence.required_bytes_per_s) == (1, 8 * MB)
     assert finding.summary == (
         "3 partition(s) move without a throttle, as fast as brokers and network go; "
-        "to limit it, take more than 8.0 MB/s"
+        "to limit it, take more than 8.00 MB/s"
     )
-    assert finding.recommendation.reason.endswith("a throttle must exceed 8.0 MB/s, what broker 1 sends")
+    assert finding.recommendation.reason.endswith("a throttle must exceed 8.00 MB/s, what broker 1 sends")
 
 
 def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_well() -> None:
@@ -194,8 +194,8 @@ def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
     assert finding.recommendation.throttle_bytes_per_s == 7_200_000
     assert finding.recommendation.reason.startswith("not urgent")
     assert finding.summary == (
-        "If broker 2 came to lead t-9, its throttle of 5.0 MB/s would be 1.0 MB/s too low: "
-        "it would have to send 6.0 MB/s"
+        "If broker 2 came to lead t-9, its throttle of 5.00 MB/s would be 1.00 MB/s too low: "
+        "it would have to send 6.00 MB/s"
     )
 
 
@@ -208,7 +208,7 @@ def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() ->
 def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
     finding = found(LISTED, *successor(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
     assert finding.recommendation.throttle_bytes_per_s is None
-    assert finding.recommendation.reason.endswith("no throttle would do, for a broker carries 6.0 MB/s")
+    assert finding.recommendation.reason.endswith("no throttle would do, for a broker carries 6.00 MB/s")
 
 
 def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
@@ -244,7 +244,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
     assert finding.evidence.brokers == [1, 2]
     assert finding.evidence.listed_partitions == ["t-0", "t-1"]
     assert finding.summary == (
-        "No reassignment is running, but there is still a throttle of 5.0 MB/s to 7.0 MB/s on broker(s) 1, 2 "
+        "No reassignment is running, but there is still a throttle of 5.00 MB/s to 7.00 MB/s on broker(s) 1, 2 "
         "and throttled replica lists that name t-0, t-1"
     )
     headroom, first, second, topic = finding.recommendation.commands
@@ -257,7 +257,7 @@ def test_rates_and_lists_without_a_move_are_found() -> None:
 @pytest.mark.parametrize(
     ("statuses", "said"),
     [
-        ([resting(1, LEADER, 5)], "a throttle of 5.0 MB/s on broker(s) 1"),
+        ([resting(1, LEADER, 5)], "a throttle of 5.00 MB/s on broker(s) 1"),
         ([resting(1, LEADER, None, 0)], "throttled replica lists that name t-0"),
         # The one replica that it names is of a broker that is down.
         ([resting(1, LEADER, None, resting_topics=("t",))], "throttled replica lists of t"),
@@ -307,7 +307,7 @@ def test_a_forgotten_throttle_that_holds_back_a_broker_after_its_restart_is_to_b
     finding = found(
         status(1, LEADER, 3, 4, behind, throttle_source="broker"), kind=AlertKind.THROTTLE_BELOW_LEADER_WRITE
     )
-    assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.0 MB/s")
+    assert finding.summary.startswith("Catching up will not finish: broker 1 as leader is throttled to 3.00 MB/s")
     assert finding.summary.endswith("; replicas out of sync fall further behind")
     assert finding.recommendation.action == "clear_throttle"
     assert finding.recommendation.commands[0] == "headroom throttle clear --execute"

@@ -11,7 +11,6 @@ import pytest
 
 from alerts.engine import AlertEngine
 from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.text.formatting import format_duration, format_rate, size
 from alerts.text.terminal import render_event
 from schemas.alerts import AlertEvent, Role
 from schemas.config import AlertSettings, ClusterSettings, Settings
@@ -40,13 +39,13 @@ def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
     # 1,800,000,000 s after the epoch
     assert "2027-01-15 08:00:00 UTC" in lines[0]
     assert FIRING.alert_id in lines[0]
-    assert "throttled to 5.6 MB/s, but its leaders must send 8.0 MB/s" in lines[1]
+    assert "throttled to 5.60 MB/s, but its leaders must send 8.00 MB/s" in lines[1]
     assert lines[2] == (
-        "  throttle 5.6 MB/s; in-sync followers use 4.0 MB/s; all followers require 8.0 MB/s; still to copy 10.0 MB"
+        "  throttle 5.60 MB/s; in-sync followers use 4.00 MB/s; all followers require 8.00 MB/s; still to copy 10.0 MB"
     )
-    assert lines[3] == "    t-0: writes 2.0 MB/s x 2 follower(s), 1 in sync; leader 2, led by 1 before"
+    assert lines[3] == "    t-0: writes 2.00 MB/s x 2 follower(s), 1 in sync; leader 2, led by 1 before"
     # 8 MB/s x 1.2, and its exact number for the command
-    assert lines[4].startswith("  Do: raise the throttle to 9.6 MB/s (9600000); the move then finishes in ")
+    assert lines[4].startswith("  Do: raise the throttle to 9.60 MB/s (9600000); the move then finishes in ")
     assert lines[5].startswith("    $ headroom throttle apply --rate 9600000 ")
 
 
@@ -94,29 +93,3 @@ def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
     first, *rest = render_event(engine.check_missing_ticks()[-1]).splitlines()[1:]
     assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")
     assert [line[:10] for line in rest] == ["  Do: look"]
-
-
-@pytest.mark.parametrize(
-    ("amount", "text"),
-    [(None, "unknown"), (0, "0 B"), (999, "999 B"), (1_000, "1.0 kB"), (5_600_000, "5.6 MB"), (2.5e9, "2.5 GB")],
-)
-def test_amounts_carry_a_unit(amount: float | None, text: str) -> None:
-    assert size(amount) == text
-    assert format_rate(amount) == (text if amount is None else f"{text}/s")
-
-
-# 3,599 s = 59 min 59 s; 4,800 s = 1 h 20 min
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (None, "unknown"),
-        (0.4, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min 0 s"),
-        (599, "9 min 59 s"),
-        (3599, "59 min"),
-        (4800, "1 h 20 min"),
-    ],
-)
-def test_durations_carry_units(seconds: float | None, text: str) -> None:
-    assert format_duration(seconds) == text

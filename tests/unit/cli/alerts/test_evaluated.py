@@ -97,7 +97,7 @@ def test_an_active_alert_of_another_cluster_that_nobody_evaluates_is_not_that_of
     evaluated(store, ("orders", at_ms), ("payments", at_ms - 3 * DAY_MS))
     done = run()
     assert done.exit_code == EXIT_NOT_CURRENT
-    assert "NOT EVALUATED for 72 h 0 min: the last verdict on cluster payments" in done.stdout
+    assert "NOT EVALUATED for 72 h: the last verdict on cluster payments" in done.stdout
     assert "Cluster orders: last evaluated" in done.stdout
 
 
@@ -105,7 +105,7 @@ def test_a_verdict_from_the_future_shows_that_a_clock_is_wrong(store: Path) -> N
     evaluated(store, ("orders", now_ms() + 3_600_000))
     done = run()
     assert done.exit_code == EXIT_NOT_CURRENT
-    assert "UNKNOWN when cluster orders was last evaluated: its last verdict is 1 h 0 min ahead" in done.stdout
+    assert "UNKNOWN when cluster orders was last evaluated: its last verdict is 1 h ahead" in done.stdout
 
 
 def test_a_verdict_is_current_for_as_long_as_an_idle_watch_may_wait_to_write_it(store: Path) -> None:

@@ -34,11 +34,11 @@ def test_each_loss_is_a_finding_and_all_have_one_cause() -> None:
     first, second = assessment_of(RISKS).findings
     assert (first.subject, second.subject) == ("loss of broker 2", "loss of rack a")
     assert first.summary == (
-        "If broker 2 were lost, broker 3 would have to send 118.0 MB/s: 18.0 MB/s above its limit of 100.0 MB/s, and 1 "
+        "If broker 2 were lost, broker 3 would have to send 118 MB/s: 18.00 MB/s above its limit of 100 MB/s, and 1 "
         "more broker(s) would be over theirs"
     )
     assert second.summary == (
-        "If rack a were lost, broker 4 would have to send 101.0 MB/s: 1.0 MB/s above its limit of 100.0 MB/s"
+        "If rack a were lost, broker 4 would have to send 101 MB/s: 1.00 MB/s above its limit of 100 MB/s"
     )
     assert first.cause == second.cause
     assert first.weight > second.weight

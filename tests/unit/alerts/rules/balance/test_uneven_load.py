@@ -45,8 +45,8 @@ def test_brokers_outside_their_band_are_reported_with_what_they_do() -> None:
     findings = found(UNEVEN)
     assert set(findings) == {(OUT_OF_BAND, "broker 1"), (OUT_OF_BAND, "broker 3")}
     above, below = findings[OUT_OF_BAND, "broker 1"], findings[OUT_OF_BAND, "broker 3"]
-    assert above.summary == "Broker 1 receives 30.0 MB/s, 50 % above its share of 20.0 MB/s"
-    assert below.summary == "Broker 3 receives 10.0 MB/s, 50 % below its share of 20.0 MB/s"
+    assert above.summary == "Broker 1 receives 30.00 MB/s, 50 % above its share of 20.00 MB/s"
+    assert below.summary == "Broker 3 receives 10.00 MB/s, 50 % below its share of 20.00 MB/s"
     assert (above.severity, above.hold_s) == (Severity.INFO, 900)
     # One cause: one alert, about the broker that is furthest from its share.
     assert above.cause == below.cause
@@ -56,8 +56,8 @@ def test_brokers_outside_their_band_are_reported_with_what_they_do() -> None:
 def test_the_worst_load_comes_first() -> None:
     (finding,) = (f for f in found(loads({1: 30, 2: 20, 3: 10}, {1: 90, 2: 10, 3: 20})).values() if "1" in f.subject)
     assert finding.summary == (
-        "Broker 1 sends 90.0 MB/s, 125 % above its share of 40.0 MB/s; it receives 30.0 MB/s, 50 % above its share of "
-        "20.0 MB/s"
+        "Broker 1 sends 90.00 MB/s, 125 % above its share of 40.00 MB/s; it receives 30.00 MB/s, 50 % above its share "
+        "of 20.00 MB/s"
     )
     assert [load["resource"] for load in finding.evidence_json()["loads"]] == ["network_out", "network_in"]
 
@@ -96,7 +96,7 @@ def test_above_band_and_limit_a_broker_is_hot_and_that_is_its_only_finding() -> 
     assert (hot.severity, hot.hold_s, hot.joins) == (Severity.WARNING, 300, False)
     assert hot.cause == findings[OUT_OF_BAND, "broker 3"].cause
     assert hot.summary == (
-        "Broker 1 receives 30.0 MB/s, 85.7 % of its capacity and above its limit of 28.0 MB/s (its share: 20.0 MB/s)"
+        "Broker 1 receives 30.00 MB/s, 85.7 % of its capacity and above its limit of 28.00 MB/s (its share: 20.00 MB/s)"
     )
 
 
@@ -170,7 +170,7 @@ def advice(**values: Any) -> BalanceAdvice:
     [
         (
             {},
-            "carry out the first 5 action(s) (2 of them elections, they copy 12.0 GB in about 6 min 0 s): they bring "
+            "carry out the first 5 action(s) (2 of them elections, they copy 12.0 GB in about 6 min): they bring "
             "brokers 1, 3 into band (proposal abc of 08:00:00 UTC)",
         ),
         (

@@ -114,7 +114,7 @@ def test_the_alert_has_the_cost_of_the_proposal() -> None:
     scene.commands[0].end(PROPOSAL)
     scene.tick(900)
     (event,) = scene.engine.active()
-    assert "carry out the first 2 action(s) (1 of them elections, they copy 5.0 GB in about 1 min 0 s)" in (
+    assert "carry out the first 2 action(s) (1 of them elections, they copy 5.0 GB in about 1 min)" in (
         event.recommendation
     )
 
