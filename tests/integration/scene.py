@@ -43,7 +43,7 @@ class Scene:
         self._reassign({TopicPartition(m.topic, m.partition): list(m.after) for m in moves})
 
     def start_slow_moves(self, load: PacedProducer) -> None:
-        """Fill the partitions of ``SLOW_MOVES``, and put them on their way to broker 4 at 3.60 MB/s.
+        """Fill the partitions of ``SLOW_MOVES``, and put them on their way to broker 4 at 3.6 MB/s.
 
         Each leader requires 1 MB/s x 3 followers. Destinations get less than one partition takes: neither gets in sync,
         and the moves outlast the tests.

@@ -91,7 +91,7 @@ def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path
     assert (broker["non_preferred_partitions"], broker["electable_now"], broker["out_of_balance"]) == (AWAY, AWAY, True)
     assert [b["out_of_balance"] for b in message["brokers"] if b["broker"] != RESTARTED] == [False] * 3
     assert (message["not_measured"], message["left_out"]) == ([], [])
-    # What is written to orders-1 and orders-5: 0.50 MB/s.
+    # What is written to orders-1 and orders-5: 0.5 MB/s.
     assert broker["write_bytes_per_s"] == 0
     assert broker["preferred_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
     assert message["cluster_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)

@@ -139,7 +139,7 @@ def test_an_alert_of_a_watch_that_was_killed_is_ended_by_the_next_one(
 def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene: Scene, load: PacedProducer) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     began = time.monotonic()
-    load.set_rate("w", 0, 1.5 * WRITE)  # Requires 1.5 x 3 = 4.5 of 3.60 MB/s.
+    load.set_rate("w", 0, 1.5 * WRITE)  # Requires 1.5 x 3 = 4.5 of 3.6 MB/s.
 
     def shown() -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return what is told of broker 1, and the advice: one alert of its own, or that whose advice is for both."""
@@ -262,7 +262,7 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
     began = time.monotonic()
     cluster.kill(1)
     try:
-        # Broker 2 leads both, broker 1 fetches no more: 2 x 1 MB/s to brokers 3 and 4 each: 4 of 3.60 MB/s.
+        # Broker 2 leads both, broker 1 fetches no more: 2 x 1 MB/s to brokers 3 and 4 each: 4 of 3.6 MB/s.
         # Most of the wait is Kafka's own: it misses the broker after 9 s, and may have to elect a controller first.
         shown = watch.wait(lambda: _fired(watch, "broker 2 as leader", began), 120, "an alert on broker 2")
     finally:
