@@ -20,7 +20,7 @@ from streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2
 # Rows that are appended can wait this long while others commit more quickly.
-APPEND_FOR_S = 10.0
+APPEND_FOR_S = 3.0
 
 T = TypeVar("T")
 
