@@ -93,8 +93,8 @@ def copy_rate(
 
 
 @dataclass(frozen=True)
-class CatchUp:
-    """Time until out-of-sync replicas behind one throttle are in sync, in seconds.
+class CopyTime:
+    """Time until copies behind one throttle are complete, in seconds.
 
     Attributes:
         low_s: earliest; None if never.
@@ -109,7 +109,7 @@ class CatchUp:
 
 def catch_up(
     remaining_bytes: float, written_bytes_per_s: float, rate: CopyRate, room_bytes: float, window: QuotaWindow
-) -> CatchUp:
+) -> CopyTime:
     """Return the time until the remaining bytes are copied under a throttle.
 
     The current room of the quota is copied at once and counts for one window. The rest arrives in bursts, one window
@@ -135,4 +135,4 @@ def catch_up(
 
     # Copies smaller than the current room finish in one burst.
     half = 0.5 if at_once < remaining_bytes else 0.0
-    return CatchUp(after_s(rate.high, -half), after_s(rate.middle, 0.0), after_s(rate.low, half))
+    return CopyTime(after_s(rate.high, -half), after_s(rate.middle, 0.0), after_s(rate.low, half))

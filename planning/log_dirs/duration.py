@@ -7,23 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.finish.long_run import copy_rate
+from planning.finish.long_run import CopyTime, copy_rate
 from planning.log_dirs.directory_moves import DirectoryMove, bytes_by_broker, within_brokers
-
-
-@dataclass(frozen=True)
-class DirectoryMovesTime:
-    """Time until a broker has moved all replicas between its directories, in seconds.
-
-    Attributes:
-        low_s: earliest; None if never.
-        middle_s: expected; None if never.
-        high_s: latest; None if never.
-    """
-
-    low_s: float | None
-    middle_s: float | None
-    high_s: float | None
 
 
 def directory_moves_time(
@@ -31,7 +16,7 @@ def directory_moves_time(
     rate_bytes_per_s: float | None,
     window: QuotaWindow = DEFAULT_WINDOW,
     fetch: FetchLimits = DEFAULT_FETCH,
-) -> DirectoryMovesTime | None:
+) -> CopyTime | None:
     """Return the time of the moves of one broker; None if unknown.
 
     The rate is one for all directories of the broker. It counts everything that is copied, including records that are
@@ -51,12 +36,12 @@ def directory_moves_time(
     ordered = sorted(moves, key=lambda move: move.name)
     sizes = [(move.size_bytes, move.write_bytes_per_s) for move in ordered]
     if rate_bytes_per_s is None or any(size is None for size, _ in sizes):
-        return None if ordered else DirectoryMovesTime(0.0, 0.0, 0.0)
+        return None if ordered else CopyTime(0.0, 0.0, 0.0)
     if any(written is None for _, written in sizes):
         return None
     known = [(float(size or 0), float(written or 0.0)) for size, written in sizes]
     rate = copy_rate(rate_bytes_per_s, 0.0, fetch.partition_bytes, window)
-    return DirectoryMovesTime(*(_in_turn_s(known, at) for at in (rate.high, rate.middle, rate.low)))
+    return CopyTime(*(_in_turn_s(known, at) for at in (rate.high, rate.middle, rate.low)))
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ class DirectoryEstimate:
     replicas: int
     size_bytes: int | None
     rate_bytes_per_s: float | None
-    time: DirectoryMovesTime | None
+    time: CopyTime | None
 
 
 def directory_estimates(

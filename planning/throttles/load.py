@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.finish.long_run import CatchUp, burst_bytes, catch_up, copy_rate
+from planning.finish.long_run import CopyTime, burst_bytes, catch_up, copy_rate
 from schemas.alerts import Role, Verdict
 from schemas.keys import BrokerRole, TopicPartition
 
@@ -240,7 +240,7 @@ class ThrottleLoad:
         return copy_rate(self.throttle_bytes_per_s, in_sync_bytes_per_s, self.burst_bytes, self.quota_window).middle
 
     @property
-    def catch_up(self) -> CatchUp | None:
+    def catch_up(self) -> CopyTime | None:
         """Return when the limited out-of-sync replicas are in sync; None if unknown, or if there are none.
 
         This holds for this broker and role alone, as in ``gold/throttle_headroom``; another broker may take longer. If

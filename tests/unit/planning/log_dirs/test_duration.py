@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planning.finish.limits import FetchLimits
+from planning.finish.long_run import CopyTime
 from planning.log_dirs.directory_moves import DirectoryMove, directory_moves
-from planning.log_dirs.duration import DirectoryMovesTime, directory_estimates, directory_moves_time
+from planning.log_dirs.duration import directory_estimates, directory_moves_time
 from tests.unit.builders.log_dirs import GB, MB, A, B, cluster, placed, plan
 
 # A fetch of one byte: the rate is not rounded to whole fetches.
@@ -36,7 +37,7 @@ def test_a_log_grows_while_it_waits_for_the_others() -> None:
 
 
 def test_a_log_that_grows_as_fast_as_it_is_copied_never_ends() -> None:
-    never = DirectoryMovesTime(None, None, None)
+    never = CopyTime(None, None, None)
     assert directory_moves_time([move(0, GB, 11.0 * MB)], 10 * MB, fetch=STEADY) == never
 
 
@@ -52,7 +53,7 @@ def test_without_a_rate_or_a_size_the_time_is_unknown() -> None:
     assert directory_moves_time([move(0, GB)], None) is None
     assert directory_moves_time([move(0, None)], 10 * MB) is None
     assert directory_moves_time([move(0, GB, None)], 10 * MB) is None
-    assert directory_moves_time([], None) == DirectoryMovesTime(0.0, 0.0, 0.0)
+    assert directory_moves_time([], None) == CopyTime(0.0, 0.0, 0.0)
 
 
 SIZES = st.lists(st.tuples(st.integers(0, 10**12), st.integers(0, 2 * MB)), min_size=1, max_size=10)
