@@ -1,4 +1,4 @@
-"""Downloads the jars of ivy.xml with Ivy, one folder per configuration; standard library only, see setup.py.
+"""Downloads the jars of ivy.xml with Ivy, one run and one folder per configuration; standard library only.
 
 PySpark ships Ivy. While PySpark itself is being installed, the same two jars come from Maven Central, so that packages
 and jars arrive side by side.
@@ -100,17 +100,21 @@ class JarsStep(Step):
         return f"{rate(arrived, self._began)} of about {megabytes(expected)}"
 
     def _retrieve(self, incoming: Path) -> None:
-        command = ivy_command(self._root, self._ivy_jars(), incoming, self._configurations)
-        log = self._root / ".jars" / "ivy.log"
+        ivy_jars, left = self._ivy_jars(), list(self._configurations)
         for attempt in range(1, ATTEMPTS + 1):
-            code = self.command(command, self._root, log)
-            if code == 0 and all(_is_whole(incoming, c) for c in self._configurations):
+            # Ivy asks for one file after the other, so that most of its time is the way there and back.
+            logs = {c: self._root / ".jars" / f"ivy-{c}.log" for c in left}
+            commands = {log: ivy_command(self._root, ivy_jars, incoming, c) for c, log in logs.items()}
+            codes = self.commands(commands, self._root)
+            left = [c for c in left if codes[logs[c]] != 0 or not _is_whole(incoming, c)]
+            if not left:
                 return
             if self.is_stopped:
                 raise SetupError("jars", "were not fetched", "Run this again")
             if attempt < ATTEMPTS:
                 # Downloaded jars stay in Ivy's cache, so the next attempt continues from there.
                 time.sleep(PAUSE_S)
+        log = logs[left[0]]
         remedy = (
             f"Check the network, HTTPS_PROXY and {SETTINGS_VARIABLE} if you use them, then run this again; see {log}"
         )
@@ -146,10 +150,11 @@ def _download(folder: Path, path: str, digest: str) -> Path:
     return file
 
 
-def ivy_command(root: Path, ivy_jars: "list[Path]", incoming: Path, configurations: "list[str]") -> "list[str]":
-    """Return the command that downloads configurations, with all of its state under ``.jars``."""
+def ivy_command(root: Path, ivy_jars: "list[Path]", incoming: Path, configuration: str) -> "list[str]":
+    """Return the command that downloads a configuration, with all of its state under ``.jars``."""
     settings = os.environ.get(SETTINGS_VARIABLE)
-    cache = _cache(root)
+    # Its own, because Ivy does not share one with another that runs.
+    cache = _cache(root) / configuration
     return (
         [preflight.java_command(), "-Dsun.net.client.defaultConnectTimeout=20000"]
         + ["-Dsun.net.client.defaultReadTimeout=60000", f"-Divy.default.ivy.user.dir={cache}"]
@@ -157,7 +162,7 @@ def ivy_command(root: Path, ivy_jars: "list[Path]", incoming: Path, configuratio
         + ["-cp", os.pathsep.join(map(str, ivy_jars))]
         + ["org.apache.ivy.Main", "-ivy", "ivy.xml", "-cache", str(cache)]
         + (["-settings", settings] if settings else [])
-        + ["-confs", *configurations]
+        + ["-confs", configuration]
         + [
             "-retrieve",
             str(incoming / "[conf]" / "[artifact]-[revision](-[classifier]).[ext]"),

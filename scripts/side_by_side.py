@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import child
@@ -27,7 +28,7 @@ class Step(threading.Thread):
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.error: BaseException | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._stopped = False
 
     def work(self) -> None:
@@ -47,19 +48,27 @@ class Step(threading.Thread):
 
     def command(self, words: "list[str]", folder: Path, log: Path) -> int:
         """Run a command whose output goes to a file, and return its exit code; -1 after ``stop``."""
-        with log.open("wb") as output:
-            process = child.start(words, cwd=str(folder), stdout=output, stderr=subprocess.STDOUT)
-            self._process = process
-            if self._stopped:
-                process.terminate()
-            code = process.wait()
-        return -1 if self._stopped else code
+        return self.commands({log: words}, folder)[log]
+
+    def commands(self, words: "dict[Path, list[str]]", folder: Path) -> "dict[Path, int]":
+        """Run commands side by side, and return their exit codes; each is named by the file that its output goes to."""
+        started = {}
+        with ExitStack() as files:
+            for log, command in words.items():
+                output = files.enter_context(log.open("wb"))
+                started[log] = child.start(command, cwd=str(folder), stdout=output, stderr=subprocess.STDOUT)
+                self._processes.append(started[log])
+                if self._stopped:
+                    started[log].terminate()
+            codes = {log: process.wait() for log, process in started.items()}
+        return {log: -1 if self._stopped else code for log, code in codes.items()}
 
     def stop(self) -> None:
-        """End the command that runs, and start no other one."""
+        """End the commands that run, and start no other one."""
         self._stopped = True
-        if self._process is not None and self._process.poll() is None:
-            child.stop(self._process, grace_s=_STOP_S)
+        for process in self._processes:
+            if process.poll() is None:
+                child.stop(process, grace_s=_STOP_S)
 
     @property
     def is_stopped(self) -> bool:
