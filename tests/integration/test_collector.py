@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
@@ -44,15 +46,34 @@ from tests.integration.ticks import Running, Tick, collecting, settings_of
 RATE_BYTES_PER_S = 200_000.0
 # Kafka's byte-rate counts every follower of a listed partition: below this the new replica gets nothing.
 STARVING = 20_000
+# The preferred leader first.
+REPLICAS = {"orders": {0: [1, 2], 1: [2, 1]}, "still": {0: [2, 3], 1: [3, 2]}}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """Three brokers of this module's own, whose members it stops and kills."""
     with EmbeddedCluster(tmp_path_factory.mktemp("collector"), brokers=3) as started:
-        create_topic(started, "orders", {0: [1, 2], 1: [2, 1]})
-        create_topic(started, "still", {0: [2, 3], 1: [3, 2]})
+        for topic, replicas in REPLICAS.items():
+            create_topic(started, topic, replicas)
         yield started
+
+
+@pytest.fixture(autouse=True)
+def _leaders(cluster: EmbeddedCluster) -> None:
+    """Each partition is led by the first of its replicas. A test before may have left it to another broker."""
+    for topic, replicas in REPLICAS.items():
+
+        def restored(topic: str = topic, replicas: dict[int, list[int]] = replicas) -> bool:
+            found = leaders(cluster, topic)
+            moved = [partition for partition, brokers in replicas.items() if found.get(partition) != brokers[0]]
+            with suppress(KafkaError):
+                for partition in moved:
+                    _reassign(cluster, {TopicPartition(topic, partition): replicas[partition]})
+                    _elect(cluster, topic, partition)
+            return not moved
+
+        wait_until(restored, 60, f"leaders of {topic}", lambda topic=topic: leaders(cluster, topic))
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +305,7 @@ def _config(folder: Path, settings: Settings) -> Path:
     endpoints = "\n".join(f'{b} = "{e}"' for b, e in settings.collect.endpoints.items())
     path.write_text(
         f'[cluster]\nname = "test"\nbootstrap_servers = "{settings.cluster.bootstrap_servers}"\n'
-        f'[ticks]\ntopic = "test.ticks"\n[collect]\ninterval_s = 1.0\n[collect.endpoints]\n{endpoints}\n'
+        f'[ticks]\ntopic = "{folder.name}"\n[collect]\ninterval_s = 1.0\n[collect.endpoints]\n{endpoints}\n'
     )
     return path
 
@@ -308,12 +329,12 @@ def _records(settings: Settings, topic: str) -> dict[int, list[Any]]:
 
 
 def test_the_command_writes_complete_ticks_with_the_alert_partition_apart(
-    command: list[str], settings: Settings
+    command: list[str], settings: Settings, tmp_path: Path
 ) -> None:
     # The second tick comes 3 s after the first, then one each second.
     done = completed([*command, "--for", "8"], 60)
     assert done.returncode == 0, done.stderr
-    records = _records(settings, "test.ticks")
+    records = _records(settings, tmp_path.name)
     assert sorted(records) == [0, 1, 2, 3]
     lane = [(record.offset, json.loads(record.value)) for record in records[0]]
     assert {message["kind"] for _, message in lane} <= {"brokers", "moves", "tick_end"}

@@ -14,7 +14,7 @@ import pytest
 from kafka.admin import NewPartitions
 
 from cli.check.brokers import broker_checks
-from cli.check.result import CheckStatus
+from cli.check.result import Check, CheckStatus
 from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
 from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
 from cluster.embedded.layout import free_ports
@@ -37,7 +37,7 @@ from cluster.throttles.rates import apply_lists, apply_rates
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import CollectSettings, Settings, Source
 from tests.integration.conftest import StartCluster
-from tests.integration.support import admin_of, create_topic
+from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import Running, Tick, collecting, settings_of
 from tests.support.certificates import Certificate, key_store, make_certificate
 
@@ -206,8 +206,12 @@ def replicas(tick: Tick) -> set[tuple[int, str, int]]:
 
 @pytest.mark.parametrize("source", Source)
 def test_check_finds_nothing_missing(agents: EmbeddedCluster, source: Source) -> None:
+    def not_ok() -> list[Check]:
+        return [row for row in broker_checks(settings_of(agents, source=source)) if row.answer is not CheckStatus.OK]
+
+    # A broker has metrics of a topic once it has got a request for it.
+    wait_until(lambda: not not_ok(), 60, "a check without a finding", not_ok)
     rows = broker_checks(settings_of(agents, source=source))
-    assert [row for row in rows if row.answer is not CheckStatus.OK] == []
     # For each broker its rates, the source, and the MBeans of logs, lags and loads.
     assert len(rows) == 10
 
