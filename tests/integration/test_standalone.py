@@ -125,6 +125,8 @@ def _ticks(cluster: str, seed: int) -> list[PreparedTick]:
 
 
 def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site) -> None:
+    # A test before may have started a session of Spark in this process.
+    before = psutil.Process().children(recursive=True)
     with ExitStack() as running:
         spark = running.enter_context(SparkCluster(site.folder / "spark"))
         jobs = {job: running.enter_context(_submitted(site, spark, job)) for job in ("watch", "record")}
@@ -141,7 +143,7 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         _tables_are_right(site)
         shown = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
         assert shown == set(CLUSTERS)
-        processes = psutil.Process().children(recursive=True)
+        processes = [child for child in psutil.Process().children(recursive=True) if child not in before]
         commands = [command_line(process) for process in processes]
         assert any("CoarseGrainedExecutorBackend" in command for command in commands)
         assert [command for command in commands if PASSWORD in command] == []
