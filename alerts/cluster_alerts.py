@@ -51,7 +51,6 @@ class ClusterAlerts:
 
     Attributes:
         inputs: what other jobs have found out about the cluster, for the next ticks.
-        is_configured: as given.
         name: name of the cluster.
     """
 
@@ -65,7 +64,7 @@ class ClusterAlerts:
         is_configured: bool = True,
     ) -> None:
         self.inputs = ClusterInputs()
-        self.is_configured = is_configured
+        self._is_configured = is_configured
         self._watched = watched
         self._settings = settings
         self.name = watched.settings.cluster.name
@@ -160,7 +159,7 @@ class ClusterAlerts:
             machine: how busy this machine is; None if unknown.
         """
         with self._lock:
-            if not self.is_configured:
+            if not self._is_configured:
                 return self._end_unconfigured()
             if self._received_ms is None:
                 return []

@@ -179,8 +179,8 @@ class Pipeline:
         watched = [*(other.settings for other in config.others), settings]
         stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
         self._load_settings = {of_cluster.cluster.name: of_cluster.balance for of_cluster in watched}
-        to_engine = _EngineListener(self._engine)
-        self._owners = ThrottleOwnersFollower(stores, self._engine.active, to_engine.on_owners, config.clock_ms)
+        self._to_engine = _EngineListener(self._engine)
+        self._owners = ThrottleOwnersFollower(stores, self._engine.active, self._to_engine.on_owners, config.clock_ms)
         self._alert_path: AlertPath | None = None
         self._alert_path_gold: AlertPathGold | None = None
         self._interval_s = min(of_cluster.collect.interval_s for of_cluster in watched)
@@ -220,7 +220,7 @@ class Pipeline:
         If the store cannot be written, ticks are evaluated without it.
         """
         self._probe_store()
-        listeners = [_EngineListener(self._engine), listener]
+        listeners = [self._to_engine, listener]
         if self._outbox is not None and self._suppressions is not None:
             # Suppressions are read before the first notification. Events of an earlier run are resumed before the first
             # new event.
@@ -242,7 +242,7 @@ class Pipeline:
         if self._trouble:
             self._run_without_store()
         self._balances = LeaderBalanceFollower(
-            self._spark, self._store, composite.on_balances, _EngineListener(self._engine).on_elections, self._clock_ms
+            self._spark, self._store, composite.on_balances, self._to_engine.on_elections, self._clock_ms
         )
         self._balances.start()
         self._broker_loads = BrokerLoadFollower(self._spark, self._store, composite.on_broker_loads, self._clock_ms)

@@ -18,7 +18,7 @@ _NOUNS = {"leaders": "partitions", "replicas": "replicas"}
 
 
 def load_text(resource: str, load: float) -> str:
-    """Return a load such as ``5.6 MB/s``, ``1.2 GB`` or ``120 replicas``.
+    """Return a load such as ``5.60 MB/s``, ``1.2 GB`` or ``120 replicas``.
 
     Args:
         resource: resource, as in ``gold/broker_load``.
