@@ -65,6 +65,16 @@ def dead_followers(replicas: Collection[int], leader: int | None, alive: Collect
     return tuple(broker for broker in replicas if broker != leader and broker not in alive)
 
 
+def lasting_rate(required_bytes_per_s: float | None, down_bytes_per_s: float | None) -> float | None:
+    """Return the rate that is required once dead brokers are back too, bytes per second; None if unknown.
+
+    Args:
+        required_bytes_per_s: rate that is required now; None if unknown.
+        down_bytes_per_s: what followers on dead brokers add; None if unknown, which counts as nothing.
+    """
+    return None if required_bytes_per_s is None else required_bytes_per_s + (down_bytes_per_s or 0.0)
+
+
 @dataclass(frozen=True)
 class CatchingUpReplica:
     """One out-of-sync replica that copies from its leader.
@@ -191,9 +201,7 @@ class ThrottleLoad:
         Advice asks for more than this, and the alert that gave the advice ends above it. So an alert that has ended
         does not fire again because a broker returns.
         """
-        if self.required_bytes_per_s is None:
-            return None
-        return self.required_bytes_per_s + (self.down_required_bytes_per_s or 0.0)
+        return lasting_rate(self.required_bytes_per_s, self.down_required_bytes_per_s)
 
     @property
     def verdict(self) -> Verdict:

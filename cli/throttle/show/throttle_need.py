@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from planning.throttles.load import lasting_rate
 from schemas.keys import TopicPartition
 
 # As in the evidence of gold/throttle_headroom.
@@ -75,9 +76,7 @@ class MoveNeed:
     @property
     def lasting_required_bytes_per_s(self) -> float | None:
         """Return the traffic that the throttle must exceed once dead brokers are back too; None if unknown."""
-        if self.required_bytes_per_s is None:
-            return None
-        return self.required_bytes_per_s + (self.down_required_bytes_per_s or 0.0)
+        return lasting_rate(self.required_bytes_per_s, self.down_required_bytes_per_s)
 
     def as_json(self) -> dict[str, Any]:
         """Return the need as a JSON object."""

@@ -10,7 +10,14 @@ from planning.reassignments.run.changes import PlannedRate, entries_of
 from planning.reassignments.run.journal import ThrottledList
 from planning.reassignments.run.record import Submission
 from planning.reassignments.run.snapshot import RunSnapshot
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, dead_followers, live_followers, throttle_loads
+from planning.throttles.load import (
+    PartitionTraffic,
+    ThrottleLoad,
+    dead_followers,
+    lasting_rate,
+    live_followers,
+    throttle_loads,
+)
 from planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from schemas.alerts import Role, Verdict
 from schemas.keys import BrokerRate, BrokerRole, TopicPartition
@@ -29,7 +36,7 @@ def required_bytes_per_s(load: ThrottleLoad) -> float:
 
 def lasting_required_bytes_per_s(load: ThrottleLoad) -> float:
     """Return the rate that a throttle has to exceed once dead brokers are back too, as far as it is known."""
-    return required_bytes_per_s(load) + (load.down_required_bytes_per_s or 0.0)
+    return lasting_rate(required_bytes_per_s(load), load.down_required_bytes_per_s) or 0.0
 
 
 def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
