@@ -73,16 +73,14 @@ def exchange(
 async def _exchange(
     url: str, body: bytes, headers: Mapping[str, str], tls: ssl.SSLContext, timeout_s: float, most_bytes: int
 ) -> HttpAnswer:
-    # An encoding could make a large body of a small one.
-    plain = {"Accept-Encoding": "identity", **headers}
     try:
-        async with new_session(tls, timeout_s, auto_decompress=False) as session:
+        async with new_session(tls, timeout_s) as session:
             # As it stands in the settings: a receiver may have signed it.
             target = URL(url, encoded=url.isascii())
             async with session.post(
-                target, data=body, headers=plain, proxy=proxy_of(url), allow_redirects=False
+                target, data=body, headers=headers, proxy=proxy_of(url), allow_redirects=False
             ) as response:
-                content, is_whole = await _read(response, most_bytes)
+                content, is_whole = await read_body(response, most_bytes)
                 return HttpAnswer(response.status, content, is_whole, response.headers.get("Retry-After"))
     except Exception as error:
         raise cause_of(error) from None
@@ -98,7 +96,7 @@ def cause_of(error: Exception) -> Exception:
 
 
 def new_session(tls: ssl.SSLContext, timeout_s: float, **options: Any) -> aiohttp.ClientSession:
-    """Return a session whose requests have one deadline each, and keep no connection.
+    """Return a session whose requests have one deadline each, keep no connection, and ask for bodies without encoding.
 
     Args:
         tls: TLS context of HTTPS connections.
@@ -106,7 +104,14 @@ def new_session(tls: ssl.SSLContext, timeout_s: float, **options: Any) -> aiohtt
         options: of aiohttp.ClientSession.
     """
     connector = aiohttp.TCPConnector(ssl=tls, resolver=_Resolver(), use_dns_cache=False, force_close=True)
-    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=timeout_s), **options)
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=timeout_s),
+        # An encoding could make a large body of a small one.
+        headers={"Accept-Encoding": "identity"},
+        auto_decompress=False,
+        **options,
+    )
 
 
 def proxy_of(url: str) -> str | None:
@@ -116,7 +121,7 @@ def proxy_of(url: str) -> str | None:
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
-async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> tuple[bytes, bool]:
+async def read_body(response: aiohttp.ClientResponse, most_bytes: int) -> tuple[bytes, bool]:
     """Return a body to its limit, and whether that is all. A body that breaks off counts as truncated."""
     body = bytearray()
     try:

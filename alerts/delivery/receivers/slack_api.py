@@ -21,7 +21,7 @@ from aiohttp import (
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from alerts.delivery.exchange import cause_of, new_session, proxy_of
+from alerts.delivery.exchange import cause_of, new_session, proxy_of, read_body
 from alerts.delivery.http import Secret, connection_error, header_secret, retry_after_s, tls_context
 from alerts.delivery.receiver import DeliveryError
 from schemas.config import SlackSettings
@@ -97,7 +97,7 @@ class SlackApi:
             except Exception as error:
                 if head.status is None:
                     raise connection_error("slack", cause_of(error)) from None
-                head.is_cut = isinstance(error, (asyncio.TimeoutError, ClientPayloadError))
+                head.is_cut = isinstance(error, ClientPayloadError)
         if head.status != HTTPStatus.OK or _object(content).get("ok") is not True:
             raise _refused(head, _object(content))
         return _object(content)
@@ -162,12 +162,9 @@ class _BoundedResponse(ClientResponse):
     """A response whose body is not read beyond a limit."""
 
     async def read(self) -> bytes:
-        body = bytearray()
-        async for piece in self.content.iter_any():
-            body += piece
-            if len(body) > _MOST_BYTES:
-                raise ClientPayloadError("the body is too long")
-        self._body = bytes(body)
+        self._body, is_whole = await read_body(self, _MOST_BYTES)
+        if not is_whole:
+            raise ClientPayloadError("the body is cut")
         return self._body
 
 
