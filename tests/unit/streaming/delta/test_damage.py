@@ -162,6 +162,17 @@ def test_a_commit_that_is_cut_after_its_first_line_is_found(table: Path) -> None
     assert damages(str(table)) == []
 
 
+@pytest.mark.parametrize(("rows_written", "fault"), [("3", None), ("4", "is cut off: it has 3 of 4 rows added")])
+def test_an_append_of_spark_is_compared_by_its_rows(table: Path, rows_written: str, fault: str | None) -> None:
+    # Spark counts files without rows, which it leaves out, and writes counts as text.
+    file = commit_file(table, 3)
+    info, *rest = file.read_text().splitlines()
+    metrics = {"numFiles": "2", "numOutputRows": rows_written, "numOutputBytes": "4537"}
+    info = json.dumps({"commitInfo": json.loads(info)["commitInfo"] | {"operationMetrics": metrics}})
+    file.write_text("\n".join([info, *rest]))
+    assert [damage.fault for damage in damages(str(table))] == ([fault] if fault else [])
+
+
 @pytest.mark.parametrize(("left", "what"), [(1, "the protocol"), (2, "the columns")])
 def test_a_first_commit_without_columns_is_found_and_loses_no_row(table: Path, left: int, what: str) -> None:
     file = commit_file(table, 0)
