@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psutil
@@ -17,6 +18,7 @@ import psutil
 from schemas.environment import STARTED_BY
 from schemas.errors import HeadroomError
 from schemas.text import printable
+from schemas.threads import run_in_daemon_thread
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S, _SET_S = 0.5, 15.0, 0.5, 0.2
@@ -91,14 +93,18 @@ def end_within(stop: threading.Event, grace_s: float) -> None:
     def end() -> None:
         stop.wait()
         time.sleep(grace_s)
-        line = f"pid {os.getpid()} has not ended {grace_s:g} s after it was asked to, and is ended now. It was at:\n"
-        os.write(2, line.encode())
-        faulthandler.dump_traceback(file=2, all_threads=True)
-        # Standard error may be relayed by a thread of this process.
+        # Standard error may block, be closed, or be relayed by a thread of this process.
+        run_in_daemon_thread("stacks", partial(_print_stacks, grace_s))
         time.sleep(_RELAY_S)
         os._exit(1)
 
     threading.Thread(target=end, name="grace", daemon=True).start()
+
+
+def _print_stacks(grace_s: float) -> None:
+    line = f"pid {os.getpid()} has not ended {grace_s:g} s after it was asked to, and is ended now. It was at:\n"
+    os.write(2, line.encode())
+    faulthandler.dump_traceback(file=2, all_threads=True)
 
 
 def has_ended(pid: int) -> bool:

@@ -93,6 +93,19 @@ def test_a_process_that_does_not_end_is_ended_and_says_what_it_was_doing() -> No
     assert "in stuck" in error
 
 
+def test_a_process_that_does_not_end_is_ended_though_nobody_reads_what_it_says() -> None:
+    # Standard error is a full pipe.
+    fill = "import os; os.set_blocking(2, False)\n    try:\n        while True: os.write(2, b'x' * 4096)\n"
+    fill += "    except BlockingIOError: os.set_blocking(2, True)\n    time.sleep(600)"
+    command = [sys.executable, "-c", _STUCK.format(grace_s=0.2, then=fill)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.5)
+        process.terminate()
+        assert process.wait(timeout=60) == 1
+
+
 def test_a_process_that_looks_at_the_event_ends_by_itself() -> None:
     assert signalled(60, "stop.wait()") == (0, "")
 
