@@ -26,6 +26,7 @@ from schemas.quantities import (
     GOAL,
     GOALS,
     TOPIC,
+    QuantityError,
     parse_address,
     parse_addresses,
     parse_heap_bytes,
@@ -255,12 +256,12 @@ _SMALLEST_HEAP_BYTES = 450 * 1024 * 1024
 
 def _heap(spark: SparkSettings) -> Iterator[SettingError]:
     key = ("spark", "conf" if spark.heap() != spark.driver_memory else "driver_memory")
-    errors = list(
-        quantity_errors(key, spark.heap(), parse_heap_bytes, "spark.driver.memory: " if key[1] == "conf" else "")
-    )
-    yield from errors
-    if not errors and parse_heap_bytes(spark.heap()) < _SMALLEST_HEAP_BYTES:
-        yield SettingError(key, f"has a heap of {spark.heap()}; Spark needs 450m", 'Write it as "1g", or leave it out.')
+    yield from quantity_errors(key, spark.heap(), _require_heap, "spark.driver.memory: " if key[1] == "conf" else "")
+
+
+def _require_heap(text: str) -> None:
+    if parse_heap_bytes(text) < _SMALLEST_HEAP_BYTES:
+        raise QuantityError(f"has a heap of {text}; Spark needs 450m", 'Write it as "1g", or leave it out.')
 
 
 # A colon before an @, unless it begins a port. A secret may contain a slash.
