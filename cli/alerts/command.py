@@ -10,10 +10,10 @@ from click.core import ParameterSource
 
 from cli.alerts.silences import ack, silence, silences, unsilence
 from cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
-from cli.common.evaluation import AHEAD_MS, Evaluation, read_evaluations
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, echo_lines, print_json
 from cli.config.load import read_settings
+from operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
 from schemas.alerts import AlertKind
 from schemas.config import Settings
 from schemas.tables import ALERT_EVENTS

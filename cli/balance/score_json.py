@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from cli.balance.amounts import finite
-from cli.balance.cluster import BalanceCluster
-from cli.balance.score import ChangedCluster, ScoreResult
+from operations.balance.cluster import BalanceCluster
+from operations.balance.score import ChangedCluster, ScoreResult
 from planning.balance.goals.resource_goals import TopicBand
 from planning.balance.model import Resource
 from planning.balance.reports.scorecard import BrokenGoal, Scorecard

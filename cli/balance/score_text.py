@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.score import ChangedCluster, ScoreResult
 from cli.common.output import echo, print_table
+from operations.balance.score import ChangedCluster, ScoreResult
 from planning.balance.goals.goal import BalanceGoal
 from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
 from planning.balance.model import Resource

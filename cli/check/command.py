@@ -8,10 +8,10 @@ from functools import partial
 import click
 from rich.text import Text
 
-from cli.check.result import Check, CheckStatus, unknown, with_timeout
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
+from operations.check.result import Check, CheckStatus, unknown, with_timeout
 from schemas.config import Settings
 
 _STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.UNKNOWN: "yellow"}

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.common.files import write_own
+from operations.files import write_own
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 from schemas.text import printable, printable_json

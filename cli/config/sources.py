@@ -8,8 +8,8 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.common.files import read_bytes
 from cli.config.nearest import suggestion
+from operations.files import read_bytes
 from schemas.config import MaintenanceWindow, Settings
 from schemas.environment import PREFIX, is_setting
 from schemas.errors import HeadroomError

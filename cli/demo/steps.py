@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from cli.common.child_process import headroom_command
-from cli.common.evaluation import read_evaluations
 from cli.demo.scenario import PARTITIONS
 from cluster.embedded.paced_producer import PacedProducer
+from operations.evaluation import read_evaluations
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms

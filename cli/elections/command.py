@@ -15,16 +15,16 @@ from cli.common.parameters import BrokerIds, TopicNames
 from cli.common.progress import ProgressView
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
-from cli.elections.batch_files import read_batch, write_batches
 from cli.elections.json_view import result_json
-from cli.elections.plan import ElectionPlanning
-from cli.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
-from cli.elections.run import run_plan
 from cli.elections.text_view import print_plan, print_result
-from cli.reassign.journalled import journalled
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.live_leadership import LiveLeadership
+from operations.elections.batch_files import read_batch, write_batches
+from operations.elections.plan import ElectionPlanning
+from operations.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
+from operations.elections.run import run_plan
+from operations.reassignments.journalled import journalled
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from cli.common.changing import error_json
 from cli.common.output import partition_json
-from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
+from operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from planning.elections.planner import Batch
 
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from cli.common.output import broker_names, echo, print_table
-from cli.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from cluster.elections.executor import BatchResult
 from cluster.elections.preconditions import list_partitions
+from operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from planning.elections.planner import WHY, Balance, Batch, Reason, RequiredThrottleIncrease
 from schemas.keys import TopicPartition
 from schemas.text.amounts import UNKNOWN, percent_text, rate_text

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cli.common.output import echo, print_table
-from cli.watch.single_instance import exclusive_jobs
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES
@@ -16,6 +15,7 @@ from streaming.delta.query import table_url
 from streaming.durability.checkpoint import Checkpoint
 from streaming.durability.mend import mend
 from streaming.durability.query_checkpoints import checkpoints_of
+from streaming.store.single_instance import exclusive_jobs
 
 # Begins the names of checkpoints in the output.
 _CHECKPOINTS = "_checkpoints/"

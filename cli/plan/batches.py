@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cli.common.output import echo, print_table
-from cli.plan.result import PlanResult
+from operations.plans.result import PlanResult
 from planning.reassignments.batches.batch import ReassignmentBatch
 from planning.reassignments.batches.batching import BatchedPlan, BatchOption
 from schemas.alerts import Role

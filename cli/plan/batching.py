@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from cli.common.files import replace_file
 from cli.common.options import option_group
 from cli.common.parameters import Quantity, Rate, WholeNumber, WindowOfDay
-from cli.reassignment.plan_file import require_plan_or_none
+from operations.files import replace_file
+from operations.reassignments.plan_file import require_plan_or_none
 from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.batches.batching import BatchPolicy
 from planning.reassignments.plan import ReassignmentPlan, plan_text

@@ -20,13 +20,13 @@ from cli.plan.batching import BatchingOptions, batching_options, write_batch_fil
 from cli.plan.json_view import nothing_json, result_json
 from cli.plan.making import MakingOptions, made_notes, making_options
 from cli.plan.plot import write_plot
-from cli.plan.rates import busy_hour_rates, known_rates, with_busy_hour
-from cli.plan.result import PlanResult
-from cli.plan.state_file import read_state, write_state
 from cli.plan.text_view import print_result
-from cli.reassignment.plan_file import read_plan, write_plan_text
 from cluster.log_dirs.describe import describe_log_dirs
 from cluster.reassignment.state_reader import ClusterStateReader
+from operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
+from operations.plans.result import PlanResult
+from operations.plans.state_file import read_state, write_state
+from operations.reassignments.plan_file import read_plan, write_plan_text
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.log_dirs.directory_moves import directory_moves
 from planning.log_dirs.duration import DirectoryEstimate, directory_estimates

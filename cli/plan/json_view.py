@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cli.common.output import partition_json
-from cli.plan.result import PlanResult
+from operations.plans.result import PlanResult
 from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.batches.batching import BatchOption
 from planning.reassignments.cluster_state import ClusterState

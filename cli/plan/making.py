@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from cli.common.files import read_json
 from cli.common.options import option_group
 from cli.common.parameters import BrokerIds, Quantity, TopicNames, WholeNumber
+from operations.files import read_json
 from planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from planning.reassignments.generation.request import PlanRequest
 from schemas.errors import HeadroomError

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from cli.common.output import echo, print_table
 from cli.plan.batches import print_batches
-from cli.plan.result import PlanResult
+from operations.plans.result import PlanResult
 from planning.log_dirs.duration import DirectoryEstimate
 from planning.reassignments.estimate import ThrottleNeed
 from planning.reassignments.timing import TimeEstimate

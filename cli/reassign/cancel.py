@@ -11,12 +11,12 @@ from cli.common.changing import execute_option, print_notes, require_answer
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
-from cli.reassign.plan_files import read_batches, whole_plan
-from cli.reassign.session import RunSession, config_option_of
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.reassignment.execution.live_control import LiveClusterControl
 from cluster.reassignment.execution.moves import RunMoves
 from cluster.reassignment.execution.placement import end_copies
+from operations.reassignments.plan_files import read_batches, whole_plan
+from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.directories import copies_between_directories
 from planning.reassignments.run.record import RecordedRun

@@ -10,12 +10,12 @@ from cli.common.changing import execute_option, print_notes, print_nothing_chang
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.config.load import load_settings
-from cli.reassign.session import RunSession, config_option_of, require_this_host
 from cli.reassign.view import left_behind_json
-from cli.throttle.show.owners import owners_or_none
 from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
 from cluster.reassignment.execution.live_control import LiveClusterControl
+from operations.reassignments.session import RunSession, config_option_of, require_this_host
+from operations.throttles.owners import owners_or_none
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.owners import subjects_by_owner
 from planning.reassignments.run.record import RecordedRun, RunState

@@ -16,9 +16,9 @@ from cli.reassign.run import (
     throttle_option,
     yes_option,
 )
-from cli.reassign.run_plan import RunRates
-from cli.reassign.session import RunSession
 from cli.throttle.rates import low_rate_option
+from operations.reassignments.run_plan import RunRates
+from operations.reassignments.session import RunSession
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError

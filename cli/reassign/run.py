@@ -19,14 +19,14 @@ from cli.common.parameters import Rate
 from cli.common.progress import ProgressView
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
-from cli.reassign.plan_files import read_batches, whole_plan
-from cli.reassign.run_plan import PlannedRun, RunRates, planned_run
-from cli.reassign.session import RunSession, config_option_of, require_this_host
 from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from cli.throttle.rates import low_rate_option, require_low_rate
 from cluster.reassignment.execution.control import RunOutput, RunPolicy
 from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
 from cluster.reassignment.execution.live_control import LiveClusterControl
+from operations.reassignments.plan_files import read_batches, whole_plan
+from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
+from operations.reassignments.session import RunSession, config_option_of, require_this_host
 from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run

@@ -9,8 +9,8 @@ from cli.common.changing import error_json
 from cli.common.output import broker_names, echo, partition_json, print_table
 from cli.plan.json_view import directory_json
 from cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
-from cli.reassign.run_plan import PlannedRun
 from cluster.reassignment.execution.executor import RunOutcome
+from operations.reassignments.run_plan import PlannedRun
 from planning.reassignments.run.changes import BatchChanges
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.record import RecordedRun

@@ -12,18 +12,18 @@ from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
-from cli.reassign.journalled import journalled
-from cli.throttle.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
-from cli.throttle.lists_plan import lists_plan
 from cli.throttle.rates import low_rate_option, require_low_rate
-from cli.throttle.show.throttle_need import ThrottleNeeds
-from cli.throttle.show.watch_needs import watch_needs
-from cli.throttle.view import ThrottleView, read_view
 from cluster.model import BrokerThrottles
 from cluster.throttles.append_lists import append_lists
 from cluster.throttles.broker_rates import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
+from operations.reassignments.journalled import journalled
+from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
+from operations.throttles.lists_plan import lists_plan
+from operations.throttles.needs.throttle_need import ThrottleNeeds
+from operations.throttles.needs.watch_needs import watch_needs
+from operations.throttles.throttle_view import ThrottleView, read_view
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import broker_names, echo, print_table
-from cli.throttle.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
-from cli.throttle.lists_plan import ListsPlan, lists_json
-from cli.throttle.show.throttle_need import ThrottleNeeds
-from cli.throttle.view import ThrottleView, throttle_text
 from cluster.throttles.rates import ROLES
+from operations.throttles.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
+from operations.throttles.lists_plan import ListsPlan, lists_json
+from operations.throttles.needs.throttle_need import ThrottleNeeds
+from operations.throttles.throttle_view import ThrottleView, throttle_text
 from planning.throttles.rate_options import is_low, rate_options
 from schemas.config import Settings
 from schemas.text.amounts import UNKNOWN, rate_text

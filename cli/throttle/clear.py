@@ -10,8 +10,10 @@ from cli.common.changing import execute_option, print_notes, print_nothing_chang
 from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.config.load import load_settings
-from cli.reassign.journalled import journalled
-from cli.throttle.clear_plan import (
+from cli.throttle.clear_view import clear_json, print_plan, print_result
+from cluster.throttles.rates import clear_lists, clear_rates
+from operations.reassignments.journalled import journalled
+from operations.throttles.clear_plan import (
     ClearPlan,
     ClearResult,
     clear_notes,
@@ -20,10 +22,8 @@ from cli.throttle.clear_plan import (
     owner_notes,
     require_idle,
 )
-from cli.throttle.clear_view import clear_json, print_plan, print_result
-from cli.throttle.show.owners import owners_or_none
-from cli.throttle.view import ThrottleView, read_view
-from cluster.throttles.rates import clear_lists, clear_rates
+from operations.throttles.owners import owners_or_none
+from operations.throttles.throttle_view import ThrottleView, read_view
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import echo, print_table
-from cli.throttle.clear_plan import ClearPlan, ClearResult
-from cli.throttle.view import ThrottleView, throttle_text
+from operations.throttles.clear_plan import ClearPlan, ClearResult
+from operations.throttles.throttle_view import ThrottleView, throttle_text
 
 
 def print_plan(view: ThrottleView, plan: ClearPlan) -> None:

@@ -9,14 +9,14 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.throttle.apply import apply
 from cli.throttle.clear import clear
-from cli.throttle.expected_finish import finish_json, finish_note
-from cli.throttle.show.directory_needs import read_limited_log_dirs
-from cli.throttle.show.left_behind import left_behind
-from cli.throttle.show.needs import read_needs
-from cli.throttle.show.owners import owners_or_none
 from cli.throttle.show.text_view import print_left_behind, print_needs
-from cli.throttle.view import ThrottleView, notes, read_view, view_header, view_json, view_rows
 from cluster.log_dirs.describe import LogDirsReading
+from operations.throttles.expected_finish import finish_json, finish_note
+from operations.throttles.left_behind import left_behind
+from operations.throttles.needs.directory_needs import read_limited_log_dirs
+from operations.throttles.needs.needs import read_needs
+from operations.throttles.owners import owners_or_none
+from operations.throttles.throttle_view import ThrottleView, notes, read_view, view_header, view_json, view_rows
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms

@@ -21,8 +21,8 @@ from cli.watch.output.printer import VerdictPrinter
 from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.priority import lower_session
-from cli.watch.single_instance import exclusive_jobs
 from streaming.session_profile import submitted
+from streaming.store.single_instance import exclusive_jobs
 
 if TYPE_CHECKING:
     from streaming.pipeline import Pipeline

@@ -21,10 +21,10 @@ from cli.watch.output.printer import VerdictPrinter
 from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.restarting_pipeline import RestartingPipeline
-from cli.watch.single_instance import exclusive_jobs
 from schemas.errors import HeadroomError
 from streaming.jobs.listener import AlertPathListener, CompositeListener
 from streaming.session_profile import submitted
+from streaming.store.single_instance import exclusive_jobs
 
 
 @click.command()

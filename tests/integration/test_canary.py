@@ -17,11 +17,11 @@ import psutil
 import pytest
 
 from cli.check.command import run_checks
-from cli.check.result import CheckStatus
 from cli.common.child_process import headroom_command
 from cli.common.watch_process import WatchProcess
 from cli.config.load import load_settings
 from cluster.embedded import EmbeddedCluster
+from operations.check.result import CheckStatus
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl

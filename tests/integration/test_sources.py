@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from kafka.admin import NewPartitions
 
-from cli.check.brokers import broker_checks
-from cli.check.result import Check, CheckStatus
 from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
 from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
 from cluster.embedded.layout import free_ports
@@ -34,6 +32,8 @@ from cluster.metrics.load_meters import (
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
 from cluster.throttles.rates import apply_lists, apply_rates
+from operations.check.brokers import broker_checks
+from operations.check.result import Check, CheckStatus
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import CollectSettings, Settings, Source
 from tests.integration.conftest import StartCluster

@@ -19,11 +19,11 @@ from typing import Any
 from deltalake import DeltaTable
 
 from benchmarks.groups.balance.clusters import large_cluster
-from cli.balance.cluster import BalanceCluster
 from cli.balance.proposal.files import write_files
 from cli.balance.proposal.options import ProposalOptions
-from cli.balance.proposal.result import FirstActions, proposal_result
 from cli.balance.proposal.text_view import print_proposal
+from operations.balance.cluster import BalanceCluster
+from operations.balance.proposal_result import FirstActions, proposal_result
 from planning.balance.model import ClusterModel, Resource
 from planning.balance.observation.cluster import observed_cluster
 from planning.balance.observation.loads import observed_loads

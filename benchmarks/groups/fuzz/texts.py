@@ -18,12 +18,12 @@ from alerts.delivery.receiver import DeliveryError
 from alerts.delivery.receivers.slack_api import SlackApi
 from benchmarks.groups.fuzz.made import EDGES, replace_value
 from cli.config.load import load_settings
-from cli.reassignment.plan_file import is_plan
 from cluster.metrics.exporter.jmx_exporter import PrometheusSource
 from cluster.metrics.http import HttpReader
 from cluster.metrics.jolokia import JolokiaSource
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
+from operations.reassignments.plan_file import is_plan
 from planning.throttles.replica_lists import parse_replica_list
 from schemas.config import CollectSettings, SlackSettings
 from schemas.errors import HeadroomError

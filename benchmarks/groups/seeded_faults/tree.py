@@ -18,7 +18,7 @@ from schemas.environment import JARS
 
 # Set-up makes these once. Tests look for them beside the code.
 _LINKED = (".venv", ".jars", ".tools")
-_LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
+_LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli")
 _PROBE = f"import {', '.join(_LAYERS)}; print(*(m.__path__[0] for m in ({', '.join(_LAYERS)})), sep='\\n')"
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import click
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.cluster import BalanceCluster, load_cluster
 from cli.balance.proposal.json_view import action_json
 from cli.balance.proposal.options import ProposalOptions, proposal_options
-from cli.balance.proposal.result import search
 from cli.balance.proposal.text_view import action_text
 from cli.balance.score_json import cluster_json
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.common.parameters import WholeNumber
+from operations.balance.cluster import BalanceCluster, load_cluster
+from operations.balance.proposal_result import search
 from planning.balance.model import Resource
 from planning.balance.reports.explanation import Explanation, GoalEffect
 from planning.balance.reports.explanation import explain as explain_action

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
-from cli.balance.proposal.result import ProposalResult
-from cli.common.files import replace_file
 from cli.common.output import versioned
-from cli.reassign.session import config_option_of
+from operations.balance.proposal_result import ProposalResult
+from operations.files import replace_file
+from operations.reassignments.session import config_option_of
 from planning.elections.election_file import request_json
 from planning.reassignments.plan import plan_text
 from planning.throttles.rate_options import LOW_RATE, is_low, rate_options

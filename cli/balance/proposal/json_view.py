@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_json import card_json, cluster_json
 from cli.common.output import partition_json
 from cli.plan.json_view import plan_json
+from operations.balance.proposal_result import PricedBatch, ProposalResult
 from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
 from planning.balance.search.actions import ActionKind, BalanceAction

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import click
 
-from cli.balance.cluster import load_cluster
 from cli.balance.proposal.status import WrittenProposal, current_replicas, read_own_proposal
-from cli.balance.score import chosen_goals
 from cli.common.changing import require_answer, require_execute
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.run import RunOptions, auto_option, cancel_option, carry_out, force_option
-from cli.reassign.run_plan import RunRates
-from cli.reassign.session import RunSession
 from cli.throttle.rates import low_rate_option, require_low_rate
+from operations.balance.cluster import load_cluster
+from operations.balance.score import chosen_goals
+from operations.reassignments.run_plan import RunRates
+from operations.reassignments.session import RunSession
 from planning.balance.reports.progress import proposal_progress
 from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from planning.elections.quiet_hours import DailyWindow

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from cli.balance.proposal.files import PROPOSAL_FILE, batch_files, run_command
-from cli.common.files import read_json
 from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, partition_json, print_json
 from cli.config.load import load_settings
 from cluster.elections.live_leadership import LiveLeadership
+from operations.files import read_json
 from planning.balance.reports.progress import CurrentReplicas, ProposalProgress, ProposedBatch, proposal_progress
 from planning.reassignments.plan import parse_plan
 from schemas.config import Settings

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
 from cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
-from cli.balance.proposal.result import PricedBatch, ProposalResult
 from cli.balance.score_text import MAX_ROWS, print_losses, verdict
 from cli.common.output import echo, print_table
+from operations.balance.proposal_result import PricedBatch, ProposalResult
 from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
 from planning.balance.reports.throttle_choice import ThrottleSource

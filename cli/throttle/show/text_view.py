@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cli.common.output import echo, print_table
-from cli.throttle.show.left_behind import LeftBehind
-from cli.throttle.show.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
+from operations.throttles.left_behind import LeftBehind
+from operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from schemas.alerts import Verdict
 from schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cli.balance.saved_state import write_loads
+from operations.balance.saved_state import write_loads
 from planning.balance.observation.loads import ObservedLoads
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 

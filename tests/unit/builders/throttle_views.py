@@ -10,11 +10,11 @@ from click.testing import CliRunner, Result
 from cli.throttle import apply as throttle_apply
 from cli.throttle import clear as throttle_clear
 from cli.throttle import command as throttle_commands
-from cli.throttle.show.throttle_need import ThrottleNeeds
-from cli.throttle.view import ThrottleView
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import RatesError
+from operations.throttles.needs.throttle_need import ThrottleNeeds
+from operations.throttles.throttle_view import ThrottleView
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -11,12 +11,12 @@ from click.testing import CliRunner, Result
 
 from cli.common import changing
 from cli.elections import command as elections_command
-from cli.elections.plan import blocked_reason_of, quiet_policy
-from cli.elections.result import PlannedElections
 from cli.elections.text_view import notes, print_plan
 from cluster.elections.leadership import LeadershipSnapshot
 from cluster.elections.traffic import Traffic
 from cluster.model import LeaderRebalanceConfig
+from operations.elections.plan import blocked_reason_of, quiet_policy
+from operations.elections.result import PlannedElections
 from planning.elections.limits import limits_of
 from planning.elections.planner import (
     Balance,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cli.common.evaluation import is_recent
+from operations.evaluation import is_recent
 from schemas.config import Settings, SparkSettings
 
 # 2027-01-15 08:00 UTC.

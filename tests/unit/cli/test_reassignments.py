@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.reassignment import command as reassignments_command
-from cli.reassignment.plan_file import is_plan, plan_json
 from cluster.reassignment.running import Reassignment
+from operations.reassignments.plan_file import is_plan, plan_json
 from schemas.errors import HeadroomError
 
 ORDERS = Reassignment("orders", 0, 1, (3, 2, 1), (3,), (1,))

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.check.local import checkpoints, tables
-from cli.check.result import CheckStatus
 from cli.maintain import repair
 from cli.maintain.command import maintain
-from cli.watch.single_instance import exclusive_jobs
+from operations.check.local import checkpoints, tables
+from operations.check.result import CheckStatus
 from schemas.config import StoreSettings
 from schemas.errors import HeadroomError
 from streaming.delta.damage import UNKNOWN, Damage
 from streaming.durability import mend as mending
 from streaming.durability.query_checkpoints import checkpoints_of
+from streaming.store.single_instance import exclusive_jobs
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 from tests.unit.streaming.durability.test_checkpoint import checkpoint_at, empty
 

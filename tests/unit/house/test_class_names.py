@@ -6,7 +6,7 @@ import ast
 
 from tests.support.paths import REPOSITORY
 
-FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli", "benchmarks", "scripts")
+FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli", "benchmarks", "scripts")
 
 
 def test_a_class_name_stands_for_one_thing() -> None:

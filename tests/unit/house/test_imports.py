@@ -19,7 +19,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"schemas", "planning"},
     "alerts": {"schemas", "planning"},
     "streaming": {"schemas", "planning", "alerts"},
-    "cli": {"schemas", "planning", "cluster", "alerts", "streaming"},
+    "operations": {"schemas", "planning", "cluster", "alerts", "streaming"},
+    "cli": {"schemas", "planning", "cluster", "alerts", "streaming", "operations"},
 }
 STANDARD_LIBRARY_ONLY = ("schemas", "planning")
 # Rooms whose sums run over hundreds of thousands of partitions, or again over thousands, with the library that they may

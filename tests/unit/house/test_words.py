@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.paths import REPOSITORY
 
-LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
+LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli")
 # What each was said for, and the field's word: docs/glossary.md.
 BANNED = {
     "told": "reported, notified, printed",

@@ -12,7 +12,7 @@ import package
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-ROOMS = ("schemas", "planning", "cluster", "alerts", "streaming", "cli")
+ROOMS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli")
 
 
 @pytest.fixture(scope="module")

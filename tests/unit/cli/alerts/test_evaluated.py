@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.alerts.command import EXIT_NOT_CURRENT, alerts
-from cli.common.evaluation import fresh_ms, read_evaluations
+from operations.evaluation import fresh_ms, read_evaluations
 from schemas.config import Settings, SparkSettings, StoreSettings
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.clock import now_ms

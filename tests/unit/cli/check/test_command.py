@@ -9,10 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from cli.check import command as check_command
-from cli.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
-from cli.check.kafka import may_alter, rights
-from cli.check.local import cpu, jars, java_major, local_store, memory, python, store
-from cli.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
 from cli.main import headroom
 from cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
@@ -25,6 +21,10 @@ from cluster.metrics.load_meters import (
 )
 from cluster.metrics.mbeans import ReadPlan, topic_bytes
 from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot
+from operations.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
+from operations.check.kafka import may_alter, rights
+from operations.check.local import cpu, jars, java_major, local_store, memory, python, store
+from operations.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition

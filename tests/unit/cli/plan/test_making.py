@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from cli.plan.batching import length_s
 from cli.plan.command import plan as plan_command
-from cli.plan.state_file import write_state
+from operations.plans.state_file import write_state
 from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.cluster_state import ClusterState
 from tests.support.random_placements import cluster_state, placement

@@ -13,7 +13,7 @@ from hypothesis import given
 
 from cli.plan.command import plan_result
 from cli.plan.json_view import result_json
-from cli.plan.state_file import read_state, state_json, state_of_json, write_state
+from operations.plans.state_file import read_state, state_json, state_of_json, write_state
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from planning.throttles.recommendation import ThrottlePolicy

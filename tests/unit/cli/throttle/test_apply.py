@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle.apply_plan import RateAction, apply_plan, brokers_to_set
 from cli.throttle.apply_view import apply_notes, change_text
-from cli.throttle.view import ThrottleView
+from operations.throttles.apply_plan import RateAction, apply_plan, brokers_to_set
+from operations.throttles.throttle_view import ThrottleView
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import (

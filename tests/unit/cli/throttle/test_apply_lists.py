@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from cli.throttle import apply as throttle_apply
-from cli.throttle.lists_plan import lists_json, lists_plan
-from cli.throttle.show.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from cluster.model import TopicConfig
+from operations.throttles.lists_plan import lists_json, lists_plan
+from operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from planning.throttles.replica_lists import TopicLists
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import MB, MOVING, STILL, UNLISTED, FakeCluster, run, view_of

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from cli.throttle.clear_plan import clear_notes, clear_plan, require_idle
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
 from cluster.model import TopicConfig
+from operations.throttles.clear_plan import clear_notes, clear_plan, require_idle
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import DEFAULT, MB, NONE, OWN, SILENT, STILL, FakeCluster, run, view_of
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 from alerts.delivery.suppression import Suppressions
 from cli.alerts.command import alerts
-from cli.check.local import local_store
-from cli.check.result import CheckStatus
 from cli.maintain.command import maintain
 from cli.watch.pipeline import build_pipeline, load_clusters
+from operations.check.local import local_store
+from operations.check.result import CheckStatus
 from schemas.errors import HeadroomError
 from streaming.delta.locations import require_writable
 from streaming.tables.suppressions import SuppressionFollower, append_record

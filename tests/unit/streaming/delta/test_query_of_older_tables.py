@@ -9,8 +9,8 @@ import pytest
 import table_definitions
 from deltalake import DeltaTable
 
-from cli.throttle.expected_finish import expected_finish
-from cli.throttle.show.watch_needs import watch_needs
+from operations.throttles.expected_finish import expected_finish
+from operations.throttles.needs.watch_needs import watch_needs
 from schemas.config import ClusterSettings, Settings, StoreSettings
 from schemas.tables import ALL_TABLES, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
 from streaming.delta import append as delta_append

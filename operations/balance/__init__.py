@@ -1,0 +1,1 @@
+"""Balance of a cluster: scores, and proposals."""

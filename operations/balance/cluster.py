@@ -1,0 +1,103 @@
+"""The cluster whose balance is asked for: read live with its history, or from a saved state."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cli.common.logs import silence_clients
+from cli.common.output import console
+from cli.common.progress import ProgressView
+from cli.config.load import load_settings, read_settings
+from cluster.log_dirs.describe import describe_log_dirs
+from cluster.metrics.mbeans import TICK_AND_LOAD
+from cluster.reassignment.state_reader import ClusterStateReader
+from operations.balance.saved_state import read_loads
+from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
+from planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
+from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
+from planning.log_dirs.broker_logs import with_log_dirs
+from planning.reassignments.cluster_state import ClusterState
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from streaming.clock import now_ms
+from streaming.tables.load_history import read_load_history
+from streaming.tables.slow_brokers import read_slow_rounds
+
+
+@dataclass(frozen=True, eq=False)
+class BalanceCluster:
+    """A cluster with what is known of it.
+
+    Attributes:
+        settings: all settings.
+        state: brokers and partitions.
+        loads: rates of its partitions.
+        observed: its model, and what is not known.
+        live: whether it was read from the running cluster.
+    """
+
+    settings: Settings
+    state: ClusterState
+    loads: ObservedLoads
+    observed: ObservedCluster
+    live: bool
+
+
+def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:
+    """Return the cluster of a saved state, or the running one of the settings.
+
+    Args:
+        config: settings file; the default one if None.
+        state_file: saved state; None: read the running cluster.
+
+    Raises:
+        HeadroomError: the cluster or the file cannot be read, or has no partition.
+    """
+    if state_file is not None:
+        settings = read_settings(config)
+        state, loads = read_loads(state_file)
+        return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
+    settings = load_settings(config)
+    state, loads, notes = _read(settings)
+    observed = observed_cluster(state, loads, settings.balance)
+    observed = sparing(replace(observed, notes=(*notes, *observed.notes)), _slow(settings))
+    return BalanceCluster(settings, state, loads, observed, live=True)
+
+
+def _read(settings: Settings) -> tuple[ClusterState, ObservedLoads, list[str]]:
+    """Return the running cluster with two readings of its rates, its history, and what could not be read."""
+    silence_clients()
+    progress = ProgressView(console(sys.stderr))
+    with progress.step("Reading the cluster"), ClusterStateReader(settings, scope=TICK_AND_LOAD) as reader:
+        history = _history(settings)
+        measured, traffic = reader.measure(reader.partitions())
+        timeout_s = settings.cluster.request_timeout_ms / 1000
+        log_dirs = describe_log_dirs(reader.connection, sorted(measured.alive), timeout_s)
+    state = with_log_dirs(measured, log_dirs.brokers)
+    notes = _reasons("was not measured", traffic.unmeasured)
+    notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]
+    return state, observed_loads(state, history, traffic.read, traffic.requested), notes
+
+
+def _history(settings: Settings) -> LoadHistory:
+    """Return the history; a table that cannot be read stops no score, and the source of the rates names the reason."""
+    try:
+        return read_load_history(settings, now_ms())
+    except HeadroomError as error:
+        return no_history(max(1, round(settings.balance.history / 3600)), str(error))
+
+
+def _slow(settings: Settings) -> SlowAdvice:
+    """Return what brokers are to be spared by the minutes of a running watch; nothing if these cannot be read."""
+    try:
+        return advice(read_slow_rounds(settings, now_ms()))
+    except HeadroomError:
+        # The tables have already been read for the history, which names what is wrong with them.
+        return NO_ADVICE
+
+
+def _reasons(rule: str, reasons: Mapping[int, str]) -> list[str]:
+    return [f"Broker {broker} {rule}: {reason}." for broker, reason in sorted(reasons.items())]

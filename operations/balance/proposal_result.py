@@ -1,0 +1,259 @@
+"""What ``headroom balance propose`` found, as data; text_view.py and json_view.py print it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from cli.balance.proposal.options import ProposalOptions
+from operations.balance.cluster import BalanceCluster
+from operations.balance.score import chosen_goals
+from planning.balance.batches.batches import BalanceBatch, CopyLimits
+from planning.balance.model import ClusterModel, Resource
+from planning.balance.observation.cluster import excluding
+from planning.balance.pricing.price import BatchPrice, batch_price
+from planning.balance.pricing.simulated_times import simulated_times_s
+from planning.balance.reports.in_band import prefix_in_band
+from planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
+from planning.balance.reports.scorecard import Scorecard, scorecard_of
+from planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
+from planning.balance.search.limits import Exclusion
+from planning.balance.search.proposal import Proposal, excluded_partitions, propose
+from planning.reassignments.plan import ReassignmentPlan
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+from schemas.text.amounts import rate_text
+
+# Load outside of bands below this is rounding.
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PricedBatch:
+    """One batch with its price.
+
+    Attributes:
+        batch: the batch.
+        price: its price.
+        duration_s: time at the chosen throttle by the simulation of Kafka's quotas, seconds; None if it never ends.
+        fingerprint: fingerprint of its plan, which ``headroom reassign run --fingerprint`` compares.
+    """
+
+    batch: BalanceBatch
+    price: BatchPrice
+    duration_s: float | None
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class FirstActions:
+    """Which of the first actions are carried out; all if nothing is given.
+
+    Attributes:
+        count: number of them; None: not given.
+        in_band: ids of the brokers that they bring into their bands; None: not given.
+    """
+
+    count: int | None = None
+    in_band: frozenset[int] | None = None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Partitions that are in no action.
+
+    Attributes:
+        reason: the reason.
+        count: number of them.
+        first: the first one.
+    """
+
+    reason: Exclusion
+    count: int
+    first: TopicPartition
+
+
+@dataclass(frozen=True, eq=False)
+class ProposalResult:
+    """Result of the command.
+
+    Attributes:
+        cluster: the cluster.
+        proposal: the actions.
+        before: scores of the cluster as it is.
+        after: scores after the chosen actions, by the bands of that cluster.
+        chosen: number of actions that the batches carry out.
+        batches: batches of the chosen actions.
+        throttle: throttle of all of them.
+        rows: prefixes to choose from.
+        left_out: partitions that are in no action, by reason.
+        limited: whether a limit on bytes or moves was given.
+        elections_only: whether copies were not asked for.
+        asked_goals: names of the goals that were asked for; None: those of the settings.
+        in_band: ids of the brokers that the chosen actions should bring into their bands; None if none were named.
+        reaches_band: whether they do; None if no brokers were named.
+    """
+
+    cluster: BalanceCluster
+    proposal: Proposal
+    before: Scorecard
+    after: Scorecard
+    chosen: int
+    batches: Sequence[PricedBatch]
+    throttle: BalanceThrottle
+    rows: Sequence[PrefixPrice]
+    left_out: Sequence[LeftOut]
+    limited: bool
+    elections_only: bool
+    asked_goals: Sequence[str] | None = None
+    in_band: frozenset[int] | None = None
+    reaches_band: bool | None = None
+
+    @property
+    def proposal_id(self) -> str:
+        """Return a digest of the cluster, the time when it was read, and the actions."""
+        state = self.cluster.state
+        actions = [str(action) for action in self.proposal.actions]
+        content = json.dumps([state.cluster, state.read_ms, self.chosen, actions])
+        return sha256(content.encode()).hexdigest()[:16]
+
+    def throttle_of(self, batch: PricedBatch) -> int | None:
+        """Return the throttle of a batch, bytes per second; None if it copies nothing."""
+        return self.throttle.bytes_per_s if batch.batch.moves else None
+
+    @property
+    def duration_s(self) -> float | None:
+        """Return the time of all batches one after another, seconds; None if one never ends."""
+        known = [batch.duration_s for batch in self.batches if batch.duration_s is not None]
+        return sum(known) if len(known) == len(self.batches) else None
+
+    @property
+    def is_outside(self) -> bool:
+        """Return whether load is outside of bands or beyond limits before the proposal."""
+        return float(self.proposal.outside[0]) > _NOTHING
+
+    def _switch_risk(self, number: int, batch: PricedBatch) -> str:
+        """Return a warning if a single leader switch makes the throttle of a batch too low; empty if none does."""
+        rate, enough = self.throttle.bytes_per_s, batch.price.throttle_after_switch_bytes_per_s
+        if rate is None or enough is None or batch.price.required_after_switch_bytes_per_s < rate:
+            return ""
+        return f"Batch {number}: one leader switch can make the throttle too low; {rate_text(enough)} survives any."
+
+    def warnings(self) -> list[str]:
+        """Return what the operator should know of the proposal, the most important first."""
+        found = []
+        left = float(self.proposal.outside[-1])
+        if self.in_band and not self.reaches_band:
+            brokers = ", ".join(map(str, sorted(self.in_band)))
+            found.append(f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen.")
+        if self.throttle.misses_deadline:
+            found.append("No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer.")
+        if self.proposal.actions and self.duration_s is None:
+            found.append("At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle.")
+        risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
+        found += [risk for risk in risks if risk]
+        if left > _NOTHING and self.limited:
+            found.append("Load stays outside of bands: --max-bytes and --max-moves limit what is copied.")
+        elif left > _NOTHING and self.elections_only:
+            found.append("Load stays outside of bands that elections alone cannot bring there; copies could.")
+        elif left > _NOTHING and self.proposal.actions:
+            found.append("Some load stays outside of bands: no further action is accepted by all goals and limits.")
+        return found
+
+
+def search(cluster: BalanceCluster, options: ProposalOptions) -> Proposal:
+    """Return the proposal for a cluster.
+
+    Raises:
+        HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
+    """
+    if Resource.NETWORK_IN in cluster.observed.unknown:
+        remedy = "Make the metrics of all brokers readable (headroom check)."
+        raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
+    goals = chosen_goals(cluster, options.goals)
+    return propose(_model(cluster, options), goals, options.limits(cluster.settings))
+
+
+def proposal_result(
+    cluster: BalanceCluster, options: ProposalOptions, finish_within_s: float | None, first: FirstActions
+) -> ProposalResult:
+    """Return the proposal with its price.
+
+    Args:
+        cluster: the cluster.
+        options: goals and limits.
+        finish_within_s: time in which all batches should end, seconds; None if it does not matter.
+        first: which actions to carry out.
+
+    Raises:
+        HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
+    """
+    proposal = search(cluster, options)
+    reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
+    chosen, goals = _chosen(proposal, first.count if reached is None else reached), proposal.goals.goals
+    request = ThrottleRequest(options.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
+    copies = CopyLimits(replication_bytes_per_s=request.most_bytes_per_s)
+    batches = first_batches(proposal, chosen, copies)
+    throttle = choose_throttle(batches, request, cluster.state)
+    rate = throttle.bytes_per_s or 1
+    batches_of = {n: batches if n == chosen else first_batches(proposal, n, copies) for n in prefixes(proposal)}
+    rows = [prefix_price(proposal, n, of_prefix, rate) for n, of_prefix in batches_of.items()]
+    return ProposalResult(
+        cluster=cluster,
+        proposal=proposal,
+        before=scorecard_of(proposal.model, goals),
+        after=scorecard_of(_after(proposal, chosen), goals),
+        chosen=chosen,
+        batches=_priced(batches, rate, cluster),
+        throttle=throttle,
+        rows=rows,
+        left_out=_left_out(proposal.model, options, cluster),
+        limited=options.max_bytes is not None or options.max_moves is not None,
+        elections_only=options.elections_only,
+        asked_goals=options.goals,
+        in_band=first.in_band,
+        reaches_band=None if first.in_band is None else reached is not None,
+    )
+
+
+def _model(cluster: BalanceCluster, options: ProposalOptions) -> ClusterModel:
+    brokers = frozenset() if options.exclude is None else options.exclude.brokers
+    return excluding(cluster.observed.model, brokers)
+
+
+def _chosen(proposal: Proposal, prefix: int | None) -> int:
+    count = len(proposal.actions)
+    if prefix is None:
+        return count
+    if prefix > count:
+        raise HeadroomError("--prefix", f"is {prefix}, and the proposal has {count} actions", f"Use at most {count}.")
+    return prefix
+
+
+def _after(proposal: Proposal, actions: int) -> ClusterModel:
+    """Return the cluster after some actions, in which means and bands are those of its new loads."""
+    loads = proposal.state(actions)
+    return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
+
+
+def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:
+    times_s = simulated_times_s(batches, throttle_bytes_per_s, cluster.state)
+    return [
+        PricedBatch(
+            batch,
+            batch_price(batch),
+            seconds,
+            ReassignmentPlan(batch.assignments).fingerprint(cluster.state.topic_ids),
+        )
+        for batch, seconds in zip(batches, times_s, strict=True)
+    ]
+
+
+def _left_out(model: ClusterModel, options: ProposalOptions, cluster: BalanceCluster) -> list[LeftOut]:
+    found = excluded_partitions(model, options.limits(cluster.settings))
+    counts = Counter(partition.reason for partition in found)
+    first = {partition.reason: partition.name for partition in reversed(found)}
+    return [LeftOut(reason, counts[reason], first[reason]) for reason in Exclusion if reason in counts]

@@ -1,0 +1,82 @@
+"""Storage of a proposal in the Delta tables, if there is a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cli.balance.proposal.json_view import action_json
+from operations.balance.proposal_result import ProposalResult
+from operations.reassignments.session import author
+from planning.balance.search.actions import ActionKind, BalanceAction
+from schemas.errors import HeadroomError
+from streaming.delta.locations import local_path
+from streaming.tables.balance_proposals import BalanceActionRow, BalanceProposalRow, append_proposal
+
+
+def store_proposal(result: ProposalResult) -> list[str]:
+    """Append a proposal for a running cluster to its tables, and return why that was not possible, as notes.
+
+    A folder that does not exist is not made: a command that only reads must not leave a store behind.
+
+    Args:
+        result: the proposal.
+    """
+    if not result.cluster.live or not result.chosen:
+        return []
+    store_path = result.cluster.settings.store.path
+    folder = local_path(store_path)
+    if folder is not None and not Path(folder).is_dir():
+        return [f"The proposal was not stored: {folder} does not exist (store.path)."]
+    try:
+        append_proposal(store_path, _proposal_row(result), _action_rows(result))
+    except HeadroomError as error:
+        return [f"The proposal was not stored: {error}"]
+    return []
+
+
+def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
+    proposal, cluster = result.proposal, result.cluster
+    chosen = proposal.actions[: result.chosen]
+    counted = result.before.model.counted
+    return BalanceProposalRow(
+        proposal_id=result.proposal_id,
+        cluster=cluster.state.cluster,
+        read_ms=cluster.state.read_ms,
+        by=author(),
+        goals=",".join(goal.name for goal in proposal.goals.goals),
+        lost_goals=",".join(goal.name for goal in cluster.observed.lost_goals),
+        hours=len(cluster.loads.hours_ms),
+        wanted_hours=cluster.loads.wanted_hours,
+        brokers=int(counted.sum()),
+        partitions=proposal.model.partitions,
+        actions=result.chosen,
+        elections=sum(action.kind is ActionKind.ELECT for action in chosen),
+        copied_replicas=int(proposal.copied_replicas[result.chosen]),
+        copied_bytes=round(float(proposal.copied_bytes[result.chosen])),
+        outside_before=float(proposal.outside[0]),
+        outside_after=float(proposal.outside[result.chosen]),
+        in_band_before=int((result.before.balanced() & counted).sum()),
+        in_band_after=int((result.after.balanced() & counted).sum()),
+        batches=len(result.batches),
+        throttle_bytes_per_s=result.throttle.bytes_per_s,
+        duration_s=result.duration_s,
+    )
+
+
+def _action_rows(result: ProposalResult) -> list[BalanceActionRow]:
+    batches = {action: number for number, b in enumerate(result.batches, start=1) for action in b.batch.actions}
+    chosen = result.proposal.actions[: result.chosen]
+    return [_action_row(result, number, action, batches[action]) for number, action in enumerate(chosen, start=1)]
+
+
+def _action_row(result: ProposalResult, number: int, action: BalanceAction, batch: int) -> BalanceActionRow:
+    found = action_json(action, result.proposal.model)
+    return BalanceActionRow(
+        proposal_id=result.proposal_id,
+        cluster=result.cluster.state.cluster,
+        read_ms=result.cluster.state.read_ms,
+        number=number,
+        batch=batch,
+        **{**found, "copied_bytes": round(action.bytes_copied)},
+        gain=float(result.proposal.gains[number - 1]),
+    )

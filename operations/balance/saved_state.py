@@ -1,0 +1,105 @@
+"""Saved states with the loads of their partitions: what ``headroom plan --save-state`` writes, and rates by hour."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter, ValidationError
+
+from operations.files import read_json
+from operations.plans.state_file import state_json, state_of_json, write_state_json
+from planning.balance.arrays import FloatArray
+from planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
+from planning.reassignments.cluster_state import ClusterState
+from schemas.errors import HeadroomError
+
+_KEY = "loads"
+_REMEDY = "Write it again with headroom balance --save-state."
+_COUNT = TypeAdapter(int)
+_HOURS = TypeAdapter(list[int])
+_RATES = TypeAdapter(list[float | None])
+_ROWS = TypeAdapter(list[list[float | None]])
+
+
+def write_loads(file: Path, state: ClusterState, loads: ObservedLoads) -> None:
+    """Write a state with its loads; ``headroom plan --state`` reads the file too.
+
+    Raises:
+        HeadroomError: the file cannot be written, or another kind of file exists there.
+    """
+    write_state_json(file, {**state_json(state), _KEY: _loads_json(loads)})
+
+
+def read_loads(file: Path) -> tuple[ClusterState, ObservedLoads]:
+    """Return the state in a file, and its loads.
+
+    A state of ``headroom plan --save-state`` has write rates of one reading, or of the busy hour, and no others.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no state.
+    """
+    found = read_json(file, _REMEDY)
+    state = state_of_json(found, str(file))
+    if _KEY not in found:
+        history = no_history(0, "the saved state has none")
+        return state, observed_loads(state, history, {})
+    return state, _loads_of_json(found[_KEY], state, str(file))
+
+
+def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
+    """Return loads as a JSON object: rates in bytes and requests per second, null if unknown."""
+    return {
+        "wanted_hours": loads.wanted_hours,
+        "hours_ms": list(loads.hours_ms),
+        "write_bytes_per_s": _hours_json(loads.write),
+        "read_bytes_per_s": _values(loads.read),
+        "requests_per_s": _values(loads.requests),
+        "source": loads.source,
+        "read_bytes_per_s_by_hour": _hours_json(loads.read_by_hour),
+        "requests_per_s_by_hour": _hours_json(loads.requests_by_hour),
+    }
+
+
+def _loads_of_json(found: Any, state: ClusterState, subject: str) -> ObservedLoads:
+    if not isinstance(found, dict):
+        raise HeadroomError(subject, f"{_KEY} is no object", _REMEDY)
+    try:
+        loads = ObservedLoads(
+            _COUNT.validate_python(found.get("wanted_hours"), strict=True),
+            tuple(_HOURS.validate_python(found.get("hours_ms"), strict=True)),
+            _array(_ROWS.validate_python(found.get("write_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(found.get("read_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(found.get("requests_per_s"), strict=True)),
+            str(found.get("source", "unknown")),
+            _hours_of_json(found.get("read_bytes_per_s_by_hour")),
+            _hours_of_json(found.get("requests_per_s_by_hour")),
+        )
+    except (ValidationError, ValueError):
+        raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None
+    count = len(state.partitions)
+    hours = max(1, len(loads.hours_ms))
+    by_hour = [rates.shape for rates in (loads.write, loads.read_by_hour, loads.requests_by_hour) if rates is not None]
+    if set(by_hour) != {(hours, count)} or loads.read.shape != (count,) or loads.requests.shape != (count,):
+        rule = f"{_KEY} has rates of shape {loads.write.shape} for {hours} hours and {count} partitions"
+        raise HeadroomError(subject, rule, _REMEDY)
+    return loads
+
+
+def _hours_json(rates: FloatArray | None) -> list[list[float | None]] | None:
+    return None if rates is None else [_values(row) for row in rates]
+
+
+def _hours_of_json(found: Any) -> FloatArray | None:
+    return None if found is None else _array(_ROWS.validate_python(found, strict=True))
+
+
+def _values(rates: FloatArray) -> list[float | None]:
+    return [None if math.isnan(rate) else rate for rate in rates.tolist()]
+
+
+def _array(values: Any) -> FloatArray:
+    # None becomes NaN.
+    return np.array(values, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Checks of settings, cluster, metrics and store."""

@@ -1,0 +1,1 @@
+"""Preferred leader elections in batches."""

@@ -1,0 +1,154 @@
+"""Saved states of a cluster: everything that a plan rests on, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from operations.files import read_json, write_own
+from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from planning.throttles.replica_lists import TopicLists
+from schemas.errors import HeadroomError
+from schemas.quantities import is_id
+from schemas.text.json_text import decoded, parse_json
+
+_T = TypeVar("_T")
+STATE_VERSION = 1
+_REMEDY = "Write it again with headroom plan --save-state."
+_BROKERS = TypeAdapter(list[BrokerState])
+_PARTITIONS = TypeAdapter(list[PartitionPlacement])
+_BALANCES: TypeAdapter[bool | None] = TypeAdapter(bool | None)
+_LISTS = TypeAdapter(dict[str, TopicLists])
+_TOPIC_IDS = TypeAdapter(dict[str, str])
+_READ_MS = TypeAdapter(int)
+
+
+def write_state(file: Path, state: ClusterState) -> None:
+    """Write a state to a file.
+
+    Raises:
+        HeadroomError: the file cannot be written, or another kind of file exists there.
+    """
+    write_state_json(file, state_json(state))
+
+
+def write_state_json(file: Path, state: Mapping[str, Any]) -> None:
+    """Write the JSON object of a state, which may have further keys; see ``write_state``."""
+    write_own(file, json.dumps(state, separators=(",", ":")) + "\n", _is_state, "a saved state")
+
+
+def _is_state(content: bytes) -> bool:
+    try:
+        found = parse_json(decoded(content))
+    except ValueError:
+        return False
+    return isinstance(found, dict) and {"version", "cluster", "brokers"} <= found.keys()
+
+
+def read_state(file: Path) -> ClusterState:
+    """Return the state in a file.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no state.
+    """
+    return state_of_json(read_json(file, _REMEDY), str(file))
+
+
+def state_json(state: ClusterState) -> dict[str, Any]:
+    """Return a state as a JSON object; null is unknown, times are epoch milliseconds."""
+    return {
+        "version": STATE_VERSION,
+        "cluster": state.cluster,
+        "read_ms": state.read_ms,
+        "rates_from": state.rates_from,
+        "auto_leader_rebalance": state.auto_leader_rebalance,
+        "brokers": _BROKERS.dump_python(list(state.brokers.values()), mode="json"),
+        "partitions": _PARTITIONS.dump_python(list(state.partitions.values()), mode="json"),
+        "topic_ids": dict(state.topic_ids),
+        "lists": _LISTS.dump_python(dict(state.lists), mode="json"),
+    }
+
+
+def state_of_json(found: Any, subject: str) -> ClusterState:
+    """Return the state in a JSON object.
+
+    Args:
+        found: the object.
+        subject: name of its file, for errors.
+
+    Raises:
+        HeadroomError: it is no state.
+    """
+    if not isinstance(found, dict) or found.get("version") != STATE_VERSION or not is_id(found["version"]):
+        raise HeadroomError(subject, f"is no saved state of version {STATE_VERSION}", _REMEDY)
+    try:
+        # One table at a time, because its name is part of the error.
+        table = "brokers"
+        brokers = _strict(_BROKERS, found.get(table))
+        table = "partitions"
+        partitions = _strict(_PARTITIONS, found.get(table))
+        table = "lists"
+        lists = _strict(_LISTS, found.get(table, {}))
+        table = "topic_ids"
+        topic_ids = _strict(_TOPIC_IDS, found.get(table, {}))
+        table = "auto_leader_rebalance"
+        balances = _strict(_BALANCES, found.get(table))
+        table = "read_ms"
+        read_ms = _strict(_READ_MS, found.get(table, 0))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join([table, *(str(part) for part in first["loc"])])
+        raise HeadroomError(subject, f"{where}: {first['msg']}", _REMEDY) from None
+    state = ClusterState(
+        cluster=str(found.get("cluster", "")),
+        read_ms=read_ms,
+        brokers={broker.broker: broker for broker in brokers},
+        partitions={partition.name: partition for partition in partitions},
+        topic_ids=topic_ids,
+        lists=lists,
+        auto_leader_rebalance=balances,
+        rates_from=str(found.get("rates_from", "unknown")),
+    )
+    counts: dict[str, Counter[Any]] = {
+        "broker": Counter(b.broker for b in brokers),
+        "partition": Counter(p.name for p in partitions),
+    }
+    for problem in (*_doubles(counts), *_inconsistencies(state)):
+        raise HeadroomError(subject, problem, _REMEDY)
+    return state
+
+
+def _strict(adapter: TypeAdapter[_T], value: Any) -> _T:
+    """Return a value of JSON; a text or true is no number, and 1.0 is no id. Raises ValidationError."""
+    # Only JSON itself has a strict mode that makes dataclasses of objects.
+    return adapter.validate_json(json.dumps(value), strict=True)
+
+
+def _doubles(counts: Mapping[str, Counter[Any]]) -> Iterator[str]:
+    for what, count in counts.items():
+        twice = sorted(name for name, times in count.items() if times > 1)
+        if twice:
+            yield f"names {what} {twice[0]} more than once"
+
+
+def _inconsistencies(state: ClusterState) -> Iterator[str]:
+    negative = min(state.brokers, default=0)
+    if negative < 0:
+        yield f"broker {negative} has a negative id"
+    for name, p in state.partitions.items():
+        strangers = {*p.replicas, *p.isr} - state.brokers.keys()
+        if strangers:
+            yield f"{name} has a replica on broker {min(strangers)}, which is not among its brokers"
+        if not p.replicas:
+            yield f"{name} has no replica"
+        if len(set(p.replicas)) < len(p.replicas):
+            yield f"{name} names a replica more than once"
+        if p.partition < 0 or min(p.size_bytes or 0, p.write_bytes_per_s or 0) < 0:
+            yield f"{name} has a negative number"
+        if p.leader is not None and p.leader not in p.replicas:
+            yield f"{name} is led by broker {p.leader}, which has no replica of it"

@@ -1,0 +1,1 @@
+"""Reassignments: runs of a plan, and their journal."""

@@ -1,0 +1,64 @@
+"""Rows in the journal for commands that change a cluster in one go: before the change, and what came of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from cli.common.changing import print_notes
+from cluster.reassignment.execution.run_journal import RunJournal
+from operations.reassignments.session import author
+from planning.reassignments.run.journal import JournalStep, StepState
+from planning.reassignments.run.record import RecordedRun
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from streaming.clock import now_ms
+from streaming.tables.journal import ActionJournal
+
+_T = TypeVar("_T")
+_ID_BYTES = 4
+
+
+def journalled(
+    settings: Settings,
+    command: str,
+    steps: Sequence[JournalStep],
+    change: Callable[[], _T],
+    is_failure: Callable[[_T], bool] = lambda result: False,
+) -> _T:
+    """Make a change with its steps in the journal, and return its result; what it raises is raised unchanged.
+
+    A command that an operator needs during an incident must not depend on the store: without a journal it warns and
+    makes the change.
+
+    Args:
+        settings: all settings.
+        command: command as the journal names it.
+        steps: what is changed, with the values from before and after.
+        change: makes the change.
+        is_failure: returns whether a result means that not all of it was changed.
+    """
+    record = RecordedRun(secrets.token_hex(_ID_BYTES))
+    store = ActionJournal(settings.store.path)
+    journal = RunJournal(store, record, settings.cluster.name, command, author(), now_ms)
+    is_written = _write(journal, steps, StepState.INTENDED)
+    try:
+        result = change()
+    except HeadroomError:
+        if is_written:
+            _write(journal, steps, StepState.FAILED)
+        raise
+    if is_written:
+        _write(journal, steps, StepState.FAILED if is_failure(result) else StepState.DONE)
+    return result
+
+
+def _write(journal: RunJournal, steps: Sequence[JournalStep], state: StepState) -> bool:
+    try:
+        journal.write([replace(step, state=state) for step in steps])
+    except HeadroomError as error:
+        print_notes([f"The change is not in the journal: {error}"])
+        return False
+    return True

@@ -1,0 +1,96 @@
+"""The file of ``kafka-reassign-partitions.sh --reassignment-json-file``: written from running reassignments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cli.common.changing import print_notes
+from cluster.reassignment.running import Reassignment
+from operations.files import read_bytes, read_text, write_own
+from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
+from schemas.errors import HeadroomError
+from schemas.quantities import is_id
+from schemas.text.json_text import decoded, parse_json
+
+_VERSION = 1
+_WHAT = "a reassignment plan"
+
+
+def plan_json(reassignments: Iterable[Reassignment]) -> str:
+    """Return the text of the plan file, in which every partition has its target replicas.
+
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
+    """
+    partitions = [{"topic": r.topic, "partition": r.partition, "replicas": list(r.target)} for r in reassignments]
+    return json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":")) + "\n"
+
+
+def is_plan(text: str) -> bool:
+    """Return whether a text is a plan file: an object with partitions, their replicas, and optionally a version."""
+    try:
+        plan = parse_json(text)
+    except ValueError:
+        return False
+    # Kafka reads a file without a version as version 1.
+    if not isinstance(plan, dict) or {"version": _VERSION, **plan}.keys() != {"version", "partitions"}:
+        return False
+    entries = plan["partitions"]
+    return plan.get("version", _VERSION) == _VERSION and isinstance(entries, list) and all(map(_is_entry, entries))
+
+
+def _is_entry(entry: Any) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("topic"), str)
+        and is_id(entry.get("partition"))
+        and isinstance(entry.get("replicas"), list)
+        and all(map(is_id, entry["replicas"]))
+    )
+
+
+def read_plan(file: Path) -> ReassignmentPlan:
+    """Return the plan in a file, or the proposal in the output of ``kafka-reassign-partitions.sh --generate``.
+
+    Raises:
+        HeadroomError: the file cannot be read, or is no plan.
+    """
+    text = read_text(file)
+    proposal = proposed_part(text, str(file))
+    if proposal is not None:
+        print_notes([f"{file} is the output of --generate: its proposal counts, not its current replicas."])
+    return parse_plan(text if proposal is None else proposal, str(file))
+
+
+def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
+    """Write the plan file of running reassignments; ``write_plan_text`` says when it is refused."""
+    write_plan_text(path, plan_json(reassignments))
+
+
+def write_plan_text(path: Path, text: str) -> None:
+    """Write a plan file atomically; an existing file is replaced only if it is a plan file too.
+
+    Raises:
+        HeadroomError: another kind of file exists there, or the file cannot be written.
+    """
+    write_own(path, text, _is_plan_file, _WHAT)
+
+
+def require_plan_or_none(path: Path) -> None:
+    """Require that a path is free or has a plan file.
+
+    Raises:
+        HeadroomError: another kind of file exists there.
+        OSError: it cannot be read.
+    """
+    if path.exists() and not (path.is_file() and _is_plan_file(read_bytes(path))):
+        raise HeadroomError(str(path), f"exists and is not {_WHAT}", "Name another file, or remove it.")
+
+
+def _is_plan_file(content: bytes) -> bool:
+    try:
+        return is_plan(decoded(content))
+    except ValueError:
+        return False

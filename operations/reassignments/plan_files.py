@@ -1,0 +1,41 @@
+"""Plan files as batches of one plan: each file is a batch, and no partition is in two of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from operations.reassignments.plan_file import read_plan
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.conditions import partitions_text
+from schemas.errors import HeadroomError
+
+_PATTERN = "batch-*.json"
+
+
+def read_batches(files: Sequence[Path], folder: Path | None) -> list[ReassignmentPlan]:
+    """Return the plans of some files, and of the batch files of a folder, in the order in which they are to move.
+
+    Args:
+        files: plan files, as written by ``headroom plan`` or for ``kafka-reassign-partitions.sh``.
+        folder: folder with batch files (``headroom plan --batches-dir``); None if there is none.
+
+    Raises:
+        HeadroomError: a file cannot be read or is no plan, or a partition is in two files.
+    """
+    found = [*files, *(sorted(folder.glob(_PATTERN)) if folder is not None else ())]
+    if not found:
+        subject = str(folder) if folder is not None else "the plan"
+        raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")
+    batches = [read_plan(file) for file in found]
+    counts = Counter(assignment.name for batch in batches for assignment in batch)
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise HeadroomError(partitions_text(twice), "is in more than one plan file", "Name it in one file only.")
+    return batches
+
+
+def whole_plan(batches: Sequence[ReassignmentPlan]) -> ReassignmentPlan:
+    """Return the batches as one plan."""
+    return ReassignmentPlan(tuple(assignment for batch in batches for assignment in batch))

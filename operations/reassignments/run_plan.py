@@ -1,0 +1,162 @@
+"""A plan with its batches, and what each of them would change now: complete before anything is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from operations.reassignments.plan_files import whole_plan
+from planning.log_dirs.directory_moves import directory_moves
+from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from planning.reassignments.changes import plan_changes
+from planning.reassignments.cluster_state import ClusterState
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.changes import BatchChanges, batch_changes
+from planning.reassignments.run.conditions import foreign_moves, partitions_text
+from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
+from planning.reassignments.run.record import RecordedRun, RunState
+from planning.reassignments.run.snapshot import RunSnapshot
+from planning.reassignments.validation import require_feasible, room_notes
+from planning.throttles.rate_options import is_low
+from schemas.keys import LogDirsRate
+
+# Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
+_LEAST_LOG_DIRS_BYTES_PER_S = 100_000
+
+
+@dataclass(frozen=True)
+class RunRates:
+    """Rates of the throttles of a run, bytes per second.
+
+    Attributes:
+        throttle_bytes_per_s: rate of the reassignments; None: no throttle.
+        log_dirs_bytes_per_s: rate of the moves between log directories; None: no throttle.
+    """
+
+    throttle_bytes_per_s: int | None
+    log_dirs_bytes_per_s: int | None = None
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run before it begins.
+
+    Attributes:
+        batches: the plan, in parts.
+        changes: what each batch changes, by the cluster as it is now.
+        snapshot: the cluster now.
+        record: the run that goes on; without rows if it is a new one.
+        fingerprint: fingerprint of the whole plan.
+        rates: rates of the throttles.
+        directories: moves between log directories of each batch, by broker.
+        unchecked: what could not be checked of the plan, in sentences.
+    """
+
+    batches: Sequence[ReassignmentPlan]
+    changes: Sequence[BatchChanges]
+    snapshot: RunSnapshot
+    record: RecordedRun
+    fingerprint: str
+    rates: RunRates
+    directories: Sequence[Sequence[DirectoryEstimate]] = ()
+    unchecked: Sequence[str] = ()
+
+    @property
+    def throttle_bytes_per_s(self) -> int | None:
+        """Return the rate of the reassignments, bytes per second; None: no throttle."""
+        return self.rates.throttle_bytes_per_s
+
+    @property
+    def resumes(self) -> bool:
+        """Whether an earlier run of the same plan goes on."""
+        return self.record.rows > 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether every partition has its target replicas and log directories already."""
+        return not any(changes.moves for changes in self.changes)
+
+    def required_bytes_per_s(self, changes: BatchChanges) -> float | None:
+        """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown."""
+        loads = loads_of_batch(self.snapshot, changes.moves, changes.rates)
+        limited = [load for load in loads if load.limited_replicas]
+        if any(load.required_bytes_per_s is None for load in limited):
+            return None
+        return max((required_bytes_per_s(load) for load in limited), default=0.0)
+
+    def notes(self) -> list[str]:
+        """Return what the operator should know before the run, in sentences."""
+        notes = []
+        if self.throttle_bytes_per_s is None and any(_copies(changes) for changes in self.changes):
+            notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
+        elif self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
+            notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
+        if any(found.rate_bytes_per_s is None for batch in self.directories for found in batch):
+            notes.append(
+                "Without --log-dirs-throttle replicas move between log directories as fast as the disks allow."
+            )
+        if self.throttle_bytes_per_s is not None and any(self.required_bytes_per_s(c) is None for c in self.changes):
+            notes.append("Write rates are unknown, so whether the throttle is enough is not checked.")
+        rate = self.rates.log_dirs_bytes_per_s
+        if rate is not None and rate < _LEAST_LOG_DIRS_BYTES_PER_S:
+            notes.append("Below 0.1 MB/s Kafka does not keep the rate of moves between log directories.")
+        notes += self.unchecked
+        foreign = foreign_moves(self.snapshot, self.record)
+        if foreign:
+            notes.append(f"Reassignments that are not of this run are running: {partitions_text(foreign)}.")
+        missing = [name for changes in self.changes for name in changes.missing]
+        if missing:
+            notes.append(f"Partitions of the plan that do not exist: {partitions_text(missing)}.")
+        return notes
+
+
+def _copies(changes: BatchChanges) -> bool:
+    """Return whether a batch has reassignments that change replicas."""
+    return any(move.before != move.after for move in changes.moves.values())
+
+
+def planned_run(
+    batches: Sequence[ReassignmentPlan],
+    snapshot: RunSnapshot,
+    state: ClusterState,
+    record: RecordedRun,
+    fingerprint: str,
+    options: RunRates,
+    adopt: bool = False,
+) -> PlannedRun:
+    """Return what a run of the batches changes, by the cluster as it is now.
+
+    A run that goes on is not checked again: what it has submitted needs its care, whatever has become of the rest. The
+    brokers and the controller refuse what is no longer possible, replica by replica.
+
+    Args:
+        batches: the plan, in parts.
+        snapshot: the cluster now.
+        state: the same, with sizes and log directories as far as known.
+        record: the run that goes on; without rows if it is a new one.
+        fingerprint: fingerprint of the whole plan.
+        options: rates of the throttles.
+        adopt: whether partitions of the plan may be moving already.
+
+    Raises:
+        HeadroomError: a new run cannot be carried out, for the reasons for which ``headroom plan`` refuses a plan.
+    """
+    unchecked: list[str] = []
+    if record.state is not RunState.UNFINISHED:
+        plan = whole_plan(batches)
+        may_move = plan.by_name.keys() if adopt else record.submitted.keys()
+        require_feasible(plan, batches, state, "the plan", may_move)
+        unchecked += room_notes(plan_changes(plan, state), state)
+    changes = [
+        batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
+        for batch in batches
+    ]
+    directories = [_directories(batch, snapshot, state, options) for batch in batches]
+    return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
+
+
+def _directories(
+    batch: ReassignmentPlan, snapshot: RunSnapshot, state: ClusterState, options: RunRates
+) -> tuple[DirectoryEstimate, ...]:
+    rates = {name.broker: rate.in_force for name, rate in snapshot.rates.items() if isinstance(name, LogDirsRate)}
+    return directory_estimates(directory_moves(batch, state), rates, options.log_dirs_bytes_per_s)

@@ -1,0 +1,110 @@
+"""What the commands on runs share: the journal of the cluster, its runs, and the lock that lets one run at a time."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cluster.reassignment.execution.run_journal import RunJournal
+from planning.reassignments.run.record import RecordedRun, RunState, run_records
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.text import shell_quoted
+from streaming.clock import now_ms
+from streaming.store.single_instance import SecondProcess, exclusive_jobs
+from streaming.tables.journal import ActionJournal
+
+_ID_BYTES = 4
+_TWO_RUNS = SecondProcess("two runs would take back each other's throttles", "Let that process end, or stop it first.")
+
+
+class RunSession:
+    """The runs of one cluster, and new journals of them.
+
+    Args:
+        settings: all settings.
+        command: command that makes changes, as the journal names it.
+
+    Raises:
+        HeadroomError: the journal cannot be read.
+    """
+
+    def __init__(self, settings: Settings, command: str) -> None:
+        self._settings = settings
+        self._command = command
+        self._store = ActionJournal(settings.store.path)
+        self.cluster = settings.cluster.name
+        self.records = run_records(self._store.rows(self.cluster))
+
+    def journal(self, record: RecordedRun | None = None) -> RunJournal:
+        """Return the journal of a run; of a new one if None."""
+        record = record or RecordedRun(secrets.token_hex(_ID_BYTES))
+        return RunJournal(self._store, record, self.cluster, self._command, author(), now_ms)
+
+    def reread(self) -> None:
+        """Read the runs again: another process may have changed them before it gave up the lock.
+
+        Raises:
+            HeadroomError: the journal cannot be read.
+        """
+        self.records = run_records(self._store.rows(self.cluster))
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes on this machine from changing runs of this cluster until the block ends.
+
+        Raises:
+            HeadroomError: another process does so now, or the journal cannot be read.
+        """
+        job = f"reassign-{self.cluster.replace(os.sep, '_')}"
+        with exclusive_jobs(self._settings.store, [job], second=_TWO_RUNS):
+            self.reread()
+            yield
+
+    def resumable(self, fingerprint: str) -> RecordedRun | None:
+        """Return the last run of a plan that has not reached its end; None if there is none."""
+        found = [r for r in self.records if r.fingerprint == fingerprint and r.state is not RunState.DONE]
+        return found[-1] if found else None
+
+    def of_id(self, run_id: str) -> RecordedRun:
+        """Return a run by its id, or by the beginning of it.
+
+        Raises:
+            HeadroomError: no run, or more than one, has this id.
+        """
+        found = [record for record in self.records if run_id and record.run_id.startswith(run_id)]
+        if len(found) != 1:
+            rule = "is the beginning of several ids" if found else f"is not in the journal of cluster {self.cluster}"
+            raise HeadroomError(f"run {run_id}", rule, "The runs are listed by: headroom reassign runs")
+        return found[0]
+
+
+def author() -> str:
+    """Return user and host of this process: ``anna@host1``."""
+    try:
+        user = getpass.getuser()
+    # The user id has no name, as in containers. Which of the two errors is raised depends on the version of Python.
+    except (OSError, KeyError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}"
+
+
+def require_this_host(record: RecordedRun, force: bool) -> None:
+    """Check that an unfinished run was begun on this machine: on another one its process may be running still.
+
+    Raises:
+        HeadroomError: it was begun on another machine, and ``force`` is false.
+    """
+    here, there = author().rpartition("@")[2], record.by.rpartition("@")[2]
+    if record.state is RunState.UNFINISHED and here != there and not force:
+        rule = f"is unfinished, and was begun on host {there}, where it may be running still"
+        raise HeadroomError(f"run {record.run_id}", rule, "Run the command there; or with --force if it has ended.")
+
+
+def config_option_of(config: str | None) -> str:
+    """Return the option that names the settings file, as the end of a command line; empty for the default one."""
+    return f" --config {shell_quoted(config)}" if config else ""

@@ -1,0 +1,1 @@
+"""Throttles: what is in force, what moves need of it, and how it is set and cleared."""

@@ -1,0 +1,1 @@
+"""Needs of the throttles of running moves."""

@@ -1,0 +1,51 @@
+"""Needs of the rate of moves between log directories, which Kafka lists nowhere but at the brokers themselves."""
+
+from __future__ import annotations
+
+from cluster.admin.command_connection import open_connection, timeout_s
+from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from operations.throttles.needs.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition
+from operations.throttles.throttle_view import ThrottleView
+from planning.log_dirs.broker_logs import BrokerLogs
+from schemas.config import Settings
+
+
+def read_limited_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
+    """Return the log directories of the brokers on which a rate for moves between them is in force.
+
+    Only these are read: an answer has every replica of the broker.
+
+    Raises:
+        HeadroomError: no broker could be reached.
+    """
+    if not view.log_dirs():
+        return LogDirsReading({}, {})
+    with open_connection(settings.cluster) as connection:
+        return describe_log_dirs(connection, view.log_dirs(), timeout_s(settings.cluster))
+
+
+def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[MoveNeed, ...]:
+    """Return the need of each broker that moves replicas between its log directories, by broker.
+
+    Args:
+        view: rates in force.
+        reading: log directories of the brokers with such a rate.
+    """
+    return tuple(_need(view, logs) for _, logs in sorted(reading.brokers.items()) if logs.futures)
+
+
+def _need(view: ThrottleView, logs: BrokerLogs) -> MoveNeed:
+    remaining = {name: logs.remaining_bytes(name) for name in logs.futures}
+    largest = sorted(remaining, key=lambda name: (-remaining[name], name))
+    return MoveNeed(
+        broker=logs.broker,
+        role="log_dirs",
+        throttle_bytes_per_s=view.of(logs.broker).log_dirs_bytes_per_s,
+        in_sync_bytes_per_s=None,
+        required_bytes_per_s=None,
+        moving_bytes_per_s=None,
+        verdict=None,
+        moving_partitions=len(remaining),
+        partitions=tuple(NeedingPartition(*name, None) for name in largest[:MAX_PARTITIONS]),
+        remaining_bytes=sum(remaining.values()),
+    )

@@ -1,0 +1,149 @@
+"""Only one process at a time runs a job of a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cli.common.child_process import headroom_command
+from schemas.config import StoreSettings
+from schemas.errors import HeadroomError
+from streaming.store.single_instance import exclusive_jobs
+
+_HOLDER = """
+import sys
+from streaming.store.single_instance import exclusive_jobs
+from schemas.config import StoreSettings
+with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
+    print("held", flush=True)
+    input()
+"""
+
+
+@contextmanager
+def holder(store: StoreSettings, *jobs: str) -> Iterator[subprocess.Popen[str]]:
+    """Yield another process that has locked jobs of a store until it ends."""
+    command = [sys.executable, "-c", _HOLDER, store.path, *jobs]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StoreSettings:
+    return StoreSettings(path=str(tmp_path / "store"))
+
+
+def test_the_error_of_a_second_process_names_the_first(store: StoreSettings) -> None:
+    with holder(store, "alerts") as first:
+        with pytest.raises(HeadroomError) as caught, exclusive_jobs(store, ["alerts"]):
+            pytest.fail("held twice")
+        assert store.path in caught.value.subject
+        assert f"pid {first.pid} on host {os.uname().nodename} since 2" in caught.value.rule
+        assert f"`kill {first.pid}` there ends it" in caught.value.rule
+        assert "store.path" in caught.value.remedy
+
+
+def test_other_jobs_and_other_stores_are_free(store: StoreSettings, tmp_path: Path) -> None:
+    with (
+        holder(store, "alerts"),
+        exclusive_jobs(store, ["gold", "record"]),
+        exclusive_jobs(StoreSettings(path=str(tmp_path / "other")), ["alerts"]),
+    ):
+        pass
+
+
+def test_if_one_of_several_jobs_is_locked_the_others_are_released(store: StoreSettings) -> None:
+    with holder(store, "record"):
+        with pytest.raises(HeadroomError), exclusive_jobs(store, ["gold", "record"]):
+            pytest.fail("held twice")
+        with exclusive_jobs(store, ["gold"]):
+            pass
+
+
+def test_a_killed_process_leaves_no_lock(store: StoreSettings) -> None:
+    with holder(store, "alerts") as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        with exclusive_jobs(store, ["alerts"]):
+            pass
+
+
+def test_a_process_that_is_about_to_end_is_waited_for(store: StoreSettings) -> None:
+    with holder(store, "record") as first:
+        threading.Timer(1.0, first.kill).start()
+        with exclusive_jobs(store, ["record"], wait_s=30.0):
+            assert first.wait() == -signal.SIGKILL
+
+
+def test_a_process_that_is_stopped_ends_its_wait(store: StoreSettings) -> None:
+    stop = threading.Event()
+    with holder(store, "record"):
+        threading.Timer(0.2, stop.set).start()
+        began_s = time.monotonic()
+        with pytest.raises(HeadroomError), exclusive_jobs(store, ["record"], wait_s=30.0, stop=stop):
+            pytest.fail("held twice")
+        assert time.monotonic() - began_s < 15.0
+
+
+@pytest.mark.parametrize("signed", ["", "{", "[]", '{"pid": 1}', '{"host": "\\u001b[2J", "pid": 1, "since_ms": 1e99}'])
+def test_a_lock_without_a_readable_owner_is_a_lock(store: StoreSettings, signed: str) -> None:
+    with holder(store, "alerts"):
+        Path(store.checkpoints(), "alerts.lock").write_text(signed, encoding="utf-8")
+        with (
+            pytest.raises(HeadroomError, match="worked on by another process") as caught,
+            exclusive_jobs(store, ["alerts"]),
+        ):
+            pytest.fail("held twice")
+        assert str(caught.value).isprintable()
+
+
+def test_each_owner_writes_its_identity(store: StoreSettings) -> None:
+    for _ in range(2):
+        with exclusive_jobs(store, ["alerts"]):
+            who = json.loads(Path(store.checkpoints(), "alerts.lock").read_text(encoding="utf-8"))
+            assert who["pid"] == os.getpid()
+
+
+def test_a_folder_in_the_place_of_a_lock_is_reported_and_becomes_a_lock(
+    store: StoreSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = Path(store.checkpoints(), "alerts.lock")
+    lock.mkdir(parents=True)
+    with exclusive_jobs(store, ["alerts"]):
+        assert json.loads(lock.read_text(encoding="utf-8"))["pid"] == os.getpid()
+    assert [record.getMessage() for record in caplog.records] == [f"the lock {lock} was a folder, and is created again"]
+
+
+def test_a_store_without_locks_is_worked_on_all_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for path in ("s3a://bucket/store", str(file)):
+        with exclusive_jobs(StoreSettings(path=path), ["alerts"]):
+            pass
+
+
+@pytest.mark.parametrize("command", [["watch"], ["run", "watch"]])
+def test_a_second_command_ends_at_once(command: list[str], tmp_path: Path) -> None:
+    store = StoreSettings(path=str(tmp_path / "store"))
+    config = tmp_path / "headroom.toml"
+    config.write_text(f'[cluster]\nbootstrap_servers = "127.0.0.1:1"\n[store]\npath = "{store.path}"\n', "utf-8")
+    with holder(store, "alerts") as first:
+        arguments = headroom_command(*command, "--config", str(config))
+        second = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"headroom: store {store.path}: is worked on by another process, pid {first.pid} ")
