@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from cli.balance.parameters import ChangeOfCluster, ClusterChange
+from cli.balance.loading import load_cluster
+from cli.balance.parameters import ChangeOfCluster
 from cli.balance.proposal.command import propose
 from cli.balance.proposal.explain import explain
 from cli.balance.proposal.options import goals_option, state_option
@@ -17,7 +18,7 @@ from cli.balance.score_json import score_json
 from cli.balance.score_text import print_score
 from cli.common.options import config_option, format_option
 from cli.common.output import print_json
-from operations.balance.cluster import load_cluster
+from operations.balance.requests import ClusterChange
 from operations.balance.saved_state import write_loads
 from operations.balance.score import score_result
 

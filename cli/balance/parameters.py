@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cli.common.parameters import Quantity
+from operations.balance.requests import ClusterChange, Exclusions
 from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, Resource
 from planning.balance.what_if import drained, grown, with_broker, without_brokers, without_rack
 from schemas.quantities import (
@@ -62,19 +62,6 @@ class GoalNames(Quantity[list[str]]):
         return parse_names(text, GOAL, GOALS)
 
 
-@dataclass(frozen=True)
-class Exclusions:
-    """What a proposal leaves alone.
-
-    Attributes:
-        topics: topics.
-        brokers: brokers, which give and take nothing.
-    """
-
-    topics: frozenset[str] = frozenset()
-    brokers: frozenset[int] = frozenset()
-
-
 class ExclusionList(Quantity[Exclusions]):
     """Topics and brokers separated by commas: ``payments,broker:3``."""
 
@@ -87,19 +74,6 @@ class ExclusionList(Quantity[Exclusions]):
         if len(set(brokers)) < len(brokers):
             raise QuantityError(f"{shown(text)} names a broker twice", "Name each once.")
         return Exclusions(frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX)), frozenset(brokers))
-
-
-@dataclass(frozen=True)
-class ClusterChange:
-    """A change of the cluster to be tried in the model.
-
-    Attributes:
-        text: the change as it was given.
-        apply: returns the changed model.
-    """
-
-    text: str
-    apply: Callable[[ClusterModel], ClusterModel]
 
 
 class ChangeOfCluster(Quantity[ClusterChange]):

@@ -41,10 +41,10 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
 
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Yield every check; checks that need the cluster are unknown if it cannot be reached."""
-    from cli.check import brokers as check_brokers
-    from cli.check import kafka as check_kafka
-    from cli.check import local as check_local
-    from cli.check import spark as check_spark
+    from operations.check import brokers as check_brokers
+    from operations.check import kafka as check_kafka
+    from operations.check import local as check_local
+    from operations.check import spark as check_spark
 
     for name, local in check_local.checks(settings):
         yield from with_timeout(name, 30, local)

@@ -43,10 +43,15 @@ def print_step(text: str) -> None:
     echo(text, err=True)
 
 
+def print_note(text: str) -> None:
+    """Print a note in one line on standard error."""
+    echo(f"Note: {text}", err=True)
+
+
 def print_notes(notes: Sequence[str]) -> None:
     """Print notes, one per line, on standard error."""
     for note in notes:
-        echo(f"Note: {note}", err=True)
+        print_note(note)
 
 
 def print_nothing_changed(words: Sequence[str], config: str | None) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import require_answer, require_execute
+from cli.common.changing import print_note, require_answer, require_execute
 from cli.common.logs import silence_clients
 from cli.common.options import config_option, format_option
 from cli.common.output import console, print_json
@@ -24,8 +24,6 @@ from operations.elections.batch_files import read_batch, write_batches
 from operations.elections.plan import ElectionPlanning
 from operations.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
 from operations.elections.run import run_plan
-from operations.reassignments.journalled import journalled
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")
@@ -131,15 +129,8 @@ def _execute(
     question = f"Elect {planned.partitions()} leaders in {len(planned.plan.batches)} batches?"
     if not yes and not click.confirm(question, err=True):
         return None
-    step = JournalStep(StepKind.ELECT, StepState.INTENDED, "preferred leaders", None, str(planned.partitions()))
     with stopping() as stop:
-        return journalled(
-            planned.settings,
-            "elections",
-            [step],
-            lambda: run_plan(planned, cluster, policy, stop, progress),
-            lambda run: run.done() < planned.partitions(),
-        )
+        return run_plan(planned, cluster, policy, stop, progress, print_note)
 
 
 def _exit(result: ElectionsResult) -> None:

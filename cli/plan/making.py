@@ -11,7 +11,6 @@ import click
 from cli.common.options import option_group
 from cli.common.parameters import BrokerIds, Quantity, TopicNames, WholeNumber
 from operations.files import read_json
-from planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from planning.reassignments.generation.request import PlanRequest
 from schemas.errors import HeadroomError
 from schemas.quantities import QuantityError, parse_id, parse_names, shown
@@ -148,14 +147,3 @@ def read_topics(file: Path) -> list[str]:
     if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:
         raise HeadroomError(str(file), "is no list of topics of version 1", _FORMAT)
     return [str(name) for name in names]
-
-
-def made_notes(made: MadePlan) -> list[str]:
-    """Return what the operator should know of a plan that was made, in sentences."""
-    notes = list(made.notes)
-    for reason in PlanExclusion:
-        names = [name for name, found in made.excluded.items() if found is reason]
-        if names:
-            more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-            notes.append(f"Left out: {names[0]}{more}, because {reason.value}.")
-    return notes

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from cli.common.changing import execute_option, print_notes, require_answer
+from cli.common.changing import execute_option, print_note, print_notes, require_answer
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
-from cluster.log_dirs.describe import LogDirsReading
 from cluster.reassignment.execution.live_control import LiveClusterControl
-from cluster.reassignment.execution.moves import RunMoves
-from cluster.reassignment.execution.placement import end_copies
+from operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
 from operations.reassignments.plan_files import read_batches, whole_plan
 from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.directories import copies_between_directories
-from planning.reassignments.run.record import RecordedRun
-from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from planning.reassignments.run.snapshot import replicas_before
 from schemas.errors import HeadroomError
 from schemas.keys import ReplicaKey, TopicPartition
 from schemas.text import shell_quoted
 
 _MAX_ROWS = 40
-Originals = Mapping[TopicPartition, "tuple[int, ...] | None"]
 
 
 @click.command(short_help="Cancel running reassignments, and restore the order of the replicas.")
@@ -57,35 +52,31 @@ def cancel(
     if bool(plans) == every:
         raise click.UsageError("Name plan files, or give --all.")
     require_answer(execute, yes, "before it cancels")
-    chosen = None if every else frozenset(whole_plan(read_batches(plans, None)).by_name)
+    chosen = None if every else frozenset(whole_plan(read_batches(plans, None, print_note)).by_name)
     settings = load_settings(config)
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
-        snapshot = control.read()
-        reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
-        copies = copies_between_directories(reading.brokers)
-        moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
-        originals = {name: original_order(name, snapshot, session.records) for name in moving}
+        cancelled = plan_cancel(control, chosen, session.records)
         if output_format == "text":
-            _print(originals, snapshot, copies)
-        print_notes([*_notes(originals), *_unread_notes(reading)])
+            _print(cancelled)
+        print_notes(cancelled.notes())
         failed: dict[TopicPartition, str] = {}
-        what = _what(len(moving), len(copies))
+        what = cancelled.text()
         if execute and what:
             if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
-            journal = session.journal()
-            failed = RunMoves(control, journal, settings.reassign.settle_s).cancel(originals) if moving else {}
-            failed |= end_copies(control, journal, copies)
+            failed = execute_cancel(control, session, cancelled, settings.reassign.settle_s)
     if output_format == "json":
         print_json(
             {
                 "cluster": session.cluster,
                 "executed": execute,
-                "cancelled": [_json(name, original) for name, original in originals.items() if name not in failed],
+                "cancelled": [
+                    _json(name, original) for name, original in cancelled.originals.items() if name not in failed
+                ],
                 "log_dirs": [
                     {"topic": r.topic, "partition": r.partition, "broker": r.broker, "stays": path}
-                    for r, path in copies.items()
+                    for r, path in cancelled.copies.items()
                 ],
                 "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
             }
@@ -101,34 +92,18 @@ def cancel(
         raise HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
 
 
-def original_order(
-    name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
-) -> tuple[int, ...] | None:
-    """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
-    replicas = set(replicas_before(snapshot.partitions[name]))
-    for record in reversed(records):
-        known = record.submitted.get(name)
-        if known is not None and set(known.before) == replicas:
-            return known.before
-    return None
-
-
-def _what(moving: int, copies: int) -> str:
-    parts = [f"{moving} reassignments"] * bool(moving)
-    return " and ".join(parts + [f"{copies} copies between log directories"] * bool(copies))
-
-
-def _print(originals: Originals, snapshot: RunSnapshot, copies: Mapping[ReplicaKey, str]) -> None:
-    if not originals and not copies:
+def _print(cancelled: CancelPlan) -> None:
+    originals = cancelled.originals
+    if not cancelled.text():
         echo("No such reassignment is running.")
         return
-    _print_copies(copies)
+    _print_copies(cancelled.copies)
     if not originals:
         return
     header = ("partition", "replicas", "adding", "removing", "after cancelling")
     rows = []
     for name, original in list(originals.items())[:_MAX_ROWS]:
-        partition = snapshot.partitions[name]
+        partition = cancelled.snapshot.partitions[name]
         lists = (",".join(map(str, b)) for b in (partition.replicas, partition.adding, partition.removing))
         after = original if original is not None else replicas_before(partition)
         rows.append((str(name), *lists, ",".join(map(str, after))))
@@ -143,23 +118,6 @@ def _print_copies(copies: Mapping[ReplicaKey, str]) -> None:
         print_table("", ("copied between log directories", "broker", "stays in"), rows)
     if len(copies) > _MAX_ROWS:
         echo(f"and {len(copies) - _MAX_ROWS} more; --format json shows all")
-
-
-def _notes(originals: Originals) -> list[str]:
-    unknown = [name for name, original in originals.items() if original is None]
-    if not unknown:
-        return []
-    return [
-        f"The order of the replicas before the move is not known of {partitions_text(unknown)}: it stays as Kafka "
-        "leaves it, and another broker may be the preferred leader."
-    ]
-
-
-def _unread_notes(reading: LogDirsReading) -> list[str]:
-    brokers = ", ".join(map(str, sorted(reading.errors)))
-    return [f"Copies between log directories are unknown on brokers {brokers}, which did not report them."] * bool(
-        brokers
-    )
 
 
 def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:

@@ -11,17 +11,12 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
-from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
-from cluster.reassignment.execution.control import RunOutput
-from cluster.reassignment.execution.live_control import LiveClusterControl
-from operations.reassignments.session import RunSession, config_option_of, require_this_host
-from operations.throttles.owners import owners_or_none
+from cluster.reassignment.execution.cleaning import CleanOutcome
+from operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
+from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.owners import subjects_by_owner
-from planning.reassignments.run.record import RecordedRun, RunState
-from schemas.config import Settings
+from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError
-from schemas.text.amounts import join_names
 
 
 @click.command(short_help="Remove what a killed run has set, exactly.")
@@ -46,15 +41,11 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     settings = load_settings(config)
     session = RunSession(settings, "reassign clean")
     if not execute:
-        found = _to_clean(session, run_ids)
-        _show(found, session, config, run_ids, output_format)
-        print_notes(_notes_on_others(settings))
+        _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)
+        print_notes(notes_on_others(settings, print_step))
         return
     with session.alone():
-        found = _to_clean(session, run_ids)
-        for record in found:
-            require_this_host(record, force)
-        outcomes = _clean(found, session, settings)
+        outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
     if output_format == "json":
         print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o) for o in outcomes]})
     else:
@@ -62,7 +53,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
             _print(outcome)
         if not outcomes:
             echo("No run has left anything behind.")
-    print_notes(_notes_on_others(settings))
+    print_notes(notes_on_others(settings, print_step))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
         remedy = (
@@ -71,31 +62,6 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
         raise HeadroomError(partitions_text(moving), "still moves, so its throttle stays", remedy)
     if any(outcome.record.leaves_behind for outcome in outcomes):
         raise HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")
-
-
-def _to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
-    chosen = [session.of_id(run_id) for run_id in run_ids] if run_ids else session.records
-    return [record for record in chosen if record.leaves_behind or record.state is RunState.UNFINISHED]
-
-
-def _notes_on_others(settings: Settings) -> list[str]:
-    """Return which throttles stay because another command has set them by the journal, in sentences."""
-    owners = owners_or_none(settings)
-    return [
-        f"Not of a run, so it stays: {join_names(found)}, set with {owner}. To remove it: headroom throttle clear"
-        for owner, found in subjects_by_owner(owners, owners).items()
-        if not owner.runs_plan
-    ]
-
-
-def _clean(found: Sequence[RecordedRun], session: RunSession, settings: Settings) -> list[CleanOutcome]:
-    topics = {name.topic for record in found for name in record.entries}
-    placed = {replica.name for record in found for replica in record.placing}
-    if not found:
-        return []
-    with LiveClusterControl(settings, topics, placed=placed) as control:
-        output = RunOutput(line=print_step)
-        return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in found]
 
 
 def _show(

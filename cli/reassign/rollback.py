@@ -6,7 +6,7 @@ import click
 
 from cli.common.options import config_option, format_option
 from cli.config.load import read_settings
-from cli.reassign.run import (
+from cli.reassign.plan_run import (
     RunOptions,
     adopt_option,
     auto_option,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cli.common.changing import print_note
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
@@ -36,7 +37,7 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
     \b
     Example:  headroom reassign verify move.json
     """  # noqa: D301
-    plan = whole_plan(read_batches(plans, None))
+    plan = whole_plan(read_batches(plans, None, print_note))
     settings = load_settings(config)
     with LiveClusterControl(settings, {a.topic for a in plan}, placed=named_partitions(plan)) as control:
         snapshot = control.read()

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 import click
 
-from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
+from cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
 from cli.throttle.rates import low_rate_option, require_low_rate
-from cluster.model import BrokerThrottles
-from cluster.throttles.append_lists import append_lists
-from cluster.throttles.broker_rates import RatesError
-from cluster.throttles.rates import ROLES, apply_rates
-from operations.reassignments.journalled import journalled
-from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
-from operations.throttles.lists_plan import lists_plan
+from cluster.throttles.rates import ROLES
+from operations.throttles.apply_plan import ApplyResult
+from operations.throttles.applying import ApplyRequest, apply_throttle, plan_throttle
 from operations.throttles.needs.throttle_need import ThrottleNeeds
 from operations.throttles.needs.watch_needs import watch_needs
-from operations.throttles.throttle_view import ThrottleView, read_view
+from operations.throttles.throttle_view import read_view
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -101,11 +94,15 @@ def apply(
     require_low_rate(low_rate, {"--rate": rate, "--log-dirs": log_dirs})
     settings = load_settings(config)
     view = read_view(settings)
-    plan = apply_plan(view, rate, brokers, roles, raise_only, log_dirs, lists_plan(view) if lists else None)
+    plan = plan_throttle(view, ApplyRequest(rate, brokers, roles, raise_only, log_dirs, lists))
     if output_format == "text":
         print_plan(view, plan)
     print_notes([*apply_notes(settings, view, plan), *need_notes(plan, _needs(settings) if lists else None)])
-    result = _execute(settings, view, plan) if execute else ApplyResult(view, plan, executed=False)
+    result = (
+        apply_throttle(settings, view, plan, print_step, print_note)
+        if execute
+        else ApplyResult(view, plan, executed=False)
+    )
     if output_format == "json":
         print_json(apply_json(result))
     elif execute or plan.empty():
@@ -122,32 +119,3 @@ def _needs(settings: Settings) -> ThrottleNeeds | None:
         return watch_needs(settings)
     except HeadroomError:
         return None
-
-
-def _apply_rates(settings: Settings, plan: ApplyPlan) -> dict[int, BrokerThrottles]:
-    return journalled(
-        settings, "throttle apply", plan.steps(), lambda: apply_rates(settings, plan.rates(), on_step=print_step)
-    )
-
-
-def _execute(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> ApplyResult:
-    """Extend the lists, then set the rates; the failure of a topic or broker does not stop the others."""
-    listed, lists_error = _extend_lists(settings, plan)
-    try:
-        after = _apply_rates(settings, plan) if plan.rates() else {}
-        error: HeadroomError | None = plan.unknown_error()
-    except RatesError as failed:
-        after, error = failed.in_force, failed
-    return ApplyResult(view, plan, executed=True, after=after, error=lists_error or error, listed=listed)
-
-
-def _extend_lists(settings: Settings, plan: ApplyPlan) -> tuple[Sequence[str], HeadroomError | None]:
-    """Add the entries, and return the topics that have them, and the error of the others."""
-    if plan.lists is None or not plan.lists.entries:
-        return (), None
-    try:
-        entries, steps = plan.lists.entries, plan.lists.steps()
-        append = partial(append_lists, settings, entries, on_step=print_step)
-        return tuple(journalled(settings, "throttle apply", steps, append)), None
-    except HeadroomError as error:
-        return (), error

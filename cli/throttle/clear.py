@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import click
 
-from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
+from cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
 from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.config.load import load_settings
 from cli.throttle.clear_view import clear_json, print_plan, print_result
-from cluster.throttles.rates import clear_lists, clear_rates
-from operations.reassignments.journalled import journalled
 from operations.throttles.clear_plan import (
-    ClearPlan,
     ClearResult,
     clear_notes,
     clear_plan,
@@ -22,10 +17,9 @@ from operations.throttles.clear_plan import (
     owner_notes,
     require_idle,
 )
+from operations.throttles.clearing import clear_throttles
 from operations.throttles.owners import owners_or_none
-from operations.throttles.throttle_view import ThrottleView, read_view
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from operations.throttles.throttle_view import read_view
 
 
 @click.command(short_help="Remove throttle rates and lists after a move.")
@@ -56,10 +50,12 @@ def clear(
     plan = clear_plan(view, only, cluster_default)
     if output_format == "text":
         print_plan(view, plan)
-    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings))])
+    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings, print_step))])
     if execute and not plan.empty():
         require_idle(view, force)
-    result = ClearResult(plan, execute, _execute(settings, view, plan) if execute else None)
+    result = ClearResult(
+        plan, execute, clear_throttles(settings, view, plan, print_step, print_note) if execute else None
+    )
     if output_format == "json":
         print_json(clear_json(result))
     elif execute or plan.empty():
@@ -69,27 +65,3 @@ def clear(
         print_nothing_changed(["throttle", "clear", *options], config)
     if result.error is not None:
         raise result.error
-
-
-def _execute(settings: Settings, view: ThrottleView, plan: ClearPlan) -> HeadroomError | None:
-    steps = clear_steps(view, plan)
-    return journalled(settings, "throttle clear", steps, lambda: _clear(settings, plan), lambda error: bool(error))
-
-
-def _clear(settings: Settings, plan: ClearPlan) -> HeadroomError | None:
-    """Clear everything possible, and return the first error; a failed broker does not stop the others."""
-    errors: list[HeadroomError | None] = []
-    if plan.brokers or plan.cluster_default:
-        errors.append(_error_of(lambda: clear_rates(settings, plan.brokers, plan.cluster_default, on_step=print_step)))
-    if plan.topics:
-        errors.append(_error_of(lambda: clear_lists(settings, plan.topics, on_step=print_step, keys=plan.topic_keys)))
-    errors.append(plan.silent_error())
-    return next((error for error in errors if error is not None), None)
-
-
-def _error_of(change: Callable[[], object]) -> HeadroomError | None:
-    try:
-        change()
-    except HeadroomError as error:
-        return error
-    return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from cli.common.changing import print_step
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
@@ -11,7 +14,7 @@ from cli.throttle.apply import apply
 from cli.throttle.clear import clear
 from cli.throttle.show.text_view import print_left_behind, print_needs
 from cluster.log_dirs.describe import LogDirsReading
-from operations.throttles.expected_finish import finish_json, finish_note
+from operations.throttles.expected_finish import expected_finish, finish_note
 from operations.throttles.left_behind import left_behind
 from operations.throttles.needs.directory_needs import read_limited_log_dirs
 from operations.throttles.needs.needs import read_needs
@@ -56,8 +59,8 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
     settings = load_settings(config)
     view = read_view(settings)
     reading = _read_log_dirs(settings, view)
-    needs = read_needs(settings, view, reading, measure)
-    left = left_behind(view, reading, owners_or_none(settings))
+    needs = read_needs(settings, view, reading, measure, print_step)
+    left = left_behind(view, reading, owners_or_none(settings, print_step))
     if output_format == "json":
         for problem in needs.problems:
             echo(problem, err=True)
@@ -81,6 +84,16 @@ def _read_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
         return read_limited_log_dirs(settings, view)
     except HeadroomError as error:
         return LogDirsReading({}, dict.fromkeys(view.log_dirs(), error))
+
+
+def finish_json(settings: Settings) -> dict[str, Any] | None:
+    """Return the expected finish as a JSON object; None if unknown, with a message on stderr if a table is broken."""
+    try:
+        finish = expected_finish(settings)
+    except HeadroomError as error:
+        echo(f"expected_finish is null: {error}", err=True)
+        return None
+    return None if finish is None else dict(vars(finish))
 
 
 throttle.add_command(apply)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cli.common.logs import silence_clients
-from cli.common.output import console
-from cli.common.progress import ProgressView
-from cli.config.load import load_settings, read_settings
 from cluster.log_dirs.describe import describe_log_dirs
 from cluster.metrics.mbeans import TICK_AND_LOAD
 from cluster.reassignment.state_reader import ClusterStateReader
 from operations.balance.saved_state import read_loads
+from operations.progress import ProgressReceiver
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
 from planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
 from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
@@ -46,31 +42,34 @@ class BalanceCluster:
     live: bool
 
 
-def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:
-    """Return the cluster of a saved state, or the running one of the settings.
-
-    Args:
-        config: settings file; the default one if None.
-        state_file: saved state; None: read the running cluster.
+def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
+    """Return the cluster of a saved state.
 
     Raises:
-        HeadroomError: the cluster or the file cannot be read, or has no partition.
+        HeadroomError: the file cannot be read, or has no partition.
     """
-    if state_file is not None:
-        settings = read_settings(config)
-        state, loads = read_loads(state_file)
-        return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
-    settings = load_settings(config)
-    state, loads, notes = _read(settings)
+    state, loads = read_loads(state_file)
+    return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
+
+
+def running_cluster(settings: Settings, progress: ProgressReceiver) -> BalanceCluster:
+    """Return the running cluster, with its history.
+
+    Args:
+        settings: all settings.
+        progress: gets the steps.
+
+    Raises:
+        HeadroomError: the cluster cannot be read, or has no partition.
+    """
+    state, loads, notes = _read(settings, progress)
     observed = observed_cluster(state, loads, settings.balance)
     observed = sparing(replace(observed, notes=(*notes, *observed.notes)), _slow(settings))
     return BalanceCluster(settings, state, loads, observed, live=True)
 
 
-def _read(settings: Settings) -> tuple[ClusterState, ObservedLoads, list[str]]:
+def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState, ObservedLoads, list[str]]:
     """Return the running cluster with two readings of its rates, its history, and what could not be read."""
-    silence_clients()
-    progress = ProgressView(console(sys.stderr))
     with progress.step("Reading the cluster"), ClusterStateReader(settings, scope=TICK_AND_LOAD) as reader:
         history = _history(settings)
         measured, traffic = reader.measure(reader.partitions())

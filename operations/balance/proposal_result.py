@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from cli.balance.proposal.options import ProposalOptions
 from operations.balance.cluster import BalanceCluster
+from operations.balance.requests import ProposalRequest
 from operations.balance.score import chosen_goals
 from planning.balance.batches.batches import BalanceBatch, CopyLimits
 from planning.balance.model import ClusterModel, Resource
@@ -164,7 +164,7 @@ class ProposalResult:
         return found
 
 
-def search(cluster: BalanceCluster, options: ProposalOptions) -> Proposal:
+def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
     """Return the proposal for a cluster.
 
     Raises:
@@ -173,31 +173,31 @@ def search(cluster: BalanceCluster, options: ProposalOptions) -> Proposal:
     if Resource.NETWORK_IN in cluster.observed.unknown:
         remedy = "Make the metrics of all brokers readable (headroom check)."
         raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
-    goals = chosen_goals(cluster, options.goals)
-    return propose(_model(cluster, options), goals, options.limits(cluster.settings))
+    goals = chosen_goals(cluster, request.goals)
+    return propose(_model(cluster, request), goals, request.limits(cluster.settings))
 
 
 def proposal_result(
-    cluster: BalanceCluster, options: ProposalOptions, finish_within_s: float | None, first: FirstActions
+    cluster: BalanceCluster, request: ProposalRequest, finish_within_s: float | None, first: FirstActions
 ) -> ProposalResult:
     """Return the proposal with its price.
 
     Args:
         cluster: the cluster.
-        options: goals and limits.
+        request: goals and limits.
         finish_within_s: time in which all batches should end, seconds; None if it does not matter.
         first: which actions to carry out.
 
     Raises:
         HeadroomError: nothing can be proposed, an option names something unknown, or a goal fails.
     """
-    proposal = search(cluster, options)
+    proposal = search(cluster, request)
     reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
     chosen, goals = _chosen(proposal, first.count if reached is None else reached), proposal.goals.goals
-    request = ThrottleRequest(options.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
-    copies = CopyLimits(replication_bytes_per_s=request.most_bytes_per_s)
+    wanted = ThrottleRequest(request.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
+    copies = CopyLimits(replication_bytes_per_s=wanted.most_bytes_per_s)
     batches = first_batches(proposal, chosen, copies)
-    throttle = choose_throttle(batches, request, cluster.state)
+    throttle = choose_throttle(batches, wanted, cluster.state)
     rate = throttle.bytes_per_s or 1
     batches_of = {n: batches if n == chosen else first_batches(proposal, n, copies) for n in prefixes(proposal)}
     rows = [prefix_price(proposal, n, of_prefix, rate) for n, of_prefix in batches_of.items()]
@@ -210,17 +210,17 @@ def proposal_result(
         batches=_priced(batches, rate, cluster),
         throttle=throttle,
         rows=rows,
-        left_out=_left_out(proposal.model, options, cluster),
-        limited=options.max_bytes is not None or options.max_moves is not None,
-        elections_only=options.elections_only,
-        asked_goals=options.goals,
+        left_out=_left_out(proposal.model, request, cluster),
+        limited=request.max_bytes is not None or request.max_moves is not None,
+        elections_only=request.elections_only,
+        asked_goals=request.goals,
         in_band=first.in_band,
         reaches_band=None if first.in_band is None else reached is not None,
     )
 
 
-def _model(cluster: BalanceCluster, options: ProposalOptions) -> ClusterModel:
-    brokers = frozenset() if options.exclude is None else options.exclude.brokers
+def _model(cluster: BalanceCluster, request: ProposalRequest) -> ClusterModel:
+    brokers = frozenset() if request.exclude is None else request.exclude.brokers
     return excluding(cluster.observed.model, brokers)
 
 
@@ -252,8 +252,8 @@ def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster:
     ]
 
 
-def _left_out(model: ClusterModel, options: ProposalOptions, cluster: BalanceCluster) -> list[LeftOut]:
-    found = excluded_partitions(model, options.limits(cluster.settings))
+def _left_out(model: ClusterModel, request: ProposalRequest, cluster: BalanceCluster) -> list[LeftOut]:
+    found = excluded_partitions(model, request.limits(cluster.settings))
     counts = Counter(partition.reason for partition in found)
     first = {partition.reason: partition.name for partition in reversed(found)}
     return [LeftOut(reason, counts[reason], first[reason]) for reason in Exclusion if reason in counts]

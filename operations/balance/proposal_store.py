@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.balance.proposal.json_view import action_json
+from operations.balance.action_fields import action_fields
 from operations.balance.proposal_result import ProposalResult
 from operations.reassignments.session import author
 from planning.balance.search.actions import ActionKind, BalanceAction
@@ -70,13 +70,13 @@ def _action_rows(result: ProposalResult) -> list[BalanceActionRow]:
 
 
 def _action_row(result: ProposalResult, number: int, action: BalanceAction, batch: int) -> BalanceActionRow:
-    found = action_json(action, result.proposal.model)
+    fields = action_fields(action, result.proposal.model)
     return BalanceActionRow(
         proposal_id=result.proposal_id,
         cluster=result.cluster.state.cluster,
         read_ms=result.cluster.state.read_ms,
         number=number,
         batch=batch,
-        **{**found, "copied_bytes": round(action.bytes_copied)},
+        **{**fields, "copied_bytes": round(action.bytes_copied)},
         gain=float(result.proposal.gains[number - 1]),
     )

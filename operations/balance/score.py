@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cli.balance.parameters import ClusterChange
 from operations.balance.cluster import BalanceCluster
+from operations.balance.requests import ClusterChange
 from planning.balance.broker_loads.risks import CapacityRisk, capacity_risks
 from planning.balance.goals.catalogue import configured_goals, find_goals
 from planning.balance.goals.goal import BalanceGoal

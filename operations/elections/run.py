@@ -1,30 +1,60 @@
-"""Execution of an election plan, with one line of output per batch."""
+"""Execution of an election plan, with one line of progress per batch."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
-from cli.common.progress import ProgressView
 from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from operations.elections.result import ElectionRun, PlannedElections
+from operations.progress import OnText, ProgressReceiver
+from operations.reassignments.journalled import journalled
+from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 
 
 def run_plan(
-    planned: PlannedElections, cluster: Cluster, policy: ExecutionPolicy, stop: threading.Event, progress: ProgressView
+    planned: PlannedElections,
+    cluster: Cluster,
+    policy: ExecutionPolicy,
+    stop: threading.Event,
+    progress: ProgressReceiver,
+    on_note: OnText,
 ) -> ElectionRun:
-    """Run the plan with one line of output per batch, and return the results."""
+    """Run the plan with one line of progress per batch, journal it, and return the results.
+
+    Args:
+        planned: the plan.
+        cluster: the running cluster.
+        policy: limits and waits.
+        stop: ends the run after the current batch.
+        progress: gets the steps.
+        on_note: gets a sentence if the run is not in the journal.
+    """
+    total = planned.partitions()
+    executor = ElectionExecutor(cluster, planned.plan.batches, planned.leadership, policy, stop)
+    step = JournalStep(StepKind.ELECT, StepState.INTENDED, "preferred leaders", None, str(total))
+    return journalled(
+        planned.settings,
+        "elections",
+        [step],
+        lambda: _run(planned, executor, progress),
+        on_note,
+        lambda run: run.done() < total,
+    )
+
+
+def _run(planned: PlannedElections, executor: ElectionExecutor, progress: ProgressReceiver) -> ElectionRun:
     results: list[BatchResult] = []
     batches, total = len(planned.plan.batches), planned.partitions()
 
     def note(text: str) -> None:
         progress.note(f"{ElectionRun(tuple(results), None).done()} of {total} done; {text}")
 
-    execution = ElectionExecutor(cluster, planned.plan.batches, planned.leadership, policy, stop, note)
     stopped = None
     with progress.step(f"Electing {total} leaders in {batches} {'batch' if batches == 1 else 'batches'}"):
         try:
-            for result in execution.run():
+            for result in replace(executor, on_step=note).run():
                 results.append(result)
                 progress.print_line(_line(result, batches))
         except HeadroomError as error:

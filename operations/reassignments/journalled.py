@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cli.common.changing import print_notes
 from cluster.reassignment.execution.run_journal import RunJournal
+from operations.progress import OnText
 from operations.reassignments.session import author
 from planning.reassignments.run.journal import JournalStep, StepState
 from planning.reassignments.run.record import RecordedRun
@@ -26,6 +26,7 @@ def journalled(
     command: str,
     steps: Sequence[JournalStep],
     change: Callable[[], _T],
+    on_note: OnText,
     is_failure: Callable[[_T], bool] = lambda result: False,
 ) -> _T:
     """Make a change with its steps in the journal, and return its result; what it raises is raised unchanged.
@@ -38,27 +39,28 @@ def journalled(
         command: command as the journal names it.
         steps: what is changed, with the values from before and after.
         change: makes the change.
+        on_note: gets a sentence if the change is not in the journal.
         is_failure: returns whether a result means that not all of it was changed.
     """
     record = RecordedRun(secrets.token_hex(_ID_BYTES))
     store = ActionJournal(settings.store.path)
     journal = RunJournal(store, record, settings.cluster.name, command, author(), now_ms)
-    is_written = _write(journal, steps, StepState.INTENDED)
+    is_written = _write(journal, steps, StepState.INTENDED, on_note)
     try:
         result = change()
     except HeadroomError:
         if is_written:
-            _write(journal, steps, StepState.FAILED)
+            _write(journal, steps, StepState.FAILED, on_note)
         raise
     if is_written:
-        _write(journal, steps, StepState.FAILED if is_failure(result) else StepState.DONE)
+        _write(journal, steps, StepState.FAILED if is_failure(result) else StepState.DONE, on_note)
     return result
 
 
-def _write(journal: RunJournal, steps: Sequence[JournalStep], state: StepState) -> bool:
+def _write(journal: RunJournal, steps: Sequence[JournalStep], state: StepState, on_note: OnText) -> bool:
     try:
         journal.write([replace(step, state=state) for step in steps])
     except HeadroomError as error:
-        print_notes([f"The change is not in the journal: {error}"])
+        on_note(f"The change is not in the journal: {error}")
         return False
     return True

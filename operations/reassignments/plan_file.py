@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cli.common.changing import print_notes
 from cluster.reassignment.running import Reassignment
 from operations.files import read_bytes, read_text, write_own
+from operations.progress import OnText
 from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
 from schemas.errors import HeadroomError
 from schemas.quantities import is_id
@@ -51,8 +51,12 @@ def _is_entry(entry: Any) -> bool:
     )
 
 
-def read_plan(file: Path) -> ReassignmentPlan:
+def read_plan(file: Path, on_note: OnText) -> ReassignmentPlan:
     """Return the plan in a file, or the proposal in the output of ``kafka-reassign-partitions.sh --generate``.
+
+    Args:
+        file: the file.
+        on_note: gets what the operator should know of the file.
 
     Raises:
         HeadroomError: the file cannot be read, or is no plan.
@@ -60,7 +64,7 @@ def read_plan(file: Path) -> ReassignmentPlan:
     text = read_text(file)
     proposal = proposed_part(text, str(file))
     if proposal is not None:
-        print_notes([f"{file} is the output of --generate: its proposal counts, not its current replicas."])
+        on_note(f"{file} is the output of --generate: its proposal counts, not its current replicas.")
     return parse_plan(text if proposal is None else proposal, str(file))
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from operations.progress import OnText
 from operations.reassignments.plan_file import read_plan
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import partitions_text
@@ -14,12 +15,13 @@ from schemas.errors import HeadroomError
 _PATTERN = "batch-*.json"
 
 
-def read_batches(files: Sequence[Path], folder: Path | None) -> list[ReassignmentPlan]:
+def read_batches(files: Sequence[Path], folder: Path | None, on_note: OnText) -> list[ReassignmentPlan]:
     """Return the plans of some files, and of the batch files of a folder, in the order in which they are to move.
 
     Args:
         files: plan files, as written by ``headroom plan`` or for ``kafka-reassign-partitions.sh``.
         folder: folder with batch files (``headroom plan --batches-dir``); None if there is none.
+        on_note: gets what the operator should know of the files.
 
     Raises:
         HeadroomError: a file cannot be read or is no plan, or a partition is in two files.
@@ -28,7 +30,7 @@ def read_batches(files: Sequence[Path], folder: Path | None) -> list[Reassignmen
     if not found:
         subject = str(folder) if folder is not None else "the plan"
         raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")
-    batches = [read_plan(file) for file in found]
+    batches = [read_plan(file, on_note) for file in found]
     counts = Counter(assignment.name for batch in batches for assignment in batch)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

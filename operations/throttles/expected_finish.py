@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from cli.common.output import echo
 from operations.evaluation import is_recent
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -82,16 +80,6 @@ def finish_note(settings: Settings) -> str:
     if found is None:
         return "When the moves are done is unknown: start headroom watch. No tick of the last minute is in store.path."
     return found.text(at_ms)
-
-
-def finish_json(settings: Settings) -> dict[str, Any] | None:
-    """Return the expected finish as a JSON object; None if unknown, with a message on stderr if a table is broken."""
-    try:
-        found = expected_finish(settings)
-    except HeadroomError as error:
-        echo(f"expected_finish is null: {error}", err=True)
-        return None
-    return None if found is None else dict(vars(found))
 
 
 _SQL = """SELECT tick_ms, count(*) AS replicas,

@@ -75,9 +75,9 @@ INTEGRATION_FAULTS = (
     ),
     SeededFault(
         name="plan-without-log-directories",
-        layer="cli",
+        layer="operations",
         what="A plan of a live cluster does not read the log directories, so that free space is not checked.",
-        path="cli/plan/command.py",
+        path="operations/plans/live_state.py",
         old="return _with_log_dirs(with_busy_hour(reader.read(names), busy_hour), reader, settings)",
         new="return with_busy_hour(reader.read(names), busy_hour)",
         tier=_INTEGRATION,

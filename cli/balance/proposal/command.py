@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cli.balance.loading import load_cluster
 from cli.balance.proposal.files import write_files
 from cli.balance.proposal.json_view import proposal_json
 from cli.balance.proposal.options import ProposalOptions, proposal_options
@@ -16,7 +17,6 @@ from cli.common.changing import print_notes
 from cli.common.options import MAX_DURATION_S, config_option, format_option
 from cli.common.output import print_json
 from cli.common.parameters import BrokerIds, Duration, WholeNumber
-from operations.balance.cluster import load_cluster
 from operations.balance.proposal_result import FirstActions, proposal_result
 from operations.balance.proposal_store import store_proposal
 from operations.balance.saved_state import write_loads

@@ -7,14 +7,15 @@ from typing import Any
 import click
 
 from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.proposal.json_view import action_json
+from cli.balance.loading import load_cluster
 from cli.balance.proposal.options import ProposalOptions, proposal_options
 from cli.balance.proposal.text_view import action_text
 from cli.balance.score_json import cluster_json
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.common.parameters import WholeNumber
-from operations.balance.cluster import BalanceCluster, load_cluster
+from operations.balance.action_fields import action_fields
+from operations.balance.cluster import BalanceCluster
 from operations.balance.proposal_result import search
 from planning.balance.model import Resource
 from planning.balance.reports.explanation import Explanation, GoalEffect
@@ -57,7 +58,7 @@ def explanation_json(found: Explanation, proposal: Proposal, cluster: BalanceClu
         **cluster_json(cluster),
         "number": found.number,
         "of": len(proposal.actions),
-        "action": action_json(found.action, proposal.model),
+        "action": action_fields(found.action, proposal.model),
         "gain": found.gain,
         "outside_before": float(proposal.outside[found.number - 1]),
         "outside_after": float(proposal.outside[found.number]),

@@ -12,6 +12,7 @@ from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
 from cli.common.output import versioned
 from operations.balance.proposal_result import ProposalResult
+from operations.balance.written_proposal import PROPOSAL_FILE
 from operations.files import replace_file
 from operations.reassignments.session import config_option_of
 from planning.elections.election_file import request_json
@@ -20,7 +21,6 @@ from planning.throttles.rate_options import LOW_RATE, is_low, rate_options
 from schemas.errors import HeadroomError
 from schemas.text import printable_json, shell_quoted
 
-PROPOSAL_FILE = "proposal.json"
 _OWN_FILE = re.compile(r"(batch|rollback|elections)-\d+\.json")
 
 

@@ -8,10 +8,9 @@ from typing import Any
 from cli.balance.score_json import card_json, cluster_json
 from cli.common.output import partition_json
 from cli.plan.json_view import plan_json
+from operations.balance.action_fields import action_fields
 from operations.balance.proposal_result import PricedBatch, ProposalResult
-from planning.balance.model import ClusterModel
 from planning.balance.reports.prefixes import PrefixPrice
-from planning.balance.search.actions import ActionKind, BalanceAction
 from planning.balance.search.limits import WHY_EXCLUDED
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 
@@ -26,7 +25,7 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
         "actions": [
             {
                 "number": number,
-                **action_json(action, proposal.model),
+                **action_fields(action, proposal.model),
                 "gain": float(proposal.gains[number - 1]),
                 "outside_after": float(proposal.outside[number]),
                 "copied_bytes_after": float(proposal.copied_bytes[number]),
@@ -56,23 +55,6 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
             for left in result.left_out
         ],
         "warnings": result.warnings(),
-    }
-
-
-def action_json(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:
-    """Return an action: what goes from which broker to which, and what is copied."""
-    name = model.name(action.partition)
-    swapped = model.name(action.swapped) if action.kind is ActionKind.SWAP else None
-    return {
-        "kind": action.kind.value,
-        "topic": name.topic,
-        "partition": name.partition,
-        "from_broker": model.brokers[action.source].broker,
-        "to_broker": model.brokers[action.target].broker,
-        "leads": action.leads,
-        "swapped_topic": None if swapped is None else swapped.topic,
-        "swapped_partition": None if swapped is None else swapped.partition,
-        "copied_bytes": float(action.bytes_copied),
     }
 
 

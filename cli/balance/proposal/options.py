@@ -7,11 +7,10 @@ from pathlib import Path
 
 import click
 
-from cli.balance.parameters import ByteCount, ExclusionList, Exclusions, GoalNames
+from cli.balance.parameters import ByteCount, ExclusionList, GoalNames
 from cli.common.options import option_group
 from cli.common.parameters import Rate, TopicNames, WholeNumber
-from planning.balance.search.limits import ProposalLimits
-from schemas.config import Settings
+from operations.balance.requests import ProposalRequest
 
 goals_option = click.option(
     "--goals",
@@ -51,46 +50,14 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
-class ProposalOptions:
-    """Values of the options; None where one was not given.
+class ProposalOptions(ProposalRequest):
+    """Values of the options.
 
     Attributes:
-        goals: names of goals.
-        topics: topics that may change.
-        exclude: topics and brokers that are left alone.
-        max_bytes: maximum bytes copied.
-        max_moves: maximum number of copied replicas.
-        elections_only: whether only actions without copies are proposed.
-        throttle: throttle of every batch, bytes per second.
-        state_file: saved state.
+        state_file: saved state; None: the running cluster.
     """
 
-    goals: list[str] | None
-    topics: list[str] | None
-    exclude: Exclusions | None
-    max_bytes: int | None
-    max_moves: int | None
-    elections_only: bool
-    throttle: int | None
-    state_file: Path | None
-
-    def limits(self, settings: Settings) -> ProposalLimits:
-        """Return the limits of a proposal.
-
-        Raises:
-            HeadroomError: they allow nothing.
-        """
-        exclude = self.exclude or Exclusions()
-        known = [rate for rate in (self.throttle, settings.cluster.replication_capacity) if rate is not None]
-        return ProposalLimits(
-            move_overhead_bytes=settings.balance.move_overhead,
-            max_bytes=self.max_bytes,
-            max_moves=self.max_moves,
-            topics=None if self.topics is None else frozenset(self.topics),
-            excluded_topics=exclude.topics,
-            replication_bytes_per_s=min(known, default=None),
-            elections_only=self.elections_only,
-        )
+    state_file: Path | None = None
 
 
 # Decorator of a command, which gets the options as ``options``.

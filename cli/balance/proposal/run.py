@@ -11,45 +11,24 @@ from pathlib import Path
 
 import click
 
-from cli.balance.proposal.status import WrittenProposal, current_replicas, read_own_proposal
+from cli.balance.loading import load_cluster
 from cli.common.changing import require_answer, require_execute
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json
 from cli.common.stopping import stopping
 from cli.config.load import load_settings
-from cli.reassign.run import RunOptions, auto_option, cancel_option, carry_out, force_option
+from cli.reassign.plan_run import RunOptions, auto_option, cancel_option, carry_out, force_option
 from cli.throttle.rates import low_rate_option, require_low_rate
-from operations.balance.cluster import load_cluster
-from operations.balance.score import chosen_goals
+from operations.balance.proposal_run import COMMAND, NextBatch, next_batch, weigh_rest
+from operations.balance.written_proposal import WrittenProposal, read_own_proposal
 from operations.reassignments.run_plan import RunRates
-from operations.reassignments.session import RunSession
-from planning.balance.reports.progress import proposal_progress
-from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from planning.balance.reports.rest import RestOfProposal
 from planning.elections.quiet_hours import DailyWindow
-from planning.reassignments.run.record import RunState
 from planning.throttles.rate_options import LOW_RATE, rate_options
-from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted
 
-_COMMAND = "balance run"
 _WINDOW_POLL_S = 10.0
-_PROPOSE_AGAIN = "Propose again: headroom balance propose."
-
-
-@dataclass(frozen=True)
-class _NextBatch:
-    """The batch that is carried out next.
-
-    Attributes:
-        number: its number, from 1.
-        begun: whether a run of it was interrupted.
-        left: numbers of all batches that are left.
-    """
-
-    number: int
-    begun: bool
-    left: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +84,7 @@ def run(
     proposal = read_own_proposal(folder, settings)
     throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
-    words = f"{_COMMAND} {shell_quoted(str(folder))}"
+    words = f"{COMMAND} {shell_quoted(str(folder))}"
     options = _BalanceRun(
         config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, low_rate, words
     )
@@ -114,11 +93,11 @@ def run(
     # In JSON there is one object on standard output, after the last batch.
     with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
         # Read again before each batch, after any wait.
-        while (following := _next(proposal, settings, folder)) is not None:
+        while (following := next_batch(proposal, settings, folder)) is not None:
             _require_other(following, ran, folder)
             if execute and not following.begun and _has_waited(settings.balance.window, wait):
                 continue
-            weighed = _weighed(proposal, following, folder, config)
+            weighed = _weigh(proposal, following, folder, config)
             if not execute:
                 echo(f"Nothing was changed. To do it: {options.again()}")
                 break
@@ -141,24 +120,7 @@ def run(
         )
 
 
-def _next(proposal: WrittenProposal, settings: Settings, folder: Path) -> _NextBatch | None:
-    """Return the next batch; None if all are done. One whose run was interrupted comes first.
-
-    Raises:
-        HeadroomError: the proposal is older than the assignment, or something else moves its partitions.
-    """
-    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
-    unfinished = {r.fingerprint for r in RunSession(settings, _COMMAND).records if r.state is RunState.UNFINISHED}
-    begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
-    if begun:
-        return _NextBatch(begun[0], True, progress.left)
-    if progress.moving:
-        rule = "is being reassigned, and not by a run of this proposal"
-        raise HeadroomError(str(progress.moving[0]), rule, "Wait until that has ended: headroom reassignments.")
-    return None if progress.next_batch is None else _NextBatch(progress.next_batch, False, progress.left)
-
-
-def _require_other(following: _NextBatch, ran: Sequence[int], folder: Path) -> None:
+def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
     """Check that the next batch is another one than the last.
 
     Raises:
@@ -169,10 +131,8 @@ def _require_other(following: _NextBatch, ran: Sequence[int], folder: Path) -> N
         raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
 
 
-def _weighed(
-    proposal: WrittenProposal, following: _NextBatch, folder: Path, config: str | None
-) -> RestOfProposal | None:
-    """Say what is next, and return what the rest gains; None for a batch that was interrupted, which goes on.
+def _weigh(proposal: WrittenProposal, following: NextBatch, folder: Path, config: str | None) -> RestOfProposal | None:
+    """Print what is next, and return what the rest gains; None for a batch that was interrupted, which goes on.
 
     Raises:
         HeadroomError: the rest is not to be carried out.
@@ -181,20 +141,7 @@ def _weighed(
     if following.begun:
         echo(f"{name} was interrupted, and goes on.")
         return None
-    cluster = load_cluster(config, None)
-    goals = chosen_goals(cluster, proposal.goals)
-    plans = [proposal.batches[number - 1].plan for number in following.left]
-    rest = rest_of_proposal(cluster.observed.model, goals, plans)
-    subject = f"{folder}, batch {following.number}"
-    if rest.gone:
-        raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")
-    if rest.unknown:
-        rule = f"changes brokers whose metrics are unknown or stale: {_ids(rest.unknown)}"
-        raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
-    if not rest.gains:
-        outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"
-        rule = f"gains nothing any more: load outside of bands, in shares of the means, is {outside}"
-        raise HeadroomError(subject, rule, f"Leave the rest. {_PROPOSE_AGAIN}")
+    rest = weigh_rest(proposal, following, folder, load_cluster(config, None))
     echo(
         f"{name}: all that is left takes load outside of bands, in shares of the means, from {rest.outside_before:.3f} "
         f"to {rest.outside_after:.3f}."
@@ -205,7 +152,7 @@ def _weighed(
 def _carry_out(proposal: WrittenProposal, number: int, options: _BalanceRun) -> None:
     plan, fingerprint = proposal.batches[number - 1].plan, proposal.fingerprints[number - 1]
     options = replace(options, rates=RunRates(proposal.throttle_of(number)))
-    carry_out([plan], options, "text", _COMMAND, fingerprint)
+    carry_out([plan], options, "text", COMMAND, fingerprint)
 
 
 def _has_waited(text: str, wait: bool) -> bool:
@@ -232,7 +179,3 @@ def _pause(seconds: float) -> None:
     with stopping() as stop:
         if stop.wait(seconds):
             raise click.Abort
-
-
-def _ids(brokers: Sequence[int]) -> str:
-    return ", ".join(map(str, brokers))

@@ -11,6 +11,9 @@ from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.recommendation import ThrottlePolicy
 from schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
+# Returns the command that raises the throttle of some brokers to a rate.
+RaiseCommand = Callable[[int, Sequence[int]], str]
+
 
 class ClusterControl(Protocol):
     """A running cluster that a plan is carried out on; see ``live_control.LiveClusterControl``.
@@ -107,4 +110,4 @@ class RunOutput:
 
     note: Callable[[str], None] = lambda text: None
     line: Callable[[str], None] = lambda text: None
-    raise_command: Callable[[int, Sequence[int]], str] = lambda rate, brokers: "headroom throttle apply"
+    raise_command: RaiseCommand = lambda rate, brokers: "headroom throttle apply"

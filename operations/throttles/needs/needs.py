@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cli.common.changing import print_step
 from cluster.log_dirs.describe import LogDirsReading
+from operations.progress import OnText
 from operations.throttles.needs.directory_needs import directory_needs
 from operations.throttles.needs.live_needs import live_needs
 from operations.throttles.needs.throttle_need import NeedsSource, ThrottleNeeds
@@ -13,7 +13,9 @@ from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 
-def read_needs(settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool) -> ThrottleNeeds:
+def read_needs(
+    settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool, on_step: OnText
+) -> ThrottleNeeds:
     """Return the need of each broker and role that a running move uses.
 
     Args:
@@ -21,23 +23,25 @@ def read_needs(settings: Settings, view: ThrottleView, reading: LogDirsReading, 
         view: throttles and moves.
         reading: log directories of the brokers with a rate for moves between them.
         measure: whether to measure write rates for some seconds if no watch is running.
+        on_step: gets one sentence when it measures.
     """
-    found = _of_moves(settings, measure) if view.moving() else ThrottleNeeds()
-    problems = [*found.problems, *(str(error) for _, error in sorted(reading.errors.items()))]
-    return ThrottleNeeds(found.source, found.tick_ms, (*found.needs, *directory_needs(view, reading)), problems)
+    of_moves = _of_moves(settings, measure, on_step) if view.moving() else ThrottleNeeds()
+    problems = [*of_moves.problems, *(str(error) for _, error in sorted(reading.errors.items()))]
+    needs = (*of_moves.needs, *directory_needs(view, reading))
+    return ThrottleNeeds(of_moves.source, of_moves.tick_ms, needs, problems)
 
 
-def _of_moves(settings: Settings, measure: bool) -> ThrottleNeeds:
+def _of_moves(settings: Settings, measure: bool, on_step: OnText) -> ThrottleNeeds:
     problems = []
     try:
-        found = watch_needs(settings)
-        if found is not None:
-            return found
+        of_watch = watch_needs(settings)
+        if of_watch is not None:
+            return of_watch
     except HeadroomError as error:
         problems.append(str(error))
     if not measure:
         return ThrottleNeeds(problems=[*problems, "Required rates are unknown: no headroom watch is running."])
-    print_step(f"no headroom watch is running; measuring write rates for {settings.collect.measure_s:g} s")
+    on_step(f"no headroom watch is running; measuring write rates for {settings.collect.measure_s:g} s")
     try:
         measured = live_needs(settings)
     except HeadroomError as error:

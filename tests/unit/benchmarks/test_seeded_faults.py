@@ -48,7 +48,15 @@ def code(tmp_path: Path) -> CodeTree:
 
 def test_there_are_forty_faults_with_names_of_their_own_in_every_layer_and_tier() -> None:
     assert len(FAULTS) == len({fault.name for fault in FAULTS}) == 40
-    assert {fault.layer for fault in FAULTS} == {"schemas", "planning", "cluster", "alerts", "streaming", "cli"}
+    assert {fault.layer for fault in FAULTS} == {
+        "schemas",
+        "planning",
+        "cluster",
+        "alerts",
+        "streaming",
+        "operations",
+        "cli",
+    }
     assert {fault.path.partition("/")[0] for fault in FAULTS} == {fault.layer for fault in FAULTS}
     assert min(Counter(fault.tier for fault in FAULTS).values()) >= 8
 

@@ -13,6 +13,7 @@ from cli.throttle import command as throttle_commands
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import RatesError
+from operations.throttles import applying, clearing
 from operations.throttles.needs.throttle_need import ThrottleNeeds
 from operations.throttles.throttle_view import ThrottleView
 from planning.throttles.replica_lists import TopicLists
@@ -69,7 +70,7 @@ class FakeCluster:
         return self.log_dirs
 
     def read_needs(
-        self, settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool
+        self, settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool, on_step: object
     ) -> ThrottleNeeds:
         return self.needs
 
@@ -111,7 +112,7 @@ class FakeCluster:
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this cluster behind the commands."""
         names = ("read_view", "read_limited_log_dirs", "read_needs", "append_lists", "apply_rates")
-        for module in (throttle_commands, throttle_apply, throttle_clear):
+        for module in (throttle_commands, throttle_apply, throttle_clear, applying, clearing):
             for name in (*names, "clear_rates", "clear_lists"):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, getattr(self, name))

@@ -156,7 +156,7 @@ def test_commands_that_fail_show_none(
 
 
 def test_a_client_of_java_that_repeats_its_options_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cli.check import spark as check_spark
+    from operations.check import spark as check_spark
 
     def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
         raise JavaClientError(f"KafkaException: {dict(options)}")

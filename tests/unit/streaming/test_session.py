@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 
 from cli import main
-from cli.check import local as check_local
+from operations.check import local as check_local
 from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSettings
 from schemas.errors import HeadroomError
 from streaming import session

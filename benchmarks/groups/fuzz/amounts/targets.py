@@ -16,12 +16,12 @@ from typing import Any
 import click
 
 from benchmarks.groups.fuzz.amounts import grammar
-from cli.balance.parameters import Exclusions
 from cli.common.parameters import Quantity
 from cli.config.load import read_settings
 from cli.config.sources import all_keys, env_name
 from cli.main import headroom
 from cluster.admin.config_keys import LEADER_RATE, rates_of
+from operations.balance.requests import Exclusions
 from planning.elections.quiet_hours import DailyWindow
 from planning.throttles.replica_lists import parse_replica_list
 from schemas.errors import HeadroomError

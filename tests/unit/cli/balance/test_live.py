@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.balance import cluster as cluster_module
-from cli.balance.proposal import status as status_module
 from cli.main import headroom
 from cluster.elections.traffic import Traffic
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.metrics.mbeans import TICK_AND_LOAD, ReadScope
+from operations.balance import cluster as cluster_module
+from operations.balance import written_proposal
 from planning.balance.observation.loads import LoadHistory, no_history
 from planning.elections.planner import PartitionState
 from planning.reassignments.cluster_state import ClusterState
@@ -201,7 +201,7 @@ def test_the_progress_of_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def status() -> Result:
         states = [PartitionState(*name, r[0], r, r) for name, r in current.items()]
-        monkeypatch.setattr(status_module, "LiveLeadership", lambda settings: FakeCluster(*states))
+        monkeypatch.setattr(written_proposal, "LiveLeadership", lambda settings: FakeCluster(*states))
         return CliRunner().invoke(headroom, ["balance", "status", "out"])
 
     count = len(values["batches"])

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.balance.proposal import run as run_module
-from cli.balance.proposal import status as status_module
 from cli.main import headroom
-from cli.reassign.run import RunOptions
+from cli.reassign.plan_run import RunOptions
+from operations.balance import proposal_run, written_proposal
 from planning.elections.planner import PartitionState
 from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.plan import ReassignmentPlan
@@ -35,7 +35,7 @@ class Brokers:
         self.fails: HeadroomError | None = None
         self.ends_well = 0
         monkeypatch.setattr(run_module, "carry_out", self.carry_out)
-        monkeypatch.setattr(status_module, "LiveLeadership", lambda settings: self)
+        monkeypatch.setattr(written_proposal, "LiveLeadership", lambda settings: self)
         monkeypatch.setattr(FakeReader, "state", property(lambda _: self.state))
 
     def __enter__(self) -> Brokers:
@@ -140,7 +140,7 @@ def test_a_batch_whose_run_was_interrupted_goes_on_unweighed(brokers: Brokers, m
     values = found("propose", "--dir", "out")
     first = values["batches"][0]
     unfinished = RecordedRun("r1", fingerprint=first["fingerprint"], state=RunState.UNFINISHED)
-    monkeypatch.setattr(run_module.RunSession, "__init__", lambda self, *_: setattr(self, "records", [unfinished]))
+    monkeypatch.setattr(proposal_run.RunSession, "__init__", lambda self, *_: setattr(self, "records", [unfinished]))
     names = {(t["topic"], t["partition"]) for t in first["plan"]["partitions"]}
     brokers.moving = {name for name in brokers.state.partitions if tuple(name) in names}
     done = balance_run()

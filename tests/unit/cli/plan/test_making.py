@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.plan.batching import length_s
 from cli.plan.command import plan as plan_command
+from operations.plans.estimating import length_s
 from operations.plans.state_file import write_state
 from planning.elections.quiet_hours import DailyWindow
 from planning.reassignments.cluster_state import ClusterState

@@ -11,8 +11,8 @@ import pytest
 from click.testing import Result
 from hypothesis import given
 
-from cli.plan.command import plan_result
 from cli.plan.json_view import result_json
+from operations.plans.estimating import EstimateRequest, estimate_plan
 from operations.plans.state_file import read_state, state_json, state_of_json, write_state
 from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
@@ -184,7 +184,10 @@ def test_a_saved_state_gives_the_same_result() -> None:
     state = state_of([placed(0, (1, 2)), placed(1, (2, 1), size_bytes=None)], auto_leader_rebalance=True)
     saved = state_of_json(json.loads(json.dumps(state_json(state))), "state.json")
     plan = plan_of({0: (2, 3), 1: (2, 1, 4)})
-    results = [result_json(plan_result(plan, used, ThrottlePolicy(), None, "move.json")) for used in (state, saved)]
+    results = [
+        result_json(estimate_plan(plan, used, EstimateRequest(ThrottlePolicy()), "move.json"))
+        for used in (state, saved)
+    ]
     assert json.dumps(results[0]) == json.dumps(results[1])
 
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from cli.config.load import load_settings
 from cli.main import headroom
-from cli.reassign import session as sessions
 from cluster.log_dirs.describe import LogDirsReading
+from operations.reassignments import session as sessions
 from operations.reassignments.plan_files import read_batches
 from operations.reassignments.session import RunSession
 from planning.reassignments.cluster_state import PartitionPlacement
@@ -52,8 +52,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeReassignedCl
     names = {n: TopicPartition("orders", n) for n in BEFORE}
     placements = {names[n]: PartitionPlacement("orders", n, r[0], r, r) for n, r in BEFORE.items()}
     fake = FakeReassignedCluster(placements, {1, 2, 3, 4}, rates={BrokerRole(2, Role.LEADER): 90_000_000}, looks=1)
-    for module in ("run", "verify", "cancel", "clean"):
-        monkeypatch.setattr(f"cli.reassign.{module}.LiveClusterControl", Opened(fake))
+    for module in ("operations.reassignments.run", "cli.reassign.verify", "cli.reassign.cancel"):
+        monkeypatch.setattr(f"{module}.LiveClusterControl", Opened(fake))
+    monkeypatch.setattr("operations.reassignments.cleaning.LiveClusterControl", Opened(fake))
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
     monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
@@ -233,7 +234,7 @@ def test_run_and_plan_refuse_the_same_with_the_same_words(
     snapshot = cluster.read()
     state = cluster_state_of_run(snapshot, cluster.read_logs(sorted(snapshot.alive), None).brokers)
     with pytest.raises(HeadroomError) as planned:
-        require_possible(read_batches([Path(plan)], None)[0], state, "the plan")
+        require_possible(read_batches([Path(plan)], None, print)[0], state, "the plan")
     assert str(planned.value) == refused
     assert cluster.requests == []
 
@@ -380,7 +381,7 @@ def test_outside_the_window_nothing_begins(
 ) -> None:
     monkeypatch.setenv("HEADROOM_REASSIGN__WINDOW", "22:00-06:00")
     # 12:00 UTC.
-    monkeypatch.setattr("cli.reassign.run.time.time", lambda: 12 * 3600.0)
+    monkeypatch.setattr("operations.reassignments.run.time.time", lambda: 12 * 3600.0)
     refused = run("run", plan, "--execute", "--yes", code=1)
     assert "it is not 22:00-06:00 now (reassign.window)" in str(refused.exception)
     assert (cluster.requests, RunSession(load_settings(None), "x").records) == ([], [])

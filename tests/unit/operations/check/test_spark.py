@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.check import spark as check_spark
 from cluster.connection.java_client import JavaClientError
+from operations.check import spark as check_spark
 from operations.check.result import CheckStatus
 from schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
 from schemas.errors import HeadroomError

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from operations.throttles.expected_finish import expected_finish, finish_json, finish_note
+from cli.throttle.command import finish_json
+from operations.throttles.expected_finish import expected_finish, finish_note
 from schemas.config import ClusterSettings, Settings, StoreSettings
 
 NOW_MS = 1_800_000_000_000
@@ -79,5 +80,6 @@ def test_a_table_that_cannot_be_read_is_no_reason_to_show_nothing(
     log.mkdir(parents=True)
     (log / "00000000000000000000.json").write_text("{", encoding="utf-8")
     assert finish_json(settings) is None
-    assert "is damaged" in capsys.readouterr().err
+    assert "expected_finish is null" in (printed := capsys.readouterr().err)
+    assert "is damaged" in printed
     assert "is damaged" in finish_note(settings)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from cli.throttle.show import needs as needs_module
 from cluster.elections.leadership import leadership_of
 from cluster.elections.traffic import Traffic
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import BrokerRead, BrokerThrottles, Partition, TopicConfig
+from operations.throttles.needs import needs as needs_module
 from operations.throttles.needs.directory_needs import directory_needs
 from operations.throttles.needs.live_needs import needs_of
 from operations.throttles.needs.needs import read_needs
@@ -157,7 +157,7 @@ def sources(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ThrottleNeeds]:
 
         monkeypatch.setattr(needs_module, "watch_needs", answer(watch))
         monkeypatch.setattr(needs_module, "live_needs", answer(live))
-        return read_needs(Settings(), view_of(), NOTHING, measure)
+        return read_needs(Settings(), view_of(), NOTHING, measure, print)
 
     return read
 
@@ -182,7 +182,7 @@ def test_if_neither_knows_it_is_unknown_with_the_reasons(sources: Callable[..., 
 
 def test_without_a_move_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs_module, "watch_needs", lambda settings: pytest.fail("it was read"))
-    found = read_needs(Settings(), view_of(partitions=(STILL,)), NOTHING, measure=True)
+    found = read_needs(Settings(), view_of(partitions=(STILL,)), NOTHING, measure=True, on_step=print)
     assert (found.source, found.needs, list(found.problems)) == (None, (), [])
 
 

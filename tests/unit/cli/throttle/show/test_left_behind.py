@@ -112,7 +112,7 @@ def test_show_names_the_command_that_set_it(monkeypatch: pytest.MonkeyPatch) -> 
         "broker 4 as leader": ThrottleOwner("r-1", "reassign run", "anna@host", runs_plan=True),
         "topic t as follower": ThrottleOwner("r-2", "throttle apply", "anna@host"),
     }
-    monkeypatch.setattr(throttle_commands, "owners_or_none", lambda settings: owners)
+    monkeypatch.setattr(throttle_commands, "owners_or_none", lambda settings, on_note: owners)
     rows = [" ".join(line.split()) for line in run("show").stdout.splitlines()]
     assert "what key value set by" in rows
     assert f"broker 4 {LEADER_RATE} 5.00 MB/s r-1 (reassign run)" in rows

@@ -1,0 +1,25 @@
+"""Fields of an action of a proposal, for its table and for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planning.balance.model import ClusterModel
+from planning.balance.search.actions import ActionKind, BalanceAction
+
+
+def action_fields(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:
+    """Return an action: what goes from which broker to which, and what is copied."""
+    name = model.name(action.partition)
+    swapped = model.name(action.swapped) if action.kind is ActionKind.SWAP else None
+    return {
+        "kind": action.kind.value,
+        "topic": name.topic,
+        "partition": name.partition,
+        "from_broker": model.brokers[action.source].broker,
+        "to_broker": model.brokers[action.target].broker,
+        "leads": action.leads,
+        "swapped_topic": None if swapped is None else swapped.topic,
+        "swapped_partition": None if swapped is None else swapped.partition,
+        "copied_bytes": float(action.bytes_copied),
+    }

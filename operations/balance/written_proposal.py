@@ -1,0 +1,99 @@
+"""A proposal in a folder, and how far its batches are on the cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.elections.live_leadership import LiveLeadership
+from operations.files import read_json
+from planning.balance.reports.progress import CurrentReplicas, ProposedBatch
+from planning.reassignments.plan import parse_plan
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.keys import TopicPartition
+
+PROPOSAL_FILE = "proposal.json"
+_REMEDY = "Name the folder of headroom balance propose --dir."
+
+
+@dataclass(frozen=True)
+class WrittenProposal:
+    """A proposal that was written to a folder.
+
+    Attributes:
+        proposal_id: its id.
+        cluster: name of its cluster.
+        batches: its batches.
+        fingerprints: fingerprint of the plan of each batch.
+        throttle_bytes_per_s: throttle of its batches; None if nothing is copied.
+        copies: whether each batch copies.
+        goals: names of the goals that were asked for; None: those of the settings.
+    """
+
+    proposal_id: str
+    cluster: str
+    batches: tuple[ProposedBatch, ...]
+    fingerprints: tuple[str, ...]
+    throttle_bytes_per_s: int | None
+    copies: tuple[bool, ...]
+    goals: tuple[str, ...] | None
+
+    def throttle_of(self, number: int) -> int | None:
+        """Return the throttle of a batch, by its number from 1, bytes per second; None if it copies nothing."""
+        return self.throttle_bytes_per_s if self.copies[number - 1] else None
+
+
+def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
+    """Return the proposal in a folder.
+
+    Raises:
+        HeadroomError: the folder has none, or it is for another cluster.
+    """
+    file = folder / PROPOSAL_FILE
+    found = read_json(file, _REMEDY, unreadable=_REMEDY)
+    try:
+        proposal = _written(found, str(file))
+    except (KeyError, TypeError) as error:
+        raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
+    if proposal.cluster != settings.cluster.name:
+        rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
+        raise HeadroomError(str(folder), rule, "Name the settings of that cluster with --config.")
+    return proposal
+
+
+def _written(found: Any, subject: str) -> WrittenProposal:
+    batches = found["batches"]
+    return WrittenProposal(
+        str(found["proposal_id"]),
+        str(found["cluster"]),
+        tuple(_batch(batch, subject) for batch in batches),
+        tuple(str(batch["fingerprint"]) for batch in batches),
+        _throttle(found["throttle_bytes_per_s"], subject),
+        tuple(bool(batch["copied_replicas"]) for batch in batches),
+        # Proposals of earlier versions do not name them.
+        None if found.get("asked_goals") is None else tuple(map(str, found["asked_goals"])),
+    )
+
+
+def _throttle(value: Any, subject: str) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return value
+    raise HeadroomError(subject, "has a throttle_bytes_per_s that is no number of bytes", _REMEDY)
+
+
+def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
+    plan, rollback = (parse_plan(json.dumps(found[name]), subject) for name in ("plan", "rollback"))
+    if plan.by_name.keys() != rollback.by_name.keys():
+        raise HeadroomError(subject, "has a batch whose plan and rollback differ in their partitions", _REMEDY)
+    return ProposedBatch(plan, rollback)
+
+
+def current_replicas(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
+    """Return the replicas of all partitions of the running cluster."""
+    with LiveLeadership(settings) as cluster:
+        partitions = cluster.leadership().partitions
+    return {name: CurrentReplicas(p.replicas, p.moving) for name, p in partitions.items()}

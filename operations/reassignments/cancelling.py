@@ -1,0 +1,105 @@
+"""Cancelling of running reassignments, with the order of replicas from before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from cluster.log_dirs.describe import LogDirsReading
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from cluster.reassignment.execution.moves import RunMoves
+from cluster.reassignment.execution.placement import end_copies
+from operations.reassignments.session import RunSession
+from planning.reassignments.run.conditions import partitions_text
+from planning.reassignments.run.directories import copies_between_directories
+from planning.reassignments.run.record import RecordedRun
+from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from schemas.keys import ReplicaKey, TopicPartition
+
+
+@dataclass(frozen=True)
+class CancelPlan:
+    """What is cancelled.
+
+    Attributes:
+        snapshot: the cluster now.
+        originals: replicas from before of each moving partition, in their order; None if the journal has none.
+        copies: log directory in which each replica stays whose copy to another one is ended.
+        reading: log directories, with the error of brokers that did not report them.
+    """
+
+    snapshot: RunSnapshot
+    originals: Mapping[TopicPartition, tuple[int, ...] | None]
+    copies: Mapping[ReplicaKey, str]
+    reading: LogDirsReading
+
+    def text(self) -> str:
+        """Return what is cancelled, such as ``3 reassignments``; empty if nothing is."""
+        moving, copies = len(self.originals), len(self.copies)
+        parts = [f"{moving} reassignments"] * bool(moving)
+        return " and ".join(parts + [f"{copies} copies between log directories"] * bool(copies))
+
+    def notes(self) -> list[str]:
+        """Return what the operator should know before, in sentences."""
+        notes = []
+        unknown = [name for name, original in self.originals.items() if original is None]
+        if unknown:
+            notes.append(
+                f"The order of the replicas before the move is not known of {partitions_text(unknown)}: it stays as "
+                "Kafka leaves it, and another broker may be the preferred leader."
+            )
+        if self.reading.errors:
+            brokers = ", ".join(map(str, sorted(self.reading.errors)))
+            notes.append(f"Copies between log directories are unknown on brokers {brokers}, which did not report them.")
+        return notes
+
+
+def plan_cancel(
+    control: LiveClusterControl, chosen: Collection[TopicPartition] | None, records: Sequence[RecordedRun]
+) -> CancelPlan:
+    """Return what is cancelled.
+
+    Args:
+        control: the cluster.
+        chosen: partitions whose reassignments and copies are cancelled; None: all.
+        records: runs in the journal.
+
+    Raises:
+        HeadroomError: the cluster could not be read.
+    """
+    snapshot = control.read()
+    reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
+    moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
+    originals = {name: original_order(name, snapshot, records) for name in moving}
+    return CancelPlan(snapshot, originals, copies_between_directories(reading.brokers), reading)
+
+
+def execute_cancel(
+    control: LiveClusterControl, session: RunSession, plan: CancelPlan, settle_s: float
+) -> dict[TopicPartition, str]:
+    """Cancel what is planned, and return by partition why it was not cancelled.
+
+    Args:
+        control: the cluster.
+        session: journal of the cluster.
+        plan: what is cancelled.
+        settle_s: how long the cluster may fail before it is given up, seconds.
+
+    Raises:
+        HeadroomError: the cluster could not be read, or the journal not be written.
+    """
+    journal = session.journal()
+    failed = RunMoves(control, journal, settle_s).cancel(plan.originals) if plan.originals else {}
+    return {**failed, **end_copies(control, journal, plan.copies)}
+
+
+def original_order(
+    name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
+) -> tuple[int, ...] | None:
+    """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
+    replicas = set(replicas_before(snapshot.partitions[name]))
+    for record in reversed(records):
+        submitted = record.submitted.get(name)
+        if submitted is not None and set(submitted.before) == replicas:
+            return submitted.before
+    return None

@@ -1,0 +1,66 @@
+"""Removal of what runs have set and not taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from cluster.reassignment.execution.control import RunOutput
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from operations.progress import OnText
+from operations.reassignments.session import RunSession, require_this_host
+from operations.throttles.owners import owners_or_none
+from planning.reassignments.run.owners import subjects_by_owner
+from planning.reassignments.run.record import RecordedRun, RunState
+from schemas.config import Settings
+from schemas.text.amounts import join_names
+
+
+def runs_to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:
+    """Return the runs that have left something behind, or are unfinished.
+
+    Args:
+        session: journal of the cluster.
+        run_ids: ids of runs, or their beginnings; all runs if empty.
+
+    Raises:
+        HeadroomError: no run, or more than one, has one of the ids.
+    """
+    chosen = [session.of_id(run_id) for run_id in run_ids] if run_ids else session.records
+    return [record for record in chosen if record.leaves_behind or record.state is RunState.UNFINISHED]
+
+
+def clean_runs(
+    settings: Settings, session: RunSession, records: Sequence[RecordedRun], force: bool, on_step: OnText
+) -> list[CleanOutcome]:
+    """Remove what some runs have set, and return what became of each.
+
+    Args:
+        settings: all settings.
+        session: journal of the cluster, which no other process changes meanwhile.
+        records: the runs.
+        force: whether runs of other machines are cleaned too.
+        on_step: gets one line per step.
+
+    Raises:
+        HeadroomError: a run was begun on another machine, the cluster could not be read, or the journal not be written.
+    """
+    if not records:
+        return []
+    for record in records:
+        require_this_host(record, force)
+    topics = {name.topic for record in records for name in record.entries}
+    placed = {replica.name for record in records for replica in record.placing}
+    with LiveClusterControl(settings, topics, placed=placed) as control:
+        output = RunOutput(line=on_step)
+        return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in records]
+
+
+def notes_on_others(settings: Settings, on_note: OnText) -> list[str]:
+    """Return which throttles stay because another command has set them by the journal, in sentences."""
+    owners = owners_or_none(settings, on_note)
+    return [
+        f"Not of a run, so it stays: {join_names(subjects)}, set with {owner}. To remove it: headroom throttle clear"
+        for owner, subjects in subjects_by_owner(owners, owners).items()
+        if not owner.runs_plan
+    ]

@@ -1,0 +1,221 @@
+"""A run of a plan: what it would change, and its execution."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+
+from cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
+from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from cluster.reassignment.execution.live_control import LiveClusterControl
+from operations.progress import ProgressReceiver
+from operations.reassignments.plan_files import whole_plan
+from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
+from operations.reassignments.session import RunSession, require_this_host
+from planning.elections.quiet_hours import DailyWindow, QuietPolicy
+from planning.reassignments.plan import ReassignmentPlan
+from planning.reassignments.run.conditions import require_only_run
+from planning.reassignments.run.directories import named_partitions
+from planning.reassignments.run.record import RecordedRun, RunState
+from planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
+from planning.throttles.recommendation import ThrottlePolicy
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+from schemas.text.amounts import rate_text
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """How a plan is to be run.
+
+    Attributes:
+        rates: rates of the throttles.
+        auto_up_to_bytes_per_s: highest rate to which the run raises its throttle; None: it raises none.
+        adopt: whether to run beside reassignments of others.
+        force: whether to run with a throttle that is too low, or to take over a run of another machine.
+        cancel_on_stop: whether a stop takes back the current batch.
+    """
+
+    rates: RunRates
+    auto_up_to_bytes_per_s: int | None = None
+    adopt: bool = False
+    force: bool = False
+    cancel_on_stop: bool = False
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Result of an execution.
+
+    Attributes:
+        outcome: what became of the batches; None if there was nothing to do, or the run ended with an error.
+        error: why not every partition is at its target with nothing left behind; None if every one is.
+    """
+
+    outcome: RunOutcome | None = None
+    error: HeadroomError | None = None
+
+
+class PlanRunner:
+    """Plans and executes the run of some batches on a cluster.
+
+    Args:
+        settings: all settings.
+        command: command as the journal names it.
+        batches: the plan, in parts.
+        request: how it is to be run.
+
+    Raises:
+        HeadroomError: the journal cannot be read.
+    """
+
+    def __init__(
+        self, settings: Settings, command: str, batches: Sequence[ReassignmentPlan], request: RunRequest
+    ) -> None:
+        self._settings = settings
+        self._session = RunSession(settings, command)
+        self._batches = batches
+        self._plan = whole_plan(batches)
+        self._request = request
+        topics = {assignment.topic for assignment in self._plan}
+        measured = request.rates != RunRates(None)
+        self._connection = LiveClusterControl(settings, topics, measured, named_partitions(self._plan))
+        self.cluster = self._session.cluster
+
+    def __enter__(self) -> PlanRunner:
+        """Connect to the cluster.
+
+        Raises:
+            HeadroomError: no broker could be reached.
+        """
+        self._control = self._connection.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the connections."""
+        self._connection.__exit__(kind, error, at)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Keep other processes on this machine from changing runs of this cluster until the block ends."""
+        return self._session.alone()
+
+    def planned(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
+        """Return what the run changes, by the cluster as it is now.
+
+        Args:
+            fingerprint: fingerprint that the plan must have; None: any.
+            to_execute: whether it is executed next. Then no other run may be unfinished.
+
+        Raises:
+            HeadroomError: the plan does not fit the cluster, or another run is unfinished.
+        """
+        snapshot = self._control.read()
+        actual = self._plan.fingerprint(snapshot.topic_ids)
+        if fingerprint is not None and fingerprint != actual:
+            rule = f"is {fingerprint}, but that of the plan and its topics is {actual}: it is not what was estimated"
+            raise HeadroomError("--fingerprint", rule, "Estimate the plan again: headroom plan.")
+        record = self._session.resumable(actual) or self._session.journal().record
+        if to_execute:
+            # First, because its moves would be reasons to refuse the plan.
+            require_only_run(self._session.records, record.run_id)
+        logs = self._control.read_logs(sorted(snapshot.alive), sorted(self._plan.by_name.keys())).brokers
+        state = cluster_state_of_run(snapshot, logs)
+        planned = planned_run(self._batches, snapshot, state, record, actual, self._request.rates, self._request.adopt)
+        if to_execute:
+            require_this_host(record, self._request.force)
+        return planned
+
+    def execute(
+        self,
+        planned: PlannedRun,
+        again: str,
+        stop: threading.Event,
+        progress: ProgressReceiver,
+        raise_command: RaiseCommand,
+    ) -> RunResult:
+        """Run the batches.
+
+        Args:
+            planned: what the run changes.
+            again: command that continues the run, for errors and the journal.
+            stop: ends the run after the current batch.
+            progress: gets the steps.
+            raise_command: returns the command that raises the throttle of some brokers.
+        """
+        journal = self._session.journal(planned.record)
+        policy = run_policy(self._settings, self._request, again)
+        output = RunOutput(progress.note, progress.print_line, raise_command)
+        with progress.step(f"Run {journal.record.run_id}"):
+            executor = ReassignmentExecutor(
+                self._control, journal, planned.batches, planned.fingerprint, policy, stop, output
+            )
+            try:
+                outcome = executor.run()
+            except HeadroomError as error:
+                return RunResult(None, _with_command(error, journal.record, again))
+        return RunResult(outcome, _error_of(outcome, again))
+
+
+def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy:
+    """Return the policy of a run by the settings.
+
+    Args:
+        settings: all settings.
+        request: how the plan is to be run.
+        again: command that continues the run.
+    """
+    reassign = settings.reassign
+    quiet = QuietPolicy(DailyWindow.of(reassign.window) if reassign.window else None, reassign.quiet_below)
+
+    def blocked_reason(snapshot: RunSnapshot) -> str | None:
+        written = snapshot.cluster_write_bytes_per_s
+        if quiet.allows(time.time(), written):
+            return None
+        reasons = [f"it is not {reassign.window} now (reassign.window)"] * bool(reassign.window)
+        if reassign.quiet_below is not None:
+            limit = rate_text(reassign.quiet_below)
+            reasons.append(f"producers write {rate_text(written)}, not less than {limit} (reassign.quiet_below)")
+        return "; ".join(reasons)
+
+    return RunPolicy(
+        throttle_bytes_per_s=request.rates.throttle_bytes_per_s,
+        auto_up_to_bytes_per_s=request.auto_up_to_bytes_per_s,
+        throttles=ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity),
+        blocked_reason=blocked_reason,
+        adopt=request.adopt,
+        force=request.force,
+        cancel_on_stop=request.cancel_on_stop,
+        settle_s=reassign.settle_s,
+        pause_s=reassign.pause_s,
+        log_dirs_bytes_per_s=request.rates.log_dirs_bytes_per_s,
+        command=again,
+    )
+
+
+def is_finished(planned: PlannedRun) -> bool:
+    """Return whether there is nothing to do: every partition is at its target, and no run of it is unfinished."""
+    return planned.empty and planned.record.state is not RunState.UNFINISHED
+
+
+def _with_command(error: HeadroomError, record: RecordedRun, again: str) -> HeadroomError:
+    """Return the error with the command that goes on, if something of the run is still to be done or taken back."""
+    if not record.leaves_behind:
+        return error
+    return HeadroomError(error.subject, error.rule, f"{error.remedy} To go on: {again}")
+
+
+def _error_of(outcome: RunOutcome, again: str) -> HeadroomError | None:
+    subject = f"run {outcome.record.run_id}"
+    if outcome.stopped is not None:
+        return HeadroomError(subject, f"ended early: {outcome.stopped}", f"To go on: {again}")
+    if outcome.refused:
+        rule = f"{len(outcome.refused)} partitions are not at their target"
+        return HeadroomError(subject, rule, f"See the reasons above, then run it again: {again}")
+    if outcome.record.leaves_behind:
+        rule = "some of its throttle is still set"
+        return HeadroomError(subject, rule, "When the brokers are up: headroom reassign clean --execute")
+    return None

@@ -1,0 +1,104 @@
+"""Setting throttles: the plan of all changes, and their execution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster.throttles.append_lists import append_lists
+from cluster.throttles.broker_rates import RatesError
+from cluster.throttles.rates import ROLES, apply_rates
+from operations.progress import OnText
+from operations.reassignments.journalled import journalled
+from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
+from operations.throttles.lists_plan import lists_plan
+from operations.throttles.throttle_view import ThrottleView
+from schemas.config import Settings
+from schemas.errors import HeadroomError
+
+_COMMAND = "throttle apply"
+
+
+@dataclass(frozen=True)
+class ApplyRequest:
+    """Throttles to set.
+
+    Attributes:
+        rate_bytes_per_s: rate of leaders and followers; None: these stay as they are.
+        brokers: brokers to set it on; None: all that take part in running moves.
+        roles: leader, follower or both.
+        raise_only: whether only lower rates are raised.
+        log_dirs_bytes_per_s: rate of moves between log directories; None: it stays as it is.
+        lists: whether running moves are added to the throttled replica lists.
+    """
+
+    rate_bytes_per_s: int | None = None
+    brokers: Sequence[int] | None = None
+    roles: Sequence[str] = ROLES
+    raise_only: bool = False
+    log_dirs_bytes_per_s: int | None = None
+    lists: bool = False
+
+
+def plan_throttle(view: ThrottleView, request: ApplyRequest) -> ApplyPlan:
+    """Return all changes that a request makes.
+
+    Args:
+        view: throttles in force.
+        request: throttles to set.
+
+    Raises:
+        HeadroomError: no broker can be set, one is not known to the cluster, or no list can be extended.
+    """
+    return apply_plan(
+        view,
+        request.rate_bytes_per_s,
+        request.brokers,
+        request.roles,
+        request.raise_only,
+        request.log_dirs_bytes_per_s,
+        lists_plan(view) if request.lists else None,
+    )
+
+
+def apply_throttle(
+    settings: Settings, view: ThrottleView, plan: ApplyPlan, on_step: OnText, on_note: OnText
+) -> ApplyResult:
+    """Extend the lists, then set the rates; the failure of a topic or broker does not stop the others.
+
+    Args:
+        settings: all settings.
+        view: throttles in force before.
+        plan: changes to make.
+        on_step: gets one line per step.
+        on_note: gets a sentence if the change is not in the journal.
+    """
+    listed, lists_error = _extend_lists(settings, plan, on_step, on_note)
+    rates = plan.rates()
+    try:
+        after = (
+            journalled(settings, _COMMAND, plan.steps(), lambda: apply_rates(settings, rates, on_step=on_step), on_note)
+            if rates
+            else {}
+        )
+        error: HeadroomError | None = plan.unknown_error()
+    except RatesError as failed:
+        after, error = failed.in_force, failed
+    return ApplyResult(view, plan, executed=True, after=after, error=lists_error or error, listed=listed)
+
+
+def _extend_lists(
+    settings: Settings, plan: ApplyPlan, on_step: OnText, on_note: OnText
+) -> tuple[Sequence[str], HeadroomError | None]:
+    """Add the entries, and return the topics that have them, and the error of the others."""
+    lists = plan.lists
+    if lists is None or not lists.entries:
+        return (), None
+    entries = lists.entries
+    try:
+        listed = journalled(
+            settings, _COMMAND, lists.steps(), lambda: append_lists(settings, entries, on_step=on_step), on_note
+        )
+        return tuple(listed), None
+    except HeadroomError as error:
+        return (), error
