@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, TopicPartition
 
-from cluster.throttles.rates import apply_lists, apply_rates
+from cluster.throttles.rates import apply_rates
+from cluster.throttles.replica_lists import apply_lists
 from planning.throttles.load import PartitionTraffic
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings

@@ -8,7 +8,7 @@ from typing import Any
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import broker_names, echo, print_table
 from cluster.throttles.rates import ROLES
-from operations.throttles.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, RateAction, RateChange
+from operations.throttles.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, PlannedRateChange, RateAction
 from operations.throttles.lists_plan import ListsPlan, lists_json
 from operations.throttles.needs.throttle_need import ThrottleNeeds
 from operations.throttles.throttle_view import ThrottleView, throttle_text
@@ -39,7 +39,7 @@ def _print_lists(lists: ListsPlan) -> None:
     echo()
 
 
-def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None) -> str:
+def _cell(view: ThrottleView, broker: int, role: str, change: PlannedRateChange | None) -> str:
     if not view.alive(broker):
         return "down, stays as it is"
     if change is None:
@@ -47,7 +47,7 @@ def _cell(view: ThrottleView, broker: int, role: str, change: RateChange | None)
     return change_text(change, view.of(broker).known)
 
 
-def change_text(change: RateChange, known: bool = True) -> str:
+def change_text(change: PlannedRateChange, known: bool = True) -> str:
     """Return the change of a rate as text; ``known`` is false if the broker did not report its rates."""
     now = rate_text(change.from_bytes_per_s)
     if change.changes:
@@ -176,7 +176,7 @@ def apply_json(result: ApplyResult) -> dict[str, Any]:
     }
 
 
-def _changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, object]:
+def _changes_json(changes: Sequence[PlannedRateChange], broker: int) -> Mapping[str, object]:
     """Return the changes of a broker's rates by role, as a JSON object; null for a role that was not requested."""
     by_role = {c.role: c for c in changes if c.broker == broker}
     # Readers of the older form go through all keys, so that of log directories is there only if it was requested.
@@ -184,7 +184,7 @@ def _changes_json(changes: Sequence[RateChange], broker: int) -> Mapping[str, ob
     return {role: _change_json(by_role[role]) if role in by_role else None for role in roles}
 
 
-def _change_json(change: RateChange) -> Mapping[str, object]:
+def _change_json(change: PlannedRateChange) -> Mapping[str, object]:
     return {
         "action": change.action.value,
         "from_bytes_per_s": change.from_bytes_per_s,

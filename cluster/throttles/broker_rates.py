@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.admin.alter_configs import REMEDY, Failure
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
 from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.failover import BrokerFailover, NoAnswerError
 from cluster.metadata.snapshot_reader import read_broker_configs
 from cluster.model import BrokerThrottles
-from schemas.errors import HeadroomError
 
 KEY_OF = {"leader": LEADER_RATE, "follower": FOLLOWER_RATE, "log_dirs": LOG_DIRS_RATE}
 POLL_S = 0.2
@@ -25,18 +23,6 @@ _MAX_PARALLEL = 16
 _READS = 3
 _UNKNOWN = BrokerThrottles(known=False)
 Done = Callable[[int, BrokerThrottles], bool]
-
-
-class RatesError(HeadroomError):
-    """Rates of some brokers are not, or not known to be, as requested; those of the others are in force.
-
-    Attributes:
-        in_force: rates of the other brokers, read back from each.
-    """
-
-    def __init__(self, subject: str, rule: str, remedy: str, in_force: Mapping[int, BrokerThrottles]) -> None:
-        super().__init__(subject, rule, remedy)
-        self.in_force = dict(in_force)
 
 
 def rate_of(rates: BrokerThrottles, role: str) -> tuple[int | None, str | None]:
@@ -120,28 +106,3 @@ def await_rates(
             return in_force
         # A change reaches each broker with the metadata log, usually within some 10 ms.
         time.sleep(POLL_S)
-
-
-def require_all(
-    in_force: Mapping[int, BrokerThrottles], late: Sequence[int], failures: Mapping[str, Failure], deadline_s: float
-) -> None:
-    """Check that every change is in force.
-
-    Args:
-        in_force: rates of the brokers that read the change back.
-        late: brokers that accepted the change, but did not read it back.
-        failures: failure of each subject that was not changed.
-        deadline_s: time that the brokers had to read it back, seconds.
-
-    Raises:
-        RatesError: a change failed or is late; names each broker.
-    """
-    if not late and not failures:
-        return
-    rules = list(dict.fromkeys(failure.rule for failure in failures.values()))
-    if late:
-        rules.append(f"accepted, but did not read the change back within {deadline_s:.0f} s")
-    others = "; the others were changed" if in_force else ""
-    subjects = [*failures, *(f"broker {broker}" for broker in late)]
-    remedy = f"{REMEDY} Then run the command again."
-    raise RatesError(", ".join(subjects), f"{'; '.join(rules)}{others}", remedy, in_force)

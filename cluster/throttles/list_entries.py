@@ -18,8 +18,8 @@ from planning.throttles.replica_lists import format_replica_list
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
 
-_KEYS = {Role.LEADER: LEADER_LIST, Role.FOLLOWER: FOLLOWER_LIST}
-_ROLES = {key: role for role, key in _KEYS.items()}
+_KEY_OF = {Role.LEADER: LEADER_LIST, Role.FOLLOWER: FOLLOWER_LIST}
+ROLE_OF_KEY = {key: role for role, key in _KEY_OF.items()}
 # Limits the size of one answer.
 _TOPICS_PER_REQUEST = 500
 _POLL_S = 0.2
@@ -77,8 +77,8 @@ class ThrottledListEntries:
                 rule = f"its throttled replica lists could not be read ({refusal.__name__})"
                 raise HeadroomError(f"topic {result.resource_name}", rule, "Grant DESCRIBE_CONFIGS on it to this user.")
             for config in result.configs if refusal is kafka_errors.NoError else ():
-                if config.name in _ROLES and config.config_source == _TOPIC_CONFIG:
-                    lists[ThrottledList(result.resource_name, _ROLES[config.name])] = config.value or ""
+                if config.name in ROLE_OF_KEY and config.config_source == _TOPIC_CONFIG:
+                    lists[ThrottledList(result.resource_name, ROLE_OF_KEY[config.name])] = config.value or ""
         return lists
 
     def append(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
@@ -88,9 +88,8 @@ class ThrottledListEntries:
             HeadroomError: a topic refused, or did not read them back in time.
         """
         self._change({name: Appended(format_replica_list(added)) for name, added in entries.items()})
-        self._await(
-            entries,
-            lambda text, wanted: (listed := listed_entries(text)) is None or wanted <= listed,
+        self._await_lists(
+            entries, lambda name, text: (now := listed_entries(text)) is None or frozenset(entries[name]) <= now
         )
 
     def subtract(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
@@ -107,32 +106,49 @@ class ThrottledListEntries:
         }
         # Subtracting from a list that is not set would set an empty one.
         self._change({n: Subtracted(format_replica_list(removed)) for n, removed in present.items() if removed})
-        lists = self._await(present, lambda text, removed: not removed & (listed_entries(text) or frozenset()))
+        lists = self._await_lists(present, lambda name, text: not present[name] & (listed_entries(text) or frozenset()))
         # An emptied list is still set, and shown as set.
         emptied = [name for name in present if not lists.get(name, "*").strip()]
         self._change(dict.fromkeys(emptied))
-        self._await(dict.fromkeys(emptied, ()), lambda text, _: text is None or bool(text.strip()))
+        self._await_lists(emptied, lambda _, text: text is None or bool(text.strip()))
+
+    def replace(self, lists: Mapping[ThrottledList, str | None]) -> None:
+        """Set whole lists, or clear those that are None, and wait until they read back.
+
+        What others have listed is lost; ``append`` and ``subtract`` leave it.
+
+        Raises:
+            HeadroomError: a topic refused, or did not read its list back in time.
+        """
+        self._change(lists)
+        self._await_lists(lists, lambda name, text: text == lists[name])
 
     def _change(self, values: Mapping[ThrottledList, str | None]) -> None:
         by_topic: dict[str, dict[str, str | None]] = {}
         for name, value in sorted(values.items()):
-            by_topic.setdefault(name.topic, {})[_KEYS[name.role]] = value
+            by_topic.setdefault(name.topic, {})[_KEY_OF[name.role]] = value
         changes = [ConfigChange(TOPIC, topic, keys) for topic, keys in by_topic.items()]
         alter_configs(self._connection, changes, self._timeout_s)
 
-    def _await(
-        self,
-        wanted: Mapping[ThrottledList, Iterable[Entry]],
-        is_in_force: Callable[[str | None, frozenset[Entry]], bool],
+    def _await_lists(
+        self, names: Iterable[ThrottledList], is_in_force: Callable[[ThrottledList, str | None], bool]
     ) -> dict[ThrottledList, str]:
-        """Return the lists once all of them are as wanted."""
+        """Return the lists of the topics once all those that are named are as wanted.
+
+        Args:
+            names: lists that were changed.
+            is_in_force: returns whether a list has the change, by its text; None: it is not set.
+        """
+        wanted = sorted(names)
         give_up_s = time.monotonic() + self._deadline_s
         while True:
             lists = self.read({name.topic for name in wanted})
-            late = [n for n, entries in sorted(wanted.items()) if not is_in_force(lists.get(n), frozenset(entries))]
+            late = [name for name in wanted if not is_in_force(name, lists.get(name))]
             if not late:
                 return lists
             if time.monotonic() >= give_up_s:
+                topics = ", ".join(dict.fromkeys(name.topic for name in late))
                 rule = f"did not read the change back within {self._deadline_s:.0f} s"
-                raise HeadroomError(str(late[0]), rule, "Look at the brokers' state, then run the command again.")
+                remedy = "Look at the brokers' state, then run the command again."
+                raise HeadroomError(f"topic {topics}", rule, remedy)
             self._sleep(_POLL_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from cluster.admin.alter_configs import ConfigChange, Failure, alter_each
 from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
@@ -12,19 +12,14 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.model import BrokerThrottles, Snapshot, TopicConfig
 from cluster.throttles.broker_rates import (
     KEY_OF,
-    Done,
-    await_rates,
     keys_from,
     rate_of,
     read_default_rates,
     read_rates,
-    require_all,
 )
-from cluster.throttles.replica_lists import apply_lists, clear_lists
+from cluster.throttles.rate_change import RateChange
 from schemas.config import Settings
 from schemas.errors import HeadroomError
-
-__all__ = ["ROLES", "ThrottleState", "apply_lists", "apply_rates", "clear_lists", "clear_rates", "read_throttles"]
 
 ROLES = ("leader", "follower")
 # Kafka's entity name of the cluster-wide broker default.
@@ -92,9 +87,9 @@ def apply_rates(
     def in_force(broker: int, now: BrokerThrottles) -> bool:
         return all(rate_of(now, role) == (rate, "broker") for role, rate in wanted[broker].items())
 
-    change = _RateChange(changes, in_force, "rates set on {}; waiting until they are in force")
+    change = RateChange(changes, in_force, "rates set on {}; waiting until they are in force")
     with open_connection(settings.cluster) as connection:
-        return change.make(connection, on_step, timeout_s(settings.cluster), deadline_s)
+        return change.make(connection, timeout_s(settings.cluster), deadline_s, on_step).require()
 
 
 def clear_rates(
@@ -128,54 +123,15 @@ def clear_rates(
         def gone(_broker: int, rates: BrokerThrottles) -> bool:
             return not keys_from(rates, *cleared_sources)
 
-        change = _RateChange(changes, gone, "rates cleared on {}; waiting until they are gone", failures)
-        return change.make(connection, on_step, wait_s, deadline_s)
+        change = RateChange(changes, gone, "rates cleared on {}; waiting until they are gone")
+        outcome = change.make(connection, wait_s, deadline_s, on_step)
+        return replace(outcome, others=failures).require()
 
 
 def _clear_default(connection: AdminConnection, wait_s: float) -> dict[str, Failure]:
     change = ConfigChange(BROKER, _CLUSTER_DEFAULT, _clear_values(read_default_rates(connection, wait_s), "default"))
     (failure,) = alter_each(connection, [change], wait_s) if change.values else (None,)
     return {} if failure is None else {change.subject: failure}
-
-
-@dataclass(frozen=True)
-class _RateChange:
-    """Changes of several brokers' own rates.
-
-    Attributes:
-        values: new value by key of each broker, None to clear; a broker without keys is only read back.
-        done: returns whether a broker's rates are as requested.
-        step: text of the step after the brokers accepted, with a place for their names.
-        failures: changes of other subjects that failed before, reported with those of the brokers.
-    """
-
-    values: Mapping[int, Mapping[str, str | None]]
-    done: Done
-    step: str
-    failures: Mapping[str, Failure] = field(default_factory=dict)
-
-    def make(
-        self, connection: AdminConnection, on_step: OnStep, wait_s: float, deadline_s: float
-    ) -> dict[int, BrokerThrottles]:
-        """Make the changes and return the rates in force of every broker.
-
-        Raises:
-            RatesError: a change failed, or was not in force within ``deadline_s`` seconds.
-        """
-        requested = {b: ConfigChange(BROKER, str(b), values) for b, values in sorted(self.values.items()) if values}
-        results = dict(zip(requested, alter_each(connection, list(requested.values()), wait_s), strict=True))
-        failed = {broker: failure for broker, failure in results.items() if failure is not None}
-        accepted = self.values.keys() - failed.keys()
-        if accepted:
-            on_step(self.step.format(_list_brokers(accepted)))
-        in_force = await_rates(connection, accepted, self.done, wait_s, deadline_s)
-        late = sorted(accepted - in_force.keys())
-        # A change without an answer may have been made: read it back once.
-        unanswered = [broker for broker, failure in failed.items() if not failure.refused]
-        in_force |= await_rates(connection, unanswered, self.done, wait_s, 0.0)
-        unchanged = {requested[broker].subject: failure for broker, failure in failed.items() if broker not in in_force}
-        require_all(in_force, late, {**self.failures, **unchanged}, deadline_s)
-        return {broker: in_force[broker] for broker in sorted(self.values)}
 
 
 def _clear_values(rates: BrokerThrottles, source: str) -> dict[str, str | None]:
@@ -201,7 +157,3 @@ def _check_rates(rates: Mapping[int, Mapping[str, int]]) -> None:
             if rate <= 0:
                 rule = f"a throttle of {rate} bytes/s is none"
                 raise HeadroomError(f"broker {broker}", rule, "Give a rate above zero.")
-
-
-def _list_brokers(brokers: Collection[int]) -> str:
-    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(str(b) for b in sorted(brokers))}"

@@ -1,113 +1,101 @@
-"""Throttled replica lists of topics: sets and clears them, and reads them back."""
+"""Throttled replica lists of topics, for commands: sets, extends and clears them on a connection of its own."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
-from cluster.connection.admin_connection import AdminConnection
-from cluster.model import TopicConfig
-from cluster.throttles.broker_rates import POLL_S
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
+from cluster.throttles.list_entries import ThrottledListEntries
+from planning.reassignments.run.changes import listed_entries
+from planning.reassignments.run.journal import ThrottledList
 from planning.throttles.replica_lists import TopicLists
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
+from schemas.alerts import Role
+from schemas.config import Settings
 
 
-def apply_lists(
-    settings: Settings,
-    lists: Mapping[str, TopicLists],
-    on_step: OnStep = lambda text: None,
-    deadline_s: float = DEADLINE_S,
-) -> dict[str, TopicConfig]:
-    """Set the throttled replica lists of topics, wait until they read back, and return the topics' configurations.
+def apply_lists(settings: Settings, lists: Mapping[str, TopicLists], deadline_s: float = DEADLINE_S) -> None:
+    """Set the throttled replica lists of topics, and wait until they read back. A list of None is cleared.
 
-    A list of None is cleared. ``on_step`` gets one line of text per step; ``deadline_s`` is the longest wait, seconds.
+    Args:
+        settings: the cluster.
+        lists: new lists by topic.
+        deadline_s: longest wait, seconds.
 
     Raises:
         HeadroomError: a topic refused its lists, or did not read them back in time.
     """
-    changes = {
-        t: {LEADER_LIST: topic_lists.leader, FOLLOWER_LIST: topic_lists.follower} for t, topic_lists in lists.items()
-    }
-    return _change_lists(settings, changes, "set", on_step, deadline_s)
+    with _entries(settings, deadline_s) as entries:
+        entries.replace(_by_list(lists))
+
+
+def append_lists(
+    settings: Settings,
+    added: Mapping[str, TopicLists],
+    on_step: OnStep = lambda text: None,
+    deadline_s: float = DEADLINE_S,
+) -> list[str]:
+    """Add entries to the lists of topics, wait until they read back, and return the topics, sorted.
+
+    Entries of others stay, also those that are added at the same time, because the controller applies the change to
+    the list that it has then. A list of ``*`` is refused.
+
+    Args:
+        settings: the cluster.
+        added: entries to add by topic; None for a list that stays as it is.
+        on_step: called with one line of text per step.
+        deadline_s: longest wait until the entries read back, seconds.
+
+    Raises:
+        HeadroomError: a topic refused its entries, or did not read them back in time.
+
+    Source: Kafka 4.3.1, ``ConfigurationControlManager.incrementalAlterConfigResource``.
+    """
+    by_list = {name: listed_entries(text) or frozenset() for name, text in _by_list(added).items() if text is not None}
+    topics = sorted({name.topic for name in by_list})
+    if topics:
+        with _entries(settings, deadline_s) as entries:
+            on_step(f"extending the lists of {', '.join(topics)}; waiting until they read back")
+            entries.append(by_list)
+    return topics
 
 
 def clear_lists(
     settings: Settings,
-    topics: Collection[str],
+    roles: Mapping[str, Collection[Role]] | Collection[str],
     on_step: OnStep = lambda text: None,
     deadline_s: float = DEADLINE_S,
-    keys: Mapping[str, Collection[str]] | None = None,
-) -> dict[str, TopicConfig]:
-    """Clear the lists of the topics, wait until they are gone, and return the topics' configurations.
+) -> None:
+    """Clear lists of topics, and wait until they are gone.
 
     Args:
         settings: the cluster.
-        topics: names of topics.
+        roles: roles whose lists are cleared, by topic; or topics whose lists are all cleared.
         on_step: called with one line of text per step.
         deadline_s: longest wait for the lists to be gone, seconds.
-        keys: keys of the lists to clear, by topic; None: both lists of each topic.
 
     Raises:
         HeadroomError: a topic refused, or still has its lists at the deadline.
     """
-    changes = {topic: dict.fromkeys(LIST_KEYS if keys is None else keys[topic]) for topic in topics}
-    return _change_lists(settings, changes, "cleared", on_step, deadline_s)
+    by_topic = roles if isinstance(roles, Mapping) else dict.fromkeys(roles, tuple(Role))
+    cleared: dict[ThrottledList, str | None] = {
+        ThrottledList(topic, role): None for topic, of_topic in by_topic.items() for role in of_topic
+    }
+    if cleared:
+        with _entries(settings, deadline_s) as entries:
+            on_step(f"clearing the lists of {', '.join(sorted(by_topic))}; waiting until they read back")
+            entries.replace(cleared)
 
 
-def _change_lists(
-    settings: Settings, changes: Mapping[str, Mapping[str, str | None]], verb: str, on_step: OnStep, deadline_s: float
-) -> dict[str, TopicConfig]:
-    if not changes:
-        return {}
+@contextmanager
+def _entries(settings: Settings, deadline_s: float) -> Iterator[ThrottledListEntries]:
     with open_connection(settings.cluster) as connection:
-        requested = [ConfigChange(TOPIC, topic, values) for topic, values in sorted(changes.items())]
-        alter_configs(connection, requested, timeout_s(settings.cluster))
-        on_step(f"lists {verb} on {', '.join(sorted(changes))}; waiting until they read back")
-        is_in_force = {topic: partial(_is_in_force, wanted=wanted) for topic, wanted in changes.items()}
-        return await_lists(connection, settings.cluster, is_in_force, deadline_s)
+        yield ThrottledListEntries(connection, timeout_s(settings.cluster), deadline_s)
 
 
-def await_lists(
-    connection: AdminConnection,
-    cluster: ClusterSettings,
-    is_in_force: Mapping[str, Callable[[TopicConfig | None], bool]],
-    deadline_s: float,
-    change: str = "the change",
-) -> dict[str, TopicConfig]:
-    """Wait until the lists of all topics are in force, and return the topics' configurations.
-
-    Args:
-        connection: the admin connection.
-        cluster: settings of the cluster.
-        is_in_force: by topic, whether its configuration (None: it was not reported) has the change.
-        deadline_s: longest wait, seconds.
-        change: what has to read back, for the error.
-
-    Raises:
-        HeadroomError: a topic did not read its change back in time.
-    """
-    give_up = time.monotonic() + deadline_s
-    while True:
-        configs = read_snapshot(connection, cluster).topic_configs
-        late = [topic for topic, is_done in sorted(is_in_force.items()) if not is_done(configs.get(topic))]
-        if not late:
-            return {topic: configs[topic] for topic in is_in_force}
-        if time.monotonic() >= give_up:
-            raise HeadroomError(
-                f"topic {', '.join(late)}",
-                f"did not read {change} back within {deadline_s:.0f} s",
-                "The change was accepted: look at the brokers' state, then read it again.",
-            )
-        time.sleep(POLL_S)
-
-
-def _is_in_force(config: TopicConfig | None, wanted: Mapping[str, str | None]) -> bool:
-    if config is None:
-        return False
-    now = {LEADER_LIST: config.leader_list, FOLLOWER_LIST: config.follower_list}
-    return all(now[key] == value for key, value in wanted.items())
+def _by_list(lists: Mapping[str, TopicLists]) -> dict[ThrottledList, str | None]:
+    return {
+        ThrottledList(topic, role): text
+        for topic, of_topic in lists.items()
+        for role, text in ((Role.LEADER, of_topic.leader), (Role.FOLLOWER, of_topic.follower))
+    }

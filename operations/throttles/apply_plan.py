@@ -31,7 +31,7 @@ class RateAction(str, Enum):
 
 
 @dataclass(frozen=True)
-class RateChange:
+class PlannedRateChange:
     """Change of the rate of one broker in one role.
 
     Attributes:
@@ -69,7 +69,7 @@ class ApplyPlan:
 
     rate_bytes_per_s: int | None
     raise_only: bool
-    changes: tuple[RateChange, ...]
+    changes: tuple[PlannedRateChange, ...]
     passed_over: dict[int, str]
     log_dirs_bytes_per_s: int | None = None
     lists: ListsPlan | None = None
@@ -171,17 +171,19 @@ def apply_plan(
     return ApplyPlan(rate_bytes_per_s, raise_only, tuple(changes), passed_over | unknown, log_dirs_bytes_per_s, lists)
 
 
-def _change(broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: int, raise_only: bool) -> RateChange:
+def _change(
+    broker: int, role: str, rates: BrokerThrottles, wanted_bytes_per_s: int, raise_only: bool
+) -> PlannedRateChange:
     now, _ = rate_of(rates, role)
     if not raise_only:
-        return RateChange(broker, role, RateAction.SET, now, wanted_bytes_per_s)
+        return PlannedRateChange(broker, role, RateAction.SET, now, wanted_bytes_per_s)
     if not rates.known:
-        return RateChange(broker, role, RateAction.UNKNOWN, None, None)
+        return PlannedRateChange(broker, role, RateAction.UNKNOWN, None, None)
     if now is None:
-        return RateChange(broker, role, RateAction.KEEP_UNLIMITED, None, None)
+        return PlannedRateChange(broker, role, RateAction.KEEP_UNLIMITED, None, None)
     if now >= wanted_bytes_per_s:
-        return RateChange(broker, role, RateAction.KEEP, now, now)
-    return RateChange(broker, role, RateAction.RAISE, now, wanted_bytes_per_s)
+        return PlannedRateChange(broker, role, RateAction.KEEP, now, now)
+    return PlannedRateChange(broker, role, RateAction.RAISE, now, wanted_bytes_per_s)
 
 
 def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:

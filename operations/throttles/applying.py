@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cluster.throttles.append_lists import append_lists
-from cluster.throttles.broker_rates import RatesError
+from cluster.throttles.rate_change import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
+from cluster.throttles.replica_lists import append_lists
 from operations.progress import OnText
 from operations.reassignments.journalled import journalled
 from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
@@ -99,6 +99,6 @@ def _extend_lists(
         listed = journalled(
             settings, _COMMAND, lists.steps(), lambda: append_lists(settings, entries, on_step=on_step), on_note
         )
-        return tuple(listed), None
+        return listed, None
     except HeadroomError as error:
         return (), error

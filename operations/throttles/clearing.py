@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.throttles.rates import clear_lists, clear_rates
+from cluster.throttles.list_entries import ROLE_OF_KEY
+from cluster.throttles.rates import clear_rates
+from cluster.throttles.replica_lists import clear_lists
 from operations.progress import OnText
 from operations.reassignments.journalled import journalled
 from operations.throttles.clear_plan import ClearPlan, clear_steps
@@ -35,7 +37,8 @@ def _clear(settings: Settings, plan: ClearPlan, on_step: OnText) -> HeadroomErro
     if plan.brokers or plan.cluster_default:
         errors.append(_error_of(lambda: clear_rates(settings, plan.brokers, plan.cluster_default, on_step=on_step)))
     if plan.topics:
-        errors.append(_error_of(lambda: clear_lists(settings, plan.topics, on_step=on_step, keys=plan.topic_keys)))
+        roles = {topic: [ROLE_OF_KEY[key] for key in keys] for topic, keys in plan.topic_keys.items()}
+        errors.append(_error_of(lambda: clear_lists(settings, roles, on_step=on_step)))
     errors.append(plan.silent_error())
     return next((error for error in errors if error is not None), None)
 

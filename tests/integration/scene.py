@@ -8,7 +8,8 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
-from cluster.throttles.rates import apply_lists, apply_rates
+from cluster.throttles.rates import apply_rates
+from cluster.throttles.replica_lists import apply_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from tests.integration.support import wait_until

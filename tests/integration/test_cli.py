@@ -11,7 +11,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 from cli.config.load import load_settings
 from cli.main import headroom
 from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.throttles.rates import apply_lists
+from cluster.throttles.replica_lists import apply_lists
 from planning.throttles.replica_lists import TopicLists
 from tests.integration.conftest import StartCluster
 from tests.integration.support import admin_of, create_topic, partition, wait_until

@@ -27,7 +27,8 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.metrics.rmi.jmx import JmxSource
-from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from cluster.throttles.rates import apply_rates, clear_rates
+from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
 from schemas.tick_messages import ROWS

@@ -25,7 +25,8 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from cluster.throttles.rates import clear_lists, clear_rates, read_throttles
+from cluster.throttles.rates import clear_rates, read_throttles
+from cluster.throttles.replica_lists import clear_lists
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.log_dirs.directory_moves import directory_moves
 from planning.log_dirs.duration import directory_moves_time

@@ -17,7 +17,8 @@ from cluster.elections.live_leadership import LiveLeadership
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.java import jar_folder, java_command
-from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from cluster.throttles.rates import apply_rates, clear_rates
+from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
 from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until

@@ -13,7 +13,7 @@ from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.throttles.rates import apply_lists
+from cluster.throttles.replica_lists import apply_lists
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import Source
 from tests.integration.support import admin_of, create_topic, wait_until

@@ -31,7 +31,8 @@ from cluster.metrics.load_meters import (
 )
 from cluster.metrics.mbeans import ReadPlan
 from cluster.metrics.source import MetricsError
-from cluster.throttles.rates import apply_lists, apply_rates
+from cluster.throttles.rates import apply_rates
+from cluster.throttles.replica_lists import apply_lists
 from operations.check.brokers import broker_checks
 from operations.check.result import Check, CheckStatus
 from planning.throttles.replica_lists import TopicLists

@@ -15,7 +15,8 @@ from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.java import jar_folder, java_command
 from cluster.model import BrokerThrottles
-from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates, read_throttles
+from cluster.throttles.rates import apply_rates, clear_rates, read_throttles
+from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -25,7 +25,8 @@ from benchmarks.groups.reassign.following import FollowedRun, follow_run
 from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
 from cluster.connection.admin_connection import AdminConnection
 from cluster.throttles.list_entries import ThrottledListEntries
-from cluster.throttles.rates import apply_rates, clear_lists, clear_rates
+from cluster.throttles.rates import apply_rates, clear_rates
+from cluster.throttles.replica_lists import clear_lists
 from planning.reassignments.plan import PLAN_VERSION
 from planning.reassignments.run.journal import ThrottledList
 from schemas.alerts import Role

@@ -7,9 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 
-from cluster.admin.alter_configs import ConfigChange, alter_each
 from cluster.admin.command_connection import timeout_s
-from cluster.admin.config_keys import BROKER
 from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
 from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, LiveLeadership
@@ -20,8 +18,9 @@ from cluster.model import BrokerThrottles, Snapshot
 from cluster.reassignment.execution.write_rates import WriteRates
 from cluster.reassignment.state_reader import placement_of
 from cluster.reassignment.submit import submit_reassignments
-from cluster.throttles.broker_rates import KEY_OF, await_rates, rate_of, read_rates
+from cluster.throttles.broker_rates import KEY_OF, rate_of, read_rates
 from cluster.throttles.list_entries import ThrottledListEntries
+from cluster.throttles.rate_change import RateChange
 from planning.elections.limits import limits_of
 from planning.elections.planner import plan_elections
 from planning.log_dirs.broker_logs import BrokerLogs
@@ -126,21 +125,13 @@ class LiveClusterControl:
         wanted: dict[int, dict[str, int | None]] = {}
         for (broker, role), rate in sorted(rates.items()):
             wanted.setdefault(broker, {})[role.value] = rate
-        changes = [
-            ConfigChange(BROKER, str(b), {KEY_OF[role]: _text(rate) for role, rate in by_role.items()})
-            for b, by_role in wanted.items()
-        ]
-        results = zip(wanted, alter_each(self._connection, changes, self._timeout_s), strict=True)
-        failures = {broker: failure.rule for broker, failure in results if failure is not None}
+        values = {b: {KEY_OF[role]: _text(rate) for role, rate in by_role.items()} for b, by_role in wanted.items()}
 
         def is_in_force(broker: int, now: BrokerThrottles) -> bool:
             return all(_own_rate(now, role) == rate for role, rate in wanted[broker].items())
 
-        settle_s = self._settings.reassign.settle_s
-        accepted = wanted.keys() - failures.keys()
-        in_force = await_rates(self._connection, accepted, is_in_force, self._timeout_s, settle_s)
-        late = f"accepted, but did not read the change back within {settle_s:.0f} s"
-        return failures | dict.fromkeys(sorted(accepted - in_force.keys()), late)
+        change = RateChange(values, is_in_force, "rates changed on {}; waiting until they are in force")
+        return change.make(self._connection, self._timeout_s, self._settings.reassign.settle_s).reasons()
 
     def reassign(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None], change_factor: bool

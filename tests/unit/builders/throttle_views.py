@@ -12,11 +12,12 @@ from cli.throttle import clear as throttle_clear
 from cli.throttle import command as throttle_commands
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
-from cluster.throttles.broker_rates import RatesError
+from cluster.throttles.rate_change import RatesError
 from operations.throttles import applying, clearing
 from operations.throttles.needs.throttle_need import ThrottleNeeds
 from operations.throttles.throttle_view import ThrottleView
 from planning.throttles.replica_lists import TopicLists
+from schemas.alerts import Role
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -74,13 +75,11 @@ class FakeCluster:
     ) -> ThrottleNeeds:
         return self.needs
 
-    def append_lists(
-        self, settings: Settings, entries: Mapping[str, TopicLists], on_step: object
-    ) -> dict[str, TopicConfig]:
+    def append_lists(self, settings: Settings, entries: Mapping[str, TopicLists], on_step: object) -> list[str]:
         self.changes.append({topic: (lists.leader, lists.follower) for topic, lists in entries.items()})
         if self.refusing & entries.keys():
             raise HeadroomError("topic t", "the configuration was not changed", "Look.")
-        return dict.fromkeys(entries, LISTED)
+        return sorted(entries)
 
     def apply_rates(
         self, settings: Settings, rates: Mapping[tuple[int, str], int], on_step: object
@@ -100,10 +99,8 @@ class FakeCluster:
         self.changes.append((brokers, default))
         self._require_answers(set(brokers), {})
 
-    def clear_lists(
-        self, settings: Settings, topics: tuple[str, ...], on_step: object, keys: Mapping[str, Collection[str]]
-    ) -> None:
-        self.changes.append({topic: tuple(keys[topic]) for topic in topics})
+    def clear_lists(self, settings: Settings, roles: Mapping[str, Collection[Role]], on_step: object) -> None:
+        self.changes.append({topic: tuple(of_topic) for topic, of_topic in roles.items()})
 
     def _require_answers(self, brokers: set[int], after: Mapping[int, BrokerThrottles]) -> None:
         if brokers & self.hanging:

@@ -18,7 +18,8 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
 from benchmarks.groups.nasty.stage.groups import Group, partitions
 from benchmarks.groups.nasty.stage.logs import TopicLogs
 from cluster.embedded.paced_producer import PacedProducer
-from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
+from cluster.throttles.rates import apply_rates, clear_rates
+from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.alerts import Role
 

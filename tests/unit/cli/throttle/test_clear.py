@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
+from cluster.admin.config_keys import LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
 from cluster.model import TopicConfig
 from operations.throttles.clear_plan import clear_notes, clear_plan, require_idle
+from schemas.alerts import Role
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import DEFAULT, MB, NONE, OWN, SILENT, STILL, FakeCluster, run, view_of
 
@@ -79,7 +80,7 @@ def test_clear_with_execute_refuses_during_a_move(cluster: FakeCluster) -> None:
     assert isinstance(run("clear", "--execute").exception, HeadroomError)
     assert cluster.changes == []
     assert run("clear", "--execute", "--force").exit_code == 0
-    assert cluster.changes == [((1, 2), False), {"t": (LEADER_LIST, FOLLOWER_LIST)}]
+    assert cluster.changes == [((1, 2), False), {"t": (Role.LEADER, Role.FOLLOWER)}]
 
 
 def test_nothing_is_changed_without_execute(cluster: FakeCluster) -> None:
@@ -93,7 +94,7 @@ def test_a_broker_that_is_down_keeps_its_rates_and_no_other(cluster: FakeCluster
     cluster.view = view_of({1: OWN, 2: OWN}, partitions=IDLE, down=(3,))
     result = run("clear", "--execute", "--format", "json")
     assert result.exit_code == 0
-    assert cluster.changes == [((1, 2), False), {"t": (LEADER_LIST, FOLLOWER_LIST)}]
+    assert cluster.changes == [((1, 2), False), {"t": (Role.LEADER, Role.FOLLOWER)}]
     assert "Broker 3 is down" in result.stderr
     assert "in force when it returns" in result.stderr
     text = json.loads(result.stdout)
@@ -107,14 +108,14 @@ def test_a_broker_that_does_not_report_its_rates_is_the_error_at_the_end(cluster
     result = run("clear", "--execute")
     assert isinstance(result.exception, HeadroomError)
     assert result.exception.subject == "broker 2"
-    assert cluster.changes == [((1,), False), {"t": (LEADER_LIST, FOLLOWER_LIST)}]
+    assert cluster.changes == [((1,), False), {"t": (Role.LEADER, Role.FOLLOWER)}]
 
 
 def test_a_broker_that_hangs_meanwhile_keeps_no_list_from_being_cleared(cluster: FakeCluster) -> None:
     cluster.hanging = {2}
     result = run("clear", "--execute", "--format", "json")
     assert isinstance(result.exception, HeadroomError)
-    assert cluster.changes[-1] == {"t": (LEADER_LIST, FOLLOWER_LIST)}
+    assert cluster.changes[-1] == {"t": (Role.LEADER, Role.FOLLOWER)}
     assert json.loads(result.stdout)["failed"]["rule"] == "no answer"
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from cluster.admin.config_keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
 from cluster.model import BrokerThrottles
-from cluster.throttles.broker_rates import RatesError, read_default_rates
+from cluster.throttles.broker_rates import read_default_rates
+from cluster.throttles.rate_change import RatesError
 from cluster.throttles.rates import apply_rates, clear_rates
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -95,7 +95,7 @@ def test_a_list_of_every_replica_is_left_alone() -> None:
 def test_a_change_that_does_not_read_back_is_an_error() -> None:
     brokers = ListBrokers()
     brokers.is_deaf = True
-    with pytest.raises(HeadroomError, match="topic t as leader: did not read the change back"):
+    with pytest.raises(HeadroomError, match="topic t: did not read the change back"):
         entries(brokers, deadline_s=0.0).append({LEADERS: {(0, 1)}})
 
 

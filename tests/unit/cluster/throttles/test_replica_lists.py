@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
-from cluster.throttles.append_lists import append_lists
+from cluster.throttles.replica_lists import append_lists
 from planning.throttles.replica_lists import TopicLists
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -44,7 +44,11 @@ class Topics(ManyTopics):
             Answer(
                 error_code=0,
                 resource_name=name,
-                configs=[Answer(name=key, value=value) for key, value in self.configs[name].items() if key in keys],
+                configs=[
+                    Answer(name=key, value=value, config_source=1)
+                    for key, value in self.configs[name].items()
+                    if key in keys
+                ],
             )
             for _, name, keys in request.resources
         ]
@@ -71,7 +75,7 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
 
 
 def append(entries: dict[str, TopicLists], **options: Any) -> list[str]:
-    return list(append_lists(Settings(), entries, deadline_s=0.0, **options))
+    return append_lists(Settings(), entries, deadline_s=0.0, **options)
 
 
 def test_entries_are_added_to_those_of_others(topics: Topics) -> None:
@@ -91,7 +95,7 @@ def test_a_topic_that_refuses_is_named_and_the_others_are_extended(topics: Topic
 
 def test_entries_that_do_not_read_back_are_an_error(topics: Topics) -> None:
     topics.deaf = {"u"}
-    with pytest.raises(HeadroomError, match=r"^topic u: did not read its new list entries back"):
+    with pytest.raises(HeadroomError, match=r"^topic u: did not read the change back"):
         append({"t": TopicLists("0:1", "0:3"), "u": TopicLists("0:1", "0:3")})
 
 
@@ -103,4 +107,4 @@ def test_without_entries_nothing_is_asked(topics: Topics) -> None:
 def test_a_step_names_the_topics(topics: Topics) -> None:
     steps: list[str] = []
     append({"u": TopicLists("0:1", None), "t": TopicLists("0:1", None)}, on_step=steps.append)
-    assert steps == ["lists extended on t, u; waiting until they read back"]
+    assert steps == ["extending the lists of t, u; waiting until they read back"]
