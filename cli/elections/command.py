@@ -19,7 +19,7 @@ from cli.elections.json_view import result_json
 from cli.elections.text_view import print_plan, print_result
 from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
 from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.live.live_cluster import LiveCluster
 from operations.elections.batch_files import read_batch, write_batches
 from operations.elections.plan import ElectionPlanning
 from operations.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
@@ -91,7 +91,7 @@ def elections(
     planning = ElectionPlanning(settings, ElectionScope(topics, brokers, file, chosen))
     policy = planning.policy(wait)
     progress = ProgressView(console(sys.stderr))
-    with LiveLeadership(settings) as cluster:
+    with LiveCluster(settings) as cluster:
         leadership = (
             _wait_until_quiet(cluster, policy, progress) if execute and wait else cluster.leadership_with_traffic()
         )

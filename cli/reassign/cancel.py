@@ -11,7 +11,7 @@ from cli.common.changing import execute_option, print_note, print_notes, require
 from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
-from cluster.reassignment.execution.live_control import LiveClusterControl
+from cluster.live.live_control import LiveClusterControl
 from operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
 from operations.reassignments.plan_files import read_batches, whole_plan
 from operations.reassignments.session import RunSession, config_option_of

@@ -12,7 +12,7 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
-from cluster.reassignment.execution.live_control import LiveClusterControl
+from cluster.live.live_control import LiveClusterControl
 from operations.reassignments.plan_files import read_batches, whole_plan
 from operations.reassignments.session import RunSession
 from planning.log_dirs.progress import DirectoryProgress, DirectoryState

@@ -14,8 +14,9 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.common.parameters import TopicName
 from cli.config.load import load_settings
-from cluster.reassignment.running import Reassignment, read_reassignments
+from cluster.live.running import Reassignment
 from operations.reassignments.plan_file import write_plan
+from operations.reassignments.running import read_reassignments
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.text import shell_quoted

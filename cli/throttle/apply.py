@@ -11,12 +11,12 @@ from cli.common.parameters import BrokerIds, Rate
 from cli.config.load import load_settings
 from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
 from cli.throttle.rates import low_rate_option, require_low_rate
+from cluster.live.live_cluster import read_throttles
 from cluster.throttles.rates import ROLES
 from operations.throttles.apply_plan import ApplyResult
 from operations.throttles.applying import ApplyRequest, apply_throttle, plan_throttle
 from operations.throttles.needs.throttle_need import ThrottleNeeds
 from operations.throttles.needs.watch_needs import watch_needs
-from operations.throttles.throttle_view import read_view
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -93,7 +93,7 @@ def apply(
         raise click.UsageError("Give --rate; for moves between log directories, --log-dirs.")
     require_low_rate(low_rate, {"--rate": rate, "--log-dirs": log_dirs})
     settings = load_settings(config)
-    view = read_view(settings)
+    view = read_throttles(settings)
     plan = plan_throttle(view, ApplyRequest(rate, brokers, roles, raise_only, log_dirs, lists))
     if output_format == "text":
         print_plan(view, plan)

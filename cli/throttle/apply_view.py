@@ -7,17 +7,18 @@ from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import broker_names, echo, print_table
+from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.rates import ROLES
 from operations.throttles.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, PlannedRateChange, RateAction
 from operations.throttles.lists_plan import ListsPlan, lists_json
 from operations.throttles.needs.throttle_need import ThrottleNeeds
-from operations.throttles.throttle_view import ThrottleView, throttle_text
+from operations.throttles.throttle_view import throttle_text
 from planning.throttles.rate_options import is_low, rate_options
 from schemas.config import Settings
 from schemas.text.amounts import UNKNOWN, rate_text
 
 
-def print_plan(view: ThrottleView, plan: ApplyPlan) -> None:
+def print_plan(view: ThrottleState, plan: ApplyPlan) -> None:
     """Print one row per broker, with the changes of its rates, and one per topic whose lists get entries."""
     changes = {(change.broker, change.role): change for change in plan.changes}
     brokers = sorted({*plan.brokers(), *plan.passed_over})
@@ -39,7 +40,7 @@ def _print_lists(lists: ListsPlan) -> None:
     echo()
 
 
-def _cell(view: ThrottleView, broker: int, role: str, change: PlannedRateChange | None) -> str:
+def _cell(view: ThrottleState, broker: int, role: str, change: PlannedRateChange | None) -> str:
     if not view.alive(broker):
         return "down, stays as it is"
     if change is None:
@@ -60,7 +61,7 @@ def change_text(change: PlannedRateChange, known: bool = True) -> str:
     }[change.action]
 
 
-def apply_notes(settings: Settings, view: ThrottleView, plan: ApplyPlan) -> list[str]:
+def apply_notes(settings: Settings, view: ThrottleState, plan: ApplyPlan) -> list[str]:
     """Return warnings about the rate, and the rates that stay as they are, in sentences."""
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     capacity = settings.cluster.replication_capacity

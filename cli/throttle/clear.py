@@ -9,6 +9,7 @@ from cli.common.options import config_option, format_option
 from cli.common.output import print_json
 from cli.config.load import load_settings
 from cli.throttle.clear_view import clear_json, print_plan, print_result
+from cluster.live.live_cluster import read_throttles
 from operations.throttles.clear_plan import (
     ClearResult,
     clear_notes,
@@ -19,7 +20,6 @@ from operations.throttles.clear_plan import (
 )
 from operations.throttles.clearing import clear_throttles
 from operations.throttles.owners import owners_or_none
-from operations.throttles.throttle_view import read_view
 
 
 @click.command(short_help="Remove throttle rates and lists after a move.")
@@ -46,7 +46,7 @@ def clear(
               headroom throttle clear --execute
     """  # noqa: D301
     settings = load_settings(config)
-    view = read_view(settings)
+    view = read_throttles(settings)
     plan = clear_plan(view, only, cluster_default)
     if output_format == "text":
         print_plan(view, plan)

@@ -6,11 +6,12 @@ from typing import Any
 
 from cli.common.changing import error_json, passed_over_json
 from cli.common.output import echo, print_table
+from cluster.live.throttle_state import ThrottleState
 from operations.throttles.clear_plan import ClearPlan, ClearResult
-from operations.throttles.throttle_view import ThrottleView, throttle_text
+from operations.throttles.throttle_view import throttle_text
 
 
-def print_plan(view: ThrottleView, plan: ClearPlan) -> None:
+def print_plan(view: ThrottleState, plan: ClearPlan) -> None:
     """Print the rates and lists that are removed; nothing if there are none."""
     log_dirs = bool(view.log_dirs())
     roles = ("leader", "follower", *["log_dirs"] * log_dirs)

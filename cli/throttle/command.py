@@ -13,13 +13,15 @@ from cli.config.load import load_settings
 from cli.throttle.apply import apply
 from cli.throttle.clear import clear
 from cli.throttle.show.text_view import print_left_behind, print_needs
+from cluster.live.live_cluster import read_throttles
+from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
 from operations.throttles.expected_finish import expected_finish, finish_note
 from operations.throttles.left_behind import left_behind
 from operations.throttles.needs.directory_needs import read_limited_log_dirs
 from operations.throttles.needs.needs import read_needs
 from operations.throttles.owners import owners_or_none
-from operations.throttles.throttle_view import ThrottleView, notes, read_view, view_header, view_json, view_rows
+from operations.throttles.throttle_view import notes, view_header, view_json, view_rows
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.clock import now_ms
@@ -57,7 +59,7 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
               headroom throttle show --no-measure --format json
     """  # noqa: D301
     settings = load_settings(config)
-    view = read_view(settings)
+    view = read_throttles(settings)
     reading = _read_log_dirs(settings, view)
     needs = read_needs(settings, view, reading, measure, print_step)
     left = left_behind(view, reading, owners_or_none(settings, print_step))
@@ -78,7 +80,7 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
         echo(finish_note(settings))
 
 
-def _read_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
+def _read_log_dirs(settings: Settings, view: ThrottleState) -> LogDirsReading:
     """Return the log directories of brokers with a rate for them; with an error for each if none can be reached."""
     try:
         return read_limited_log_dirs(settings, view)

@@ -30,7 +30,7 @@ OnStep = Callable[[str], None]
 
 
 class Cluster(Protocol):
-    """Interface of a running cluster; see ``cluster.elections.live_leadership.LiveLeadership``."""
+    """Interface of a running cluster; see ``cluster.live.live_cluster.LiveCluster``."""
 
     def leadership_with_traffic(self, watched: Collection[TopicPartition] = ()) -> LeadershipSnapshot:
         """Return leaders, throttles and traffic, and the watched partitions whose followers fall behind."""

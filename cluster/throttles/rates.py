@@ -1,15 +1,15 @@
-"""Replication throttles of a cluster: reads, sets and clears them, and checks that they are in force."""
+"""Throttle rates, for commands: sets and clears them on a connection of its own, until they are in force."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cluster.admin.alter_configs import ConfigChange, Failure, alter_each
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, read_snapshot, timeout_s
+from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
 from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
 from cluster.connection.admin_connection import AdminConnection
-from cluster.model import BrokerThrottles, Snapshot, TopicConfig
+from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import (
     KEY_OF,
     keys_from,
@@ -24,38 +24,6 @@ from schemas.errors import HeadroomError
 ROLES = ("leader", "follower")
 # Kafka's entity name of the cluster-wide broker default.
 _CLUSTER_DEFAULT = ""
-_UNKNOWN = BrokerThrottles(known=False)
-
-
-@dataclass(frozen=True)
-class ThrottleState:
-    """All throttles of a cluster.
-
-    Attributes:
-        rates: rates in force per registered broker; ``known`` false where the broker did not report them.
-        lists: topics with a throttled replica list.
-        snapshot: metadata of the same time: partitions, leaders and running reassignments.
-        default: cluster-wide default rates; source none if there is none.
-    """
-
-    rates: dict[int, BrokerThrottles]
-    lists: dict[str, TopicConfig]
-    snapshot: Snapshot
-    default: BrokerThrottles = _UNKNOWN
-
-
-def read_throttles(settings: Settings) -> ThrottleState:
-    """Return the rates and lists in force.
-
-    Raises:
-        HeadroomError: no broker could be reached, or none returned the metadata.
-    """
-    wait_s = timeout_s(settings.cluster)
-    with open_connection(settings.cluster) as connection:
-        snapshot = read_snapshot(connection, settings.cluster)
-        rates = read_rates(connection, [b for b, info in snapshot.brokers.items() if info.alive], wait_s)
-        lists = {topic: config for topic, config in snapshot.topic_configs.items() if config.listed}
-        return ThrottleState(rates, lists, snapshot, read_default_rates(connection, wait_s))
 
 
 def apply_rates(

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster.log_dirs.describe import describe_log_dirs
+from cluster.live.live_cluster import LiveCluster
 from cluster.metrics.mbeans import TICK_AND_LOAD
-from cluster.reassignment.state_reader import ClusterStateReader
 from operations.balance.saved_state import read_loads
 from operations.progress import ProgressReceiver
 from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
@@ -70,11 +69,10 @@ def running_cluster(settings: Settings, progress: ProgressReceiver) -> BalanceCl
 
 def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState, ObservedLoads, list[str]]:
     """Return the running cluster with two readings of its rates, its history, and what could not be read."""
-    with progress.step("Reading the cluster"), ClusterStateReader(settings, scope=TICK_AND_LOAD) as reader:
+    with progress.step("Reading the cluster"), LiveCluster(settings, TICK_AND_LOAD) as reader:
         history = _history(settings)
-        measured, traffic = reader.measure(reader.partitions())
-        timeout_s = settings.cluster.request_timeout_ms / 1000
-        log_dirs = describe_log_dirs(reader.connection, sorted(measured.alive), timeout_s)
+        measured, traffic = reader.measured_state(reader.partitions())
+        log_dirs = reader.log_dirs(sorted(measured.alive))
     state = with_log_dirs(measured, log_dirs.brokers)
     notes = _reasons("was not measured", traffic.unmeasured)
     notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]

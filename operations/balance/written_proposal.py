@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.live.live_cluster import LiveCluster
 from operations.files import read_json
 from planning.balance.reports.progress import CurrentReplicas, ProposedBatch
 from planning.reassignments.plan import parse_plan
@@ -94,6 +94,6 @@ def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
 
 def current_replicas(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
     """Return the replicas of all partitions of the running cluster."""
-    with LiveLeadership(settings) as cluster:
+    with LiveCluster(settings) as cluster:
         partitions = cluster.leadership().partitions
     return {name: CurrentReplicas(p.replicas, p.moving) for name, p in partitions.items()}

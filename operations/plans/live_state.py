@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from cluster.log_dirs.describe import describe_log_dirs
-from cluster.reassignment.state_reader import ClusterStateReader
+from cluster.live.live_cluster import LiveCluster
+from cluster.metrics.mbeans import TICK
 from operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.reassignments.cluster_state import ClusterState
@@ -25,21 +25,20 @@ def read_live_state(settings: Settings, wanted: ReassignmentPlan | None, every_p
     Raises:
         HeadroomError: the cluster cannot be read.
     """
-    with ClusterStateReader(settings) as reader:
+    with LiveCluster(settings, TICK) as reader:
         if wanted is None and not every_partition:
             # What runs now writes at the rates of now.
-            return _with_log_dirs(reader.read(None), reader, settings)
+            return _with_log_dirs(reader.state(None), reader)
         busy_hour = busy_hour_rates(settings)
         names: Set[TopicPartition] = frozenset() if wanted is None else wanted.by_name.keys()
         if every_partition:
             # A plan that is yet to be made may change any of them.
             names = reader.partitions()
         if names <= busy_hour.write_bytes_per_s.keys():
-            return _with_log_dirs(reader.read(names, known_rates(busy_hour)), reader, settings)
-        return _with_log_dirs(with_busy_hour(reader.read(names), busy_hour), reader, settings)
+            return _with_log_dirs(reader.state(names, known_rates(busy_hour)), reader)
+        return _with_log_dirs(with_busy_hour(reader.state(names), busy_hour), reader)
 
 
-def _with_log_dirs(state: ClusterState, reader: ClusterStateReader, settings: Settings) -> ClusterState:
+def _with_log_dirs(state: ClusterState, reader: LiveCluster) -> ClusterState:
     """Return the state with the log directories of the brokers that report them; the output names the others."""
-    timeout_s = settings.cluster.request_timeout_ms / 1000
-    return with_log_dirs(state, describe_log_dirs(reader.connection, sorted(state.alive), timeout_s).brokers)
+    return with_log_dirs(state, reader.log_dirs(sorted(state.alive)).brokers)

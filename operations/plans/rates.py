@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster.reassignment.state_reader import KnownRates
+from cluster.live.plan_state import KnownRates
 from planning.reassignments.cluster_state import ClusterState
 from schemas.config import Settings
 from schemas.errors import HeadroomError

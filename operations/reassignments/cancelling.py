@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from cluster.live.live_control import LiveClusterControl
 from cluster.log_dirs.describe import LogDirsReading
-from cluster.reassignment.execution.live_control import LiveClusterControl
 from cluster.reassignment.execution.moves import RunMoves
 from cluster.reassignment.execution.placement import end_copies
 from operations.reassignments.session import RunSession

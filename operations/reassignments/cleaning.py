@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster.live.live_control import LiveClusterControl
 from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
-from cluster.reassignment.execution.live_control import LiveClusterControl
 from operations.progress import OnText
 from operations.reassignments.session import RunSession, require_this_host
 from operations.throttles.owners import owners_or_none

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cluster.reassignment.running import Reassignment
+from cluster.live.running import Reassignment
 from operations.files import read_bytes, read_text, write_own
 from operations.progress import OnText
 from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part

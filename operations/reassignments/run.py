@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 
+from cluster.live.live_control import LiveClusterControl
 from cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
 from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
-from cluster.reassignment.execution.live_control import LiveClusterControl
 from operations.progress import ProgressReceiver
 from operations.reassignments.plan_files import whole_plan
 from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run

@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from cluster.live.throttle_state import ThrottleState
 from cluster.model import BrokerThrottles
 from cluster.throttles.broker_rates import rate_of
 from cluster.throttles.rates import ROLES
 from operations.throttles.lists_plan import ListsPlan
-from operations.throttles.throttle_view import ThrottleView
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 
@@ -127,7 +127,7 @@ class ApplyResult:
         listed: topics whose lists got entries, read back.
     """
 
-    view: ThrottleView
+    view: ThrottleState
     plan: ApplyPlan
     executed: bool
     after: Mapping[int, BrokerThrottles] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class ApplyResult:
 
 
 def apply_plan(
-    view: ThrottleView,
+    view: ThrottleState,
     rate_bytes_per_s: int | None,
     wanted: Sequence[int] | None,
     roles: Collection[str] = ROLES,
@@ -186,7 +186,7 @@ def _change(
     return PlannedRateChange(broker, role, RateAction.RAISE, now, wanted_bytes_per_s)
 
 
-def brokers_to_set(view: ThrottleView, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:
+def brokers_to_set(view: ThrottleState, wanted: Sequence[int] | None) -> tuple[list[int], dict[int, str]]:
     """Return the brokers to set a rate on, and the reasons by skipped broker.
 
     The brokers are those wanted, or all that take part in running moves. A broker that is down is skipped, because only

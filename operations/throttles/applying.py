@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.rate_change import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from cluster.throttles.replica_lists import append_lists
@@ -12,7 +13,6 @@ from operations.progress import OnText
 from operations.reassignments.journalled import journalled
 from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from operations.throttles.lists_plan import lists_plan
-from operations.throttles.throttle_view import ThrottleView
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
@@ -40,7 +40,7 @@ class ApplyRequest:
     lists: bool = False
 
 
-def plan_throttle(view: ThrottleView, request: ApplyRequest) -> ApplyPlan:
+def plan_throttle(view: ThrottleState, request: ApplyRequest) -> ApplyPlan:
     """Return all changes that a request makes.
 
     Args:
@@ -62,7 +62,7 @@ def plan_throttle(view: ThrottleView, request: ApplyRequest) -> ApplyPlan:
 
 
 def apply_throttle(
-    settings: Settings, view: ThrottleView, plan: ApplyPlan, on_step: OnText, on_note: OnText
+    settings: Settings, view: ThrottleState, plan: ApplyPlan, on_step: OnText, on_note: OnText
 ) -> ApplyResult:
     """Extend the lists, then set the rates; the failure of a topic or broker does not stop the others.
 

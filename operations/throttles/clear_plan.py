@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
+from cluster.live.throttle_state import ThrottleState
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
 from operations.throttles.apply_plan import DOWN, SILENT
-from operations.throttles.throttle_view import ThrottleView
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from planning.reassignments.run.owners import ThrottleOwner, subjects_by_owner
 from schemas.errors import HeadroomError
@@ -66,7 +66,7 @@ class ClearResult:
     error: HeadroomError | None
 
 
-def clear_plan(view: ThrottleView, only: str | None, cluster_default: bool) -> ClearPlan:
+def clear_plan(view: ThrottleState, only: str | None, cluster_default: bool) -> ClearPlan:
     """Return the plan that removes the rates and lists that are set.
 
     Args:
@@ -95,13 +95,13 @@ def _list_keys(config: TopicConfig) -> tuple[str, ...]:
     return tuple(key for key, value in lists.items() if value is not None)
 
 
-def _default_keys(view: ThrottleView) -> tuple[str, ...]:
+def _default_keys(view: ThrottleState) -> tuple[str, ...]:
     """Return the keys of the cluster-wide default, as the default itself or any broker without its own reports."""
     found = [view.default, *view.rates.values()]
     return tuple(dict.fromkeys(key for rates in found for key in keys_from(rates, "default")))
 
 
-def clear_steps(view: ThrottleView, plan: ClearPlan) -> list[JournalStep]:
+def clear_steps(view: ThrottleState, plan: ClearPlan) -> list[JournalStep]:
     """Return what a plan removes as steps of the journal."""
     rates = [
         (f"broker {broker} as {role}", rate_of(view.rates[broker], role)[0])
@@ -132,7 +132,7 @@ def clear_steps(view: ThrottleView, plan: ClearPlan) -> list[JournalStep]:
     ]
 
 
-def clear_notes(view: ThrottleView, plan: ClearPlan) -> list[str]:
+def clear_notes(view: ThrottleState, plan: ClearPlan) -> list[str]:
     """Return notes about the plan, in sentences."""
     notes = [_passed_over_note(broker, reason) for broker, reason in sorted(plan.passed_over.items())]
     if view.unread_topics():
@@ -176,7 +176,7 @@ def _passed_over_note(broker: int, reason: str) -> str:
     return f"Broker {broker} {reason}: unknown, and left as they are."
 
 
-def require_idle(view: ThrottleView, force: bool) -> None:
+def require_idle(view: ThrottleState, force: bool) -> None:
     """Check that no reassignment is running, unless ``force`` is true.
 
     Raises:

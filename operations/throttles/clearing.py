@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.list_entries import ROLE_OF_KEY
 from cluster.throttles.rates import clear_rates
 from cluster.throttles.replica_lists import clear_lists
 from operations.progress import OnText
 from operations.reassignments.journalled import journalled
 from operations.throttles.clear_plan import ClearPlan, clear_steps
-from operations.throttles.throttle_view import ThrottleView
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 
 def clear_throttles(
-    settings: Settings, view: ThrottleView, plan: ClearPlan, on_step: OnText, on_note: OnText
+    settings: Settings, view: ThrottleState, plan: ClearPlan, on_step: OnText, on_note: OnText
 ) -> HeadroomError | None:
     """Clear everything possible, and return the first error; a failed broker does not stop the others.
 

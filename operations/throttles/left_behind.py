@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
+from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import TopicConfig
 from cluster.throttles.broker_rates import KEY_OF, rate_of
 from cluster.throttles.rates import ROLES
-from operations.throttles.throttle_view import ThrottleView
 from planning.reassignments.run.owners import ThrottleOwner
 from planning.throttles.replica_lists import ReplicaListError, format_replica_list, parse_replica_list
 
@@ -73,7 +73,7 @@ class LeftBehind:
         }
 
 
-def left_behind(view: ThrottleView, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]) -> LeftBehind:
+def left_behind(view: ThrottleState, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]) -> LeftBehind:
     """Return the rates and list entries that no running move uses.
 
     A leader or follower rate is used by a broker that takes part in a move, and a list entry by the move of its
@@ -95,14 +95,14 @@ def left_behind(view: ThrottleView, reading: LogDirsReading, owners: Mapping[str
     return LeftBehind(tuple(rates), lists)
 
 
-def _own_rates(view: ThrottleView, broker: int, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftRate]:
+def _own_rates(view: ThrottleState, broker: int, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftRate]:
     for role in ROLES:
         rate, source = rate_of(view.of(broker), role)
         if rate is not None and source == "broker":
             yield LeftRate(broker, role, KEY_OF[role], rate, *_owner(owners, f"broker {broker} as {role}"))
 
 
-def _default_rates(view: ThrottleView) -> Iterator[LeftRate]:
+def _default_rates(view: ThrottleState) -> Iterator[LeftRate]:
     for role in ROLES:
         rate, _ = rate_of(view.default, role)
         if rate is not None:
@@ -110,7 +110,7 @@ def _default_rates(view: ThrottleView) -> Iterator[LeftRate]:
 
 
 def _log_dirs_rates(
-    view: ThrottleView, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]
+    view: ThrottleState, reading: LogDirsReading, owners: Mapping[str, ThrottleOwner]
 ) -> Iterator[LeftRate]:
     for broker, logs in sorted(reading.brokers.items()):
         rate, source = rate_of(view.of(broker), "log_dirs")
@@ -119,7 +119,7 @@ def _log_dirs_rates(
             yield LeftRate(broker, "log_dirs", KEY_OF["log_dirs"], rate, *owner)
 
 
-def _lists(view: ThrottleView, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftList]:
+def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator[LeftList]:
     moving: dict[str, set[int]] = {}
     for partition in view.moving():
         moving.setdefault(partition.topic, set()).add(partition.partition)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.live.throttle_state import ThrottleState
 from cluster.model import Partition, TopicConfig
-from operations.throttles.throttle_view import ThrottleView
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from planning.throttles.replica_lists import (
     Move,
@@ -53,7 +53,7 @@ class ListsPlan:
         ]
 
 
-def lists_plan(view: ThrottleView) -> ListsPlan:
+def lists_plan(view: ThrottleState) -> ListsPlan:
     """Return the entries that the lists need so that the throttles limit all running moves.
 
     They are those of Kafka's own tool: the leader list gets the replicas before the move, the follower list the adding

@@ -3,88 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
-from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
+from cluster.live.throttle_state import ThrottleState
+from cluster.model import BrokerThrottles, Partition
 from cluster.throttles.broker_rates import keys_from, rate_of
-from cluster.throttles.rates import read_throttles
-from schemas.config import Settings
 from schemas.text.amounts import UNKNOWN, rate_text
-
-_UNKNOWN = BrokerThrottles(known=False)
-
-
-@dataclass(frozen=True)
-class ThrottleView:
-    """Throttles and moves of a cluster at one time.
-
-    Attributes:
-        snapshot: partitions, reassignments and lists; topics without a configuration in it could not be read.
-        rates: rates in force, by broker that is registered or has a replica; ``known`` is false if it did not report
-            them.
-        default: cluster-wide default rates, in force on brokers without their own.
-    """
-
-    snapshot: Snapshot
-    rates: dict[int, BrokerThrottles]
-    default: BrokerThrottles = _UNKNOWN
-
-    def moving(self) -> list[Partition]:
-        """Return the partitions that are being reassigned."""
-        return [p for p in self.snapshot.partitions.values() if p.moving]
-
-    def participants(self) -> list[int]:
-        """Return the brokers that take part in running moves: leaders, replicas and destinations."""
-        brokers = (broker for p in self.moving() for broker in (*p.replicas, *p.adding, p.leader))
-        return sorted({broker for broker in brokers if broker is not None})
-
-    def alive(self, broker: int) -> bool:
-        """Return whether a broker is registered now."""
-        found = self.snapshot.brokers.get(broker)
-        return found is not None and found.alive
-
-    def known(self) -> set[int]:
-        """Return the brokers that are registered, or named by a partition."""
-        named = (p.replicas + p.adding + p.removing + p.isr + p.offline for p in self.snapshot.partitions.values())
-        return {*self.rates, *(broker for brokers in named for broker in brokers)}
-
-    def down(self) -> list[int]:
-        """Return the brokers that are known, but not registered now."""
-        return [broker for broker in sorted(self.known()) if not self.alive(broker)]
-
-    def silent(self) -> list[int]:
-        """Return the brokers that are registered, but did not report their rates."""
-        return [broker for broker, rates in sorted(self.rates.items()) if self.alive(broker) and not rates.known]
-
-    def of(self, broker: int) -> BrokerThrottles:
-        """Return the rates in force on a broker; ``known`` is false if it did not report them."""
-        return self.rates.get(broker, _UNKNOWN)
-
-    def log_dirs(self) -> list[int]:
-        """Return the brokers on which a rate for moves between log directories is in force."""
-        return [broker for broker, rates in sorted(self.rates.items()) if rates.log_dirs_bytes_per_s is not None]
-
-    def listed(self) -> dict[str, TopicConfig]:
-        """Return the topics that have a throttled replica list."""
-        return {topic: config for topic, config in sorted(self.snapshot.topic_configs.items()) if config.listed}
-
-    def unread_topics(self) -> list[str]:
-        """Return the topics whose lists could not be read."""
-        topics = {name.topic for name in self.snapshot.partitions}
-        return sorted(topics - set(self.snapshot.topic_configs))
-
-
-def read_view(settings: Settings) -> ThrottleView:
-    """Read the throttles in force now; every broker reports its own rates.
-
-    Raises:
-        HeadroomError: the cluster could not be reached, or did not return its partitions.
-    """
-    state = read_throttles(settings)
-    rates = {broker: state.rates.get(broker, _UNKNOWN) for broker in sorted(state.snapshot.brokers)}
-    return ThrottleView(state.snapshot, rates, state.default)
 
 
 def throttle_text(rates: BrokerThrottles, role: str) -> str:
@@ -97,12 +22,12 @@ def throttle_text(rates: BrokerThrottles, role: str) -> str:
     return f"{rate_text(rate)} ({'cluster default' if source == 'default' else source})"
 
 
-def view_header(view: ThrottleView) -> tuple[str, ...]:
+def view_header(view: ThrottleState) -> tuple[str, ...]:
     """Return the column headers; there is one for log directories only if such a rate is in force."""
     return ("what", "leader", "follower", *["log directories"] * _with_log_dirs(view), "part in moves")
 
 
-def view_rows(view: ThrottleView) -> list[tuple[str, ...]]:
+def view_rows(view: ThrottleState) -> list[tuple[str, ...]]:
     """Return one row per broker, one for the cluster default if it is set, and one per topic with lists or moves."""
     moving = view.moving()
     roles = ("leader", "follower", *["log_dirs"] * _with_log_dirs(view))
@@ -121,11 +46,11 @@ def view_rows(view: ThrottleView) -> list[tuple[str, ...]]:
     return rows
 
 
-def _with_log_dirs(view: ThrottleView) -> bool:
+def _with_log_dirs(view: ThrottleState) -> bool:
     return bool(view.log_dirs()) or view.default.log_dirs_bytes_per_s is not None
 
 
-def view_json(view: ThrottleView) -> dict[str, Any]:
+def view_json(view: ThrottleState) -> dict[str, Any]:
     """Return the view as a JSON object; a rate of null with known true means that none is set."""
     return {
         "brokers": [{"broker": broker, **vars(rates)} for broker, rates in sorted(view.rates.items())],
@@ -142,7 +67,7 @@ def view_json(view: ThrottleView) -> dict[str, Any]:
     }
 
 
-def notes(view: ThrottleView) -> list[str]:
+def notes(view: ThrottleState) -> list[str]:
     """Return notes about the view that its rows do not show."""
     rates = view.rates.values()
     limited = any(r.leader_bytes_per_s is not None or r.follower_bytes_per_s is not None for r in rates)
@@ -172,7 +97,7 @@ def _log_dirs_note(brokers: Collection[int]) -> str:
     )
 
 
-def _in_file_notes(view: ThrottleView) -> Iterator[str]:
+def _in_file_notes(view: ThrottleState) -> Iterator[str]:
     for key in ALL_RATE_KEYS:
         brokers = [str(broker) for broker, rates in sorted(view.rates.items()) if key in rates.in_file]
         if brokers:

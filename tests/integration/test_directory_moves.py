@@ -23,9 +23,10 @@ from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import LEADER_LIST, TOPIC
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
+from cluster.live.live_cluster import read_throttles
 from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from cluster.throttles.rates import clear_rates, read_throttles
+from cluster.throttles.rates import clear_rates
 from cluster.throttles.replica_lists import clear_lists
 from planning.log_dirs.broker_logs import with_log_dirs
 from planning.log_dirs.directory_moves import directory_moves
@@ -313,7 +314,7 @@ def test_a_running_move_without_a_throttle_gets_lists_and_rates(
     # The broker that was frozen may answer, and it reads the metadata log of the time when it stood still.
     wait_until(lambda: leader_entries(settings) == {"1:2", "0:1", "0:2"}, 30, "every broker has the new entries")
     state = read_throttles(settings)
-    assert state.lists["orders"].follower_list == f"0:{VICTIM}"
+    assert state.listed()["orders"].follower_list == f"0:{VICTIM}"
     assert {b: state.rates[b].leader_bytes_per_s for b in (1, 2)} == {1: SLOW, 2: SLOW}
 
     # 16 MB, of which 2 MB pass in a window of 11 to 12 s: it still moves while write rates are measured.
@@ -333,7 +334,7 @@ def test_a_running_move_without_a_throttle_gets_lists_and_rates(
 
 
 def leader_entries(settings: Settings) -> set[str]:
-    return set((read_throttles(settings).lists["orders"].leader_list or "").split(","))
+    return set((read_throttles(settings).listed()["orders"].leader_list or "").split(","))
 
 
 def reassign(link: AdminConnection, name: TopicPartition, replicas: list[int]) -> None:

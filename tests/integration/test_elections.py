@@ -13,10 +13,10 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from cli.elections.command import elections
 from cluster.admin.elect_leaders import elect_preferred
-from cluster.elections.live_leadership import LiveLeadership
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.java import jar_folder, java_command
+from cluster.live.live_cluster import LiveCluster
 from cluster.throttles.rates import apply_rates, clear_rates
 from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
@@ -100,7 +100,7 @@ def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path
 
 
 def test_rates_of_partitions_of_one_topic_on_one_broker_differ(settings: Settings) -> None:
-    with LiveLeadership(settings) as live:
+    with LiveCluster(settings) as live:
         partitions = live.leadership_with_traffic().partitions
     assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
     assert partitions["orders", 5].write_bytes_per_s == pytest.approx(0.1 * MB, rel=0.3)
@@ -160,7 +160,7 @@ def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
 
 
 def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> None:
-    with LiveLeadership(settings) as live:
+    with LiveCluster(settings) as live:
         answers = elect_preferred(live._connection, [("orders", 1), ("no-such-topic", 0)], 10.0)
     assert answers.not_needed == (("orders", 1),)
     assert list(answers.refused) == [("no-such-topic", 0)]

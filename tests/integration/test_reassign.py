@@ -21,7 +21,8 @@ from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import LEADER_LIST, TOPIC
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
-from cluster.throttles.rates import apply_rates, clear_rates, read_throttles
+from cluster.live.live_cluster import read_throttles
+from cluster.throttles.rates import apply_rates, clear_rates
 from cluster.throttles.replica_lists import clear_lists
 from schemas.config import Settings
 from tests.integration.scene import Scene

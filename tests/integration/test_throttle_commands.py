@@ -21,7 +21,8 @@ from cluster.admin.config_keys import BROKER, LEADER_RATE, LOG_DIRS_RATE
 from cluster.connection.admin_connection import AdminConnection
 from cluster.embedded import EmbeddedCluster
 from cluster.java import jar_folder, java_command
-from cluster.throttles.rates import apply_rates, clear_rates, read_throttles
+from cluster.live.live_cluster import read_throttles
+from cluster.throttles.rates import apply_rates, clear_rates
 from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cli.main import headroom
 from cluster.embedded.paced_producer import PacedProducer
-from cluster.throttles.rates import read_throttles
+from cluster.live.live_cluster import read_throttles
 from schemas.config import Settings
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import alert_path, create_topic, leaders, wait_until

@@ -16,7 +16,7 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_tr
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.results import Figure
 from cluster.java import jar_folder, java_command
-from cluster.throttles.rates import read_throttles
+from cluster.live.live_cluster import read_throttles
 from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from planning.throttles.replica_lists import TopicLists, parse_replica_list
 from schemas.keys import TopicPartition
@@ -149,8 +149,8 @@ def _execute_with_tool(bench: BenchCluster, twin: TwinPlan) -> TopicLists:
     file, topic = str(_file(bench, twin, _KAFKA)), twin.topic(_KAFKA)
     _tool(bench, "--reassignment-json-file", file, "--execute", "--throttle", str(_THROTTLE))
     # The broker that is asked may learn of the lists a moment later.
-    await_true(lambda: topic in read_throttles(bench.settings).lists, _TIMEOUT_S, f"the lists of plan {twin.number}")
-    config = read_throttles(bench.settings).lists[topic]
+    await_true(lambda: topic in read_throttles(bench.settings).listed(), _TIMEOUT_S, f"the lists of plan {twin.number}")
+    config = read_throttles(bench.settings).listed()[topic]
     await_true(lambda: not bench.admin.list_partition_reassignments(), _TIMEOUT_S, f"the end of plan {twin.number}")
     _tool(bench, "--reassignment-json-file", file, "--verify")
     return TopicLists(config.leader_list, config.follower_list)

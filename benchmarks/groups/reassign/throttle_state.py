@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cluster.throttles.rates import read_throttles
+from cluster.live.live_cluster import read_throttles
 from planning.throttles.replica_lists import parse_replica_list
 from schemas.config import Settings
 
@@ -66,7 +66,7 @@ def throttles_in_force(settings: Settings) -> ThrottleValues:
     }
     entries = {
         (topic, role, partition, broker)
-        for topic, config in found.lists.items()
+        for topic, config in found.listed().items()
         for role, text in (("leader", config.leader_list), ("follower", config.follower_list))
         if (listed := parse_replica_list(text)) is not None
         for partition, broker in listed.entries

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.admin.command_connection import open_connection, timeout_s
-from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from cluster.live.live_cluster import LiveCluster
+from cluster.live.throttle_state import ThrottleState
+from cluster.log_dirs.describe import LogDirsReading
 from operations.throttles.needs.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition
-from operations.throttles.throttle_view import ThrottleView
 from planning.log_dirs.broker_logs import BrokerLogs
 from schemas.config import Settings
 
 
-def read_limited_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsReading:
+def read_limited_log_dirs(settings: Settings, view: ThrottleState) -> LogDirsReading:
     """Return the log directories of the brokers on which a rate for moves between them is in force.
 
     Only these are read: an answer has every replica of the broker.
@@ -20,11 +20,11 @@ def read_limited_log_dirs(settings: Settings, view: ThrottleView) -> LogDirsRead
     """
     if not view.log_dirs():
         return LogDirsReading({}, {})
-    with open_connection(settings.cluster) as connection:
-        return describe_log_dirs(connection, view.log_dirs(), timeout_s(settings.cluster))
+    with LiveCluster(settings) as cluster:
+        return cluster.log_dirs(view.log_dirs())
 
 
-def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[MoveNeed, ...]:
+def directory_needs(view: ThrottleState, reading: LogDirsReading) -> tuple[MoveNeed, ...]:
     """Return the need of each broker that moves replicas between its log directories, by broker.
 
     Args:
@@ -34,7 +34,7 @@ def directory_needs(view: ThrottleView, reading: LogDirsReading) -> tuple[MoveNe
     return tuple(_need(view, logs) for _, logs in sorted(reading.brokers.items()) if logs.futures)
 
 
-def _need(view: ThrottleView, logs: BrokerLogs) -> MoveNeed:
+def _need(view: ThrottleState, logs: BrokerLogs) -> MoveNeed:
     remaining = {name: logs.remaining_bytes(name) for name in logs.futures}
     largest = sorted(remaining, key=lambda name: (-remaining[name], name))
     return MoveNeed(

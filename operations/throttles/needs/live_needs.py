@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.live.live_cluster import LiveCluster
 from operations.throttles.needs.throttle_need import (
     MAX_PARTITIONS,
     MoveNeed,
@@ -26,7 +26,7 @@ def live_needs(settings: Settings) -> ThrottleNeeds:
     Raises:
         HeadroomError: no broker could be reached, or the metadata could not be read.
     """
-    with LiveLeadership(settings) as cluster:
+    with LiveCluster(settings) as cluster:
         return needs_of(cluster.leadership_with_traffic())
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
 from operations.progress import OnText
 from operations.throttles.needs.directory_needs import directory_needs
 from operations.throttles.needs.live_needs import live_needs
 from operations.throttles.needs.throttle_need import NeedsSource, ThrottleNeeds
 from operations.throttles.needs.watch_needs import watch_needs
-from operations.throttles.throttle_view import ThrottleView
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 
 
 def read_needs(
-    settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool, on_step: OnText
+    settings: Settings, view: ThrottleState, reading: LogDirsReading, measure: bool, on_step: OnText
 ) -> ThrottleNeeds:
     """Return the need of each broker and role that a running move uses.
 

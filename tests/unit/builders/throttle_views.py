@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 from cli.throttle import apply as throttle_apply
 from cli.throttle import clear as throttle_clear
 from cli.throttle import command as throttle_commands
+from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
 from cluster.throttles.rate_change import RatesError
 from operations.throttles import applying, clearing
 from operations.throttles.needs.throttle_need import ThrottleNeeds
-from operations.throttles.throttle_view import ThrottleView
 from planning.throttles.replica_lists import TopicLists
 from schemas.alerts import Role
 from schemas.config import Settings
@@ -38,12 +38,12 @@ def view_of(
     configs: dict[str, TopicConfig] | None = None,
     down: tuple[int, ...] = (),
     default: BrokerThrottles = NONE,
-) -> ThrottleView:
+) -> ThrottleState:
     """Return a view of brokers 1 to 4; a broker that is down reports no rates."""
     rates = dict.fromkeys((1, 2, 3, 4), NONE) | (rates or {}) | dict.fromkeys(down, SILENT)
     brokers = {b: Broker(b, f"broker{b}", 9092, b not in down) for b in rates}
     configs = {"t": LISTED, "still": UNLISTED} if configs is None else configs
-    return ThrottleView(Snapshot(brokers, {p.name: p for p in partitions}, {}, configs), rates, default)
+    return ThrottleState(Snapshot(brokers, {p.name: p for p in partitions}, {}, configs), rates, default)
 
 
 class FakeCluster:
@@ -56,7 +56,7 @@ class FakeCluster:
         refusing: topics that refuse new list entries.
     """
 
-    def __init__(self, view: ThrottleView) -> None:
+    def __init__(self, view: ThrottleState) -> None:
         self.view = view
         self.hanging: set[int] = set()
         self.changes: list[object] = []
@@ -64,14 +64,14 @@ class FakeCluster:
         self.log_dirs = LogDirsReading({}, {})
         self.refusing: set[str] = set()
 
-    def read_view(self, settings: Settings) -> ThrottleView:
+    def read_throttles(self, settings: Settings) -> ThrottleState:
         return self.view
 
-    def read_limited_log_dirs(self, settings: Settings, view: ThrottleView) -> LogDirsReading:
+    def read_limited_log_dirs(self, settings: Settings, view: ThrottleState) -> LogDirsReading:
         return self.log_dirs
 
     def read_needs(
-        self, settings: Settings, view: ThrottleView, reading: LogDirsReading, measure: bool, on_step: object
+        self, settings: Settings, view: ThrottleState, reading: LogDirsReading, measure: bool, on_step: object
     ) -> ThrottleNeeds:
         return self.needs
 
@@ -108,7 +108,7 @@ class FakeCluster:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this cluster behind the commands."""
-        names = ("read_view", "read_limited_log_dirs", "read_needs", "append_lists", "apply_rates")
+        names = ("read_throttles", "read_limited_log_dirs", "read_needs", "append_lists", "apply_rates")
         for module in (throttle_commands, throttle_apply, throttle_clear, applying, clearing):
             for name in (*names, "clear_rates", "clear_lists"):
                 if hasattr(module, name):

@@ -39,7 +39,7 @@ EMPTY = ElectionPlan((), (), (), (), ())
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCluster:
     """Broker 1 leads one of its four preferred partitions; broker 2 leads its only one."""
     fake = FakeCluster(away("t", 0), away("t", 1), away("t", 2), home("t", 3), home("u", 0, 2))
-    monkeypatch.setattr(elections_command, "LiveLeadership", lambda settings: fake)
+    monkeypatch.setattr(elections_command, "LiveCluster", lambda settings: fake)
     monkeypatch.setattr(changing, "at_terminal", lambda: True)
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))

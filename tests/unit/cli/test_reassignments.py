@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.reassignment import command as reassignments_command
-from cluster.reassignment.running import Reassignment
+from cluster.live.running import Reassignment
 from operations.reassignments.plan_file import is_plan, plan_json
 from schemas.errors import HeadroomError
 

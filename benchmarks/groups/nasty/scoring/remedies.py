@@ -9,7 +9,7 @@ from benchmarks.groups.nasty.scoring.advice import BY_HAND, FollowedAdvice, Rate
 from benchmarks.groups.nasty.scoring.truth import PrintedAlert, announcement_of
 from benchmarks.groups.nasty.stage.acts import await_end
 from benchmarks.groups.nasty.stage.stage import SceneContext
-from cluster.throttles.rates import read_throttles
+from cluster.live.live_cluster import read_throttles
 from schemas.alerts import Role, Severity
 
 _POLL_S = 0.25

@@ -44,9 +44,13 @@ class FakeReader:
     unmeasured: Mapping[int, str] = MappingProxyType({})
     requested: Mapping[TopicPartition, float] = MappingProxyType({})
 
+    reading = LogDirsReading({}, {})
+
     def __init__(self, settings: Settings, scope: ReadScope) -> None:
         assert scope is TICK_AND_LOAD
-        self.connection = None
+
+    def log_dirs(self, brokers: Collection[int]) -> LogDirsReading:
+        return self.reading
 
     def __enter__(self) -> FakeReader:
         return self
@@ -57,7 +61,7 @@ class FakeReader:
     def partitions(self) -> Collection[TopicPartition]:
         return self.state.partitions.keys()
 
-    def measure(self, names: Collection[TopicPartition]) -> tuple[ClusterState, Traffic]:
+    def measured_state(self, names: Collection[TopicPartition]) -> tuple[ClusterState, Traffic]:
         assert set(names) == set(self.state.partitions)
         rated = {name: replace(p, write_bytes_per_s=7.0 * MB) for name, p in self.state.partitions.items()}
         return replace(self.state, partitions=rated, rates_from="two readings"), Traffic(
@@ -71,8 +75,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_CLUSTER__NAME", "c")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
-    monkeypatch.setattr(cluster_module, "ClusterStateReader", FakeReader)
-    monkeypatch.setattr(cluster_module, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {}))
+    monkeypatch.setattr(cluster_module, "LiveCluster", FakeReader)
     monkeypatch.setattr(FakeReader, "read", dict.fromkeys(FakeReader.state.partitions, 2.0 * MB))
     return tmp_path / "store"
 
@@ -157,7 +160,7 @@ def test_a_slow_broker_takes_nothing(monkeypatch: pytest.MonkeyPatch, store: Pat
 
 def test_what_brokers_did_not_report_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     error = HeadroomError("broker 2", "did not report its log directories (KafkaTimeoutError)", "Try again.")
-    monkeypatch.setattr(cluster_module, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {2: error}))
+    monkeypatch.setattr(FakeReader, "reading", LogDirsReading({}, {2: error}))
     monkeypatch.setattr(FakeReader, "read", {})
     monkeypatch.setattr(FakeReader, "unmeasured", {3: "did not answer"})
     values = found()
@@ -201,7 +204,7 @@ def test_the_progress_of_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def status() -> Result:
         states = [PartitionState(*name, r[0], r, r) for name, r in current.items()]
-        monkeypatch.setattr(written_proposal, "LiveLeadership", lambda settings: FakeCluster(*states))
+        monkeypatch.setattr(written_proposal, "LiveCluster", lambda settings: FakeCluster(*states))
         return CliRunner().invoke(headroom, ["balance", "status", "out"])
 
     count = len(values["batches"])

@@ -35,7 +35,7 @@ class Brokers:
         self.fails: HeadroomError | None = None
         self.ends_well = 0
         monkeypatch.setattr(run_module, "carry_out", self.carry_out)
-        monkeypatch.setattr(written_proposal, "LiveLeadership", lambda settings: self)
+        monkeypatch.setattr(written_proposal, "LiveCluster", lambda settings: self)
         monkeypatch.setattr(FakeReader, "state", property(lambda _: self.state))
 
     def __enter__(self) -> Brokers:

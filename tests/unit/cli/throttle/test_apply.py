@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.throttle.apply_view import apply_notes, change_text
+from cluster.live.throttle_state import ThrottleState
 from operations.throttles.apply_plan import RateAction, apply_plan, brokers_to_set
-from operations.throttles.throttle_view import ThrottleView
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import (
@@ -38,7 +38,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     return fake
 
 
-def notes(view: ThrottleView, rate_bytes_per_s: int, brokers: list[int], settings: Settings | None = None) -> list[str]:
+def notes(
+    view: ThrottleState, rate_bytes_per_s: int, brokers: list[int], settings: Settings | None = None
+) -> list[str]:
     return apply_notes(settings or Settings(), view, apply_plan(view, rate_bytes_per_s, brokers))
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from cli.throttle import command as throttle_commands
 from cluster.admin.config_keys import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE
+from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import TopicConfig
 from operations.throttles.left_behind import LeftBehind, LeftList, LeftRate, left_behind
-from operations.throttles.throttle_view import ThrottleView
 from planning.reassignments.run.owners import ThrottleOwner
 from schemas.errors import HeadroomError
 from tests.unit.builders import log_dirs
@@ -35,7 +35,7 @@ LOG_DIRS = replace(NONE, log_dirs_bytes_per_s=6 * MB, log_dirs_source="broker")
 NOTHING = LogDirsReading({}, {})
 
 
-def left(view: ThrottleView, reading: LogDirsReading = NOTHING) -> LeftBehind:
+def left(view: ThrottleState, reading: LogDirsReading = NOTHING) -> LeftBehind:
     return left_behind(view, reading, {})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.live.live_cluster import LiveCluster
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -29,7 +29,7 @@ class WriteRates:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._live = LiveLeadership(settings)
+        self._live = LiveCluster(settings)
         self._stop = threading.Event()
         self._measured = threading.Event()
         self._lock = threading.Lock()

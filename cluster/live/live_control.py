@@ -7,18 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 
-from cluster.admin.command_connection import timeout_s
-from cluster.connection.admin_connection import AdminConnection
 from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
-from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, LiveLeadership
+from cluster.live.live_cluster import LiveCluster
+from cluster.live.plan_state import placement_of
+from cluster.live.write_rates import WriteRates
 from cluster.log_dirs.alter import alter_log_dirs
-from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
+from cluster.log_dirs.describe import LogDirsReading
 from cluster.model import BrokerThrottles, Snapshot
-from cluster.reassignment.execution.write_rates import WriteRates
-from cluster.reassignment.state_reader import placement_of
 from cluster.reassignment.submit import submit_reassignments
-from cluster.throttles.broker_rates import KEY_OF, rate_of, read_rates
+from cluster.throttles.broker_rates import KEY_OF, rate_of
 from cluster.throttles.list_entries import ThrottledListEntries
 from cluster.throttles.rate_change import RateChange
 from planning.elections.limits import limits_of
@@ -51,10 +48,8 @@ class LiveClusterControl:
         self._settings = settings
         self._topics = set(topics)
         self._placed = frozenset(placed)
-        self._timeout_s = timeout_s(settings.cluster)
-        self._connection = AdminConnection(settings.cluster)
-        wait_s = max(METADATA_S, self._timeout_s)
-        self._metadata = SnapshotReader(self._connection, wait_s, CONFIG_MAX_AGE_S)
+        self._cluster = LiveCluster(settings)
+        self._connection, self._timeout_s = self._cluster.connection, self._cluster.timeout_s
         self._lists = ThrottledListEntries(self._connection, self._timeout_s, settings.reassign.settle_s)
         self._rates = WriteRates(settings) if measured else None
 
@@ -64,7 +59,7 @@ class LiveClusterControl:
         Raises:
             HeadroomError: no broker could be reached.
         """
-        self._connection.client()
+        self._cluster.__enter__()
         if self._rates is not None:
             self._rates.start()
         return self
@@ -73,7 +68,7 @@ class LiveClusterControl:
         """Close the connections."""
         if self._rates is not None:
             self._rates.stop()
-        self._connection.close()
+        self._cluster.__exit__(kind, error, at)
 
     def read(self) -> RunSnapshot:
         """Return the state of the cluster now.
@@ -81,13 +76,13 @@ class LiveClusterControl:
         Raises:
             HeadroomError: the metadata or the lists of the plan's topics could not be read.
         """
-        snapshot = read_snapshot_once(self._metadata)
+        snapshot = self._cluster.snapshot()
         alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
         written, cluster_written = self._rates.now() if self._rates is not None else ({}, None)
         return RunSnapshot(
             {name: placement_of(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
             alive,
-            _rates_by_role(read_rates(self._connection, sorted(alive), self._timeout_s)),
+            _rates_by_role(self._cluster.rates(sorted(alive))),
             {**_lists_of(snapshot), **self._lists.read(self._topics & snapshot.topic_ids.keys())},
             snapshot.topic_ids,
             frozenset(name for name, partition in snapshot.partitions.items() if partition.offline),
@@ -102,7 +97,7 @@ class LiveClusterControl:
 
     def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
         """Return the log directories of brokers with the logs of some partitions, or of all if None."""
-        return describe_log_dirs(self._connection, brokers, self._timeout_s, names)
+        return self._cluster.log_dirs(brokers, names)
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
         """Append entries to throttled replica lists, and wait until they read back.
@@ -141,7 +136,7 @@ class LiveClusterControl:
         Raises:
             HeadroomError: no broker accepted the request, or the user lacks the permission.
         """
-        self._metadata.mark_stale({name.topic for name in targets})
+        self._cluster.mark_stale({name.topic for name in targets})
         return submit_reassignments(self._connection, targets, self._timeout_s, change_factor)
 
     def place(self, directories: Mapping[ReplicaKey, str]) -> dict[ReplicaKey, str]:
@@ -160,7 +155,7 @@ class LiveClusterControl:
         if self._rates is not None:
             # Nothing moves any more, and two readers of metrics would ask every broker twice.
             self._rates.stop()
-        with LiveLeadership(self._settings) as live:
+        with LiveCluster(self._settings) as live:
             leadership = live.leadership_with_traffic()
             constraints = replace(leadership.cluster_constraints(), chosen_partitions=frozenset(names))
             plan = plan_elections(leadership.partitions.values(), limits, constraints)

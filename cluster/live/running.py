@@ -9,11 +9,9 @@ from typing import Any
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.admin.command_connection import open_connection, timeout_s
 from cluster.connection.admin_connection import AdminConnection
 from cluster.connection.controller_requests import ControllerRequest
 from cluster.connection.failover import BrokerFailover, MetadataError
-from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
@@ -52,20 +50,22 @@ class Reassignment:
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
-def read_reassignments(settings: Settings) -> list[Reassignment]:
+def running_reassignments(connection: AdminConnection, wait_s: float) -> list[Reassignment]:
     """Return all running reassignments, sorted by topic and partition.
 
     Replicas, adding and removing come from one answer, so that they are consistent even while a reassignment starts or
     ends.
 
+    Args:
+        connection: the admin connection.
+        wait_s: longest wait for one answer, seconds.
+
     Raises:
         HeadroomError: no broker could be reached or listed them, or the user lacks the permission.
     """
-    wait_s = timeout_s(settings.cluster)
-    with open_connection(settings.cluster) as connection:
-        answer = _running(connection, wait_s)
-        leaders = _leaders(connection, sorted({topic.name for topic in answer.topics}), wait_s)
-    found = [
+    answer = _running(connection, wait_s)
+    leaders = _leaders(connection, sorted({topic.name for topic in answer.topics}), wait_s)
+    reassignments = [
         Reassignment(
             topic.name,
             p.partition_index,
@@ -77,7 +77,7 @@ def read_reassignments(settings: Settings) -> list[Reassignment]:
         for topic in answer.topics
         for p in topic.partitions
     ]
-    return sorted(found, key=lambda r: (r.topic, r.partition))
+    return sorted(reassignments, key=lambda r: (r.topic, r.partition))
 
 
 def _running(connection: AdminConnection, wait_s: float) -> Any:

@@ -1,29 +1,16 @@
-"""Reads the state that a reassignment plan rests on from a running cluster."""
+"""The state that a reassignment plan rests on, from the metadata and the metrics of a cluster."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Mapping, Set
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.elections.leadership import unchanged_partitions
-from cluster.elections.live_leadership import CONFIG_MAX_AGE_S, METADATA_S, READ_S
-from cluster.elections.traffic import CounterSample, Traffic, traffic_between
-from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.metadata.throttled_partitions import ReadPlanner
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA, TICK, ReadScope
+from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
 from cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
 from schemas.alerts import Role
-from schemas.config import Settings
-from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
 
 
@@ -38,97 +25,6 @@ class KnownRates:
 
     write_bytes_per_s: Mapping[TopicPartition, float]
     source: str
-
-
-class ClusterStateReader:
-    """Reads the state of a cluster on its own connections.
-
-    Args:
-        settings: the cluster and the metrics source.
-        sleep: waits for the given seconds.
-        clock_ms: time now, epoch milliseconds.
-        scope: kinds of metrics that are read.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        sleep: Callable[[float], None] = time.sleep,
-        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-        scope: ReadScope = TICK,
-    ) -> None:
-        self._name = settings.cluster.name
-        self.connection = AdminConnection(settings.cluster)
-        self._source = metrics_source(settings.collect)
-        wait_s = max(METADATA_S, settings.cluster.request_timeout_ms / 1000)
-        self._metadata = SnapshotReader(self.connection, wait_s, CONFIG_MAX_AGE_S, reassignments_share=1.0)
-        self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
-        self._plans = ReadPlanner(scope)
-        self._sleep, self._measure_s = sleep, settings.collect.measure_s
-        self._clock_ms = clock_ms
-
-    def __enter__(self) -> ClusterStateReader:
-        """Connect and return this object.
-
-        Raises:
-            HeadroomError: no broker could be reached.
-        """
-        self.connection.client()
-        # Without the source there are no rates; the state then has none.
-        with suppress(HeadroomError):
-            self._source.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close the connections."""
-        self._source.stop()
-        self.connection.close()
-
-    def partitions(self) -> Set[TopicPartition]:
-        """Return the names of all partitions, from the metadata alone.
-
-        Raises:
-            HeadroomError: the metadata could not be read.
-        """
-        return read_snapshot_once(self._metadata).partitions.keys()
-
-    def read(self, names: Collection[TopicPartition] | None, known: KnownRates | None = None) -> ClusterState:
-        """Return the state of the cluster.
-
-        Args:
-            names: partitions whose log sizes are read from metrics; None: those that are being reassigned.
-            known: write rates; if None, two readings ``collect.measure_s`` apart measure them.
-
-        Raises:
-            HeadroomError: the metadata could not be read.
-        """
-        if known is None:
-            return self.measure(names)[0]
-        snapshot = read_snapshot_once(self._metadata)
-        return cluster_state_of(self._name, self._clock_ms(), snapshot, self._read(snapshot, names), known)
-
-    def measure(self, names: Collection[TopicPartition] | None) -> tuple[ClusterState, Traffic]:
-        """Return the state of the cluster, with write rates of two readings ``collect.measure_s`` apart, and traffic.
-
-        Args:
-            names: partitions whose log sizes and rates are read; None: those that are being reassigned.
-
-        Raises:
-            HeadroomError: the metadata could not be read.
-        """
-        before = read_snapshot_once(self._metadata)
-        earlier = CounterSample.of(self._read(before, names))
-        self._sleep(self._measure_s)
-        now = read_snapshot_once(self._metadata)
-        reads = self._read(now, names)
-        traffic = traffic_between(unchanged_partitions(before, now), earlier, CounterSample.of(reads))
-        measured = KnownRates(traffic.written, f"two readings {self._measure_s:g} s apart")
-        return cluster_state_of(self._name, self._clock_ms(), now, reads, measured), traffic
-
-    def _read(self, snapshot: Snapshot, names: Collection[TopicPartition] | None) -> dict[int, BrokerRead]:
-        moving = [name for name, partition in snapshot.partitions.items() if partition.moving]
-        watched = moving if names is None else [name for name in names if name in snapshot.partitions]
-        return self._broker_reader.read(snapshot.brokers, self._plans.of(snapshot, watched), READ_S)
 
 
 def cluster_state_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.elections import live_leadership
-from cluster.elections.live_leadership import LiveLeadership
+from cluster.live import live_cluster
+from cluster.live.live_cluster import LiveCluster
 from cluster.metrics.mbeans import ReadPlan, topic_bytes
 from cluster.metrics.source import MetricsError
 from cluster.model import LogReading, Metrics, Reading
@@ -58,19 +58,19 @@ class Source:
 def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
     fake = FakeConnection({"orders": 2, "payments": 1})
     fake.leaders["payments", 0] = 2
-    monkeypatch.setattr(live_leadership, "AdminConnection", lambda settings: fake)
+    monkeypatch.setattr(live_cluster, "AdminConnection", lambda settings: fake)
     return fake
 
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Source:
     fake = Source()
-    monkeypatch.setattr(live_leadership, "metrics_source", lambda settings: fake)
+    monkeypatch.setattr(live_cluster, "metrics_source", lambda settings: fake)
     return fake
 
 
-def live() -> LiveLeadership:
-    return LiveLeadership(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
+def live() -> LiveCluster:
+    return LiveCluster(Settings(cluster=ClusterSettings(bootstrap_servers="h:9092")), sleep=lambda seconds: None)
 
 
 def test_leadership_has_the_traffic_between_two_reads(connection: FakeConnection, source: Source) -> None:
@@ -124,6 +124,6 @@ def test_metadata_without_an_answer_is_an_error_with_a_remedy(connection: FakeCo
 def test_leaders_that_were_read_too_long_ago_are_refused(
     connection: FakeConnection, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_leadership, "_MAX_AGE_MS", -1)
+    monkeypatch.setattr(live_cluster, "_MAX_AGE_MS", -1)
     with live() as cluster, pytest.raises(HeadroomError, match="did not return all of its partitions"):
         cluster.leadership()

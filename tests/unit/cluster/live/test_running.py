@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.reassignment.running import Reassignment, read_reassignments
+from cluster.live.running import Reassignment
+from operations.reassignments.running import read_reassignments
 from schemas.config import ClusterSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -69,7 +70,7 @@ class FakeConnection:
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
     fake = FakeConnection()
-    monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
+    monkeypatch.setattr("cluster.live.live_cluster.AdminConnection", lambda cluster: fake)
     return fake
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.elections.traffic import Traffic
-from cluster.reassignment.execution import write_rates
-from cluster.reassignment.execution.write_rates import WriteRates
+from cluster.live import write_rates
+from cluster.live.write_rates import WriteRates
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -51,7 +51,7 @@ def test_rates_from_before_a_switch_or_a_failure_stay(monkeypatch: pytest.Monkey
         # The leader of a changed meanwhile.
         Traffic({B: 2.0}, cluster_written=7.0),
     )
-    monkeypatch.setattr(write_rates, "LiveLeadership", measured)
+    monkeypatch.setattr(write_rates, "LiveCluster", measured)
     monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
     rates = WriteRates(Settings())
     rates.start()

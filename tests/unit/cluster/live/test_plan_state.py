@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.mbeans import FOLLOWER_QUOTA, ReadPlan, topic_bytes
+from cluster.live import live_cluster
+from cluster.live.live_cluster import LiveCluster
+from cluster.live.plan_state import KnownRates, cluster_state_of
+from cluster.metrics.mbeans import FOLLOWER_QUOTA, TICK, ReadPlan, topic_bytes
 from cluster.metrics.source import MetricsError
 from cluster.model import (
     Broker,
@@ -20,8 +23,6 @@ from cluster.model import (
     Snapshot,
     TopicConfig,
 )
-from cluster.reassignment import state_reader
-from cluster.reassignment.state_reader import ClusterStateReader, KnownRates, cluster_state_of
 from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from planning.reassignments.cluster_state import BrokerState, PartitionPlacement
 from planning.throttles.replica_lists import TopicLists
@@ -130,20 +131,20 @@ class FakeSource:
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> FakeSource:
     fake = FakeSource()
-    monkeypatch.setattr(state_reader, "AdminConnection", lambda settings: FakeConnection({"orders": 2}))
-    monkeypatch.setattr(state_reader, "metrics_source", lambda settings: fake)
+    monkeypatch.setattr(live_cluster, "AdminConnection", lambda settings: FakeConnection({"orders": 2}))
+    monkeypatch.setattr(live_cluster, "metrics_source", lambda settings: fake)
     return fake
 
 
-def reader(waited: list[float]) -> ClusterStateReader:
+def reader(waited: list[float]) -> LiveCluster:
     settings = Settings(cluster=ClusterSettings(bootstrap_servers="h:9092"))
-    return ClusterStateReader(settings, waited.append, lambda: 5)
+    return LiveCluster(settings, TICK, waited.append, lambda: 5)
 
 
 def test_rates_are_those_between_two_readings(source: FakeSource) -> None:
     waited: list[float] = []
     with reader(waited) as cluster:
-        state = cluster.read([TopicPartition("orders", 0), TopicPartition("gone", 0)])
+        state = cluster.state([TopicPartition("orders", 0), TopicPartition("gone", 0)])
     placements = {name.partition: p for name, p in state.partitions.items()}
     assert {number: p.write_bytes_per_s for number, p in placements.items()} == {0: 1_000.0, 1: 0.0}
     assert {number: p.size_bytes for number, p in placements.items()} == {0: 7, 1: None}
@@ -153,7 +154,7 @@ def test_rates_are_those_between_two_readings(source: FakeSource) -> None:
 def test_known_rates_need_one_reading(source: FakeSource) -> None:
     waited: list[float] = []
     with reader(waited) as cluster:
-        state = cluster.read(None, KnownRates({TopicPartition("orders", 1): 9.0}, "a table"))
+        state = cluster.state(None, KnownRates({TopicPartition("orders", 1): 9.0}, "a table"))
     assert {name.partition: p.write_bytes_per_s for name, p in state.partitions.items()} == {0: None, 1: 9.0}
     assert (waited, state.rates_from) == ([], "a table")
 
@@ -161,7 +162,7 @@ def test_known_rates_need_one_reading(source: FakeSource) -> None:
 def test_without_metrics_there_are_no_rates(source: FakeSource) -> None:
     source.refused = True
     with reader([]) as cluster:
-        state = cluster.read([TopicPartition("orders", 0)])
+        state = cluster.state([TopicPartition("orders", 0)])
     assert {p.write_bytes_per_s for p in state.partitions.values()} == {None}
     assert {p.size_bytes for p in state.partitions.values()} == {None}
     assert len(state.brokers) == 3
