@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cluster.connection.admin_connection import AdminConnection
-from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.model import Snapshot
 from schemas.config import ClusterSettings
 
 # Longest wait for a change to be in force, seconds.
@@ -29,16 +27,6 @@ def open_connection(cluster: ClusterSettings) -> Iterator[AdminConnection]:
         yield connection
     finally:
         connection.close()
-
-
-def read_snapshot(connection: AdminConnection, cluster: ClusterSettings) -> Snapshot:
-    """Return a snapshot of the whole cluster.
-
-    Raises:
-        HeadroomError: no broker reported the metadata.
-    """
-    # A command has no earlier snapshot to fall back on and no tick to keep: the controller gets the whole time.
-    return read_snapshot_once(SnapshotReader(connection, timeout_s(cluster), 0.0, reassignments_share=1.0))
 
 
 def timeout_s(cluster: ClusterSettings) -> float:
