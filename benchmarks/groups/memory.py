@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.processes import resident_bytes
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.options.fields import SECONDS, option
 from benchmarks.results import Figure, slope_per_s
@@ -60,7 +61,7 @@ def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> li
     samples: list[Sample] = []
     began_s = time.monotonic()
     while (at_s := time.monotonic() - began_s) < length_s:
-        rss_by_process = watch.resident_bytes()
+        rss_by_process = resident_bytes(watch.processes())
         samples.append((at_s, float(sum(rss_by_process.values()))))
         if len(samples) % _LOG_EVERY == 1:
             by_process = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(rss_by_process.items()))

@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.processes import resident_bytes
 from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
 from benchmarks.options.fields import PARTITIONS, CommaSeparated, heap_option, option
@@ -429,4 +430,4 @@ class PeakMemory:
 
     def _sample(self) -> None:
         while not self._stop.wait(0.5):
-            self.bytes = max(self.bytes, sum(self._watch.resident_bytes().values()))
+            self.bytes = max(self.bytes, sum(resident_bytes(self._watch.processes()).values()))
