@@ -41,9 +41,9 @@ integration: ## Run the tests that need real brokers
 flaky: ## Look for tests that fail by chance: RUNS=6 runs in random order, half of them beside a busy process
 	@$(PYTHON) scripts/flaky.py $(RUNS)
 
-bench: ## Measure and write benchmarks/results.json; ONLY=NAME runs one group
+bench: ## Measure and write benchmarks/results.json; ONLY=NAME runs one group, OPTIONS="..." with options
 	@$(PYTHON) scripts/setup.py tests
-	$(BIN)/python -m benchmarks.run $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m benchmarks.run $(ONLY) $(OPTIONS)
 
 package: ## Put what spark-submit needs into build/submit: Headroom, its entry and the jars
 	@$(PYTHON) scripts/setup.py

@@ -1,1 +1,1 @@
-"""Benchmarks of Headroom's goals on real brokers: ``python -m benchmarks.run``."""
+"""Benchmarks of Headroom's goals on real brokers: see README.md."""

@@ -1,8 +1,12 @@
-"""All groups of benchmarks by the name for ``make bench ONLY=``."""
+"""All groups of benchmarks, in the order in which they run."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Generic, TypeVar
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups import (
@@ -36,40 +40,219 @@ from benchmarks.groups.seeded_faults import group as seeded
 from benchmarks.groups.takeover import group as takeover
 from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.tests import group as tests
+from benchmarks.options.fields import NoOptions
 from benchmarks.results import Figure
 
-# In the order in which they run.
-GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
-    "switch": alert_latency.measure,
-    "takeover": takeover.measure,
-    "no_disk": no_disk.measure,
-    "start": startup.measure,
-    "busy": busy.measure,
-    "gold": gold.measure,
-    "finish": finish_time.measure,
-    "smallest": smallest_throttle.measure,
-    "memory": memory.measure,
-    "idle": idle.measure,
-    "scale": scale.measure,
-    "guard": guard.measure,
-    "million": million.measure,
-    "metadata": collector_cost.measure,
-    "tables": table_growth.measure,
-    "sources": sources.measure,
-    "standalone": standalone.measure,
-    "precision": precision.measure,
-    "nasty": nasty.measure,
-    "kills": crash_recovery.measure,
-    "cuts": power_cuts.measure,
-    "damages": damages.measure,
-    "upgrades": upgrades.measure,
-    "outages": outages.measure,
-    "elections": elections.measure,
-    "plan": plan.measure,
-    "reassign": reassign.measure,
-    "fuzz": fuzz.measure,
-    "balance": balance.measure,
-    "proposals": proposals.measure,
-    "seeded": seeded.measure,
-    "tests": tests.measure,
-}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BenchGroup(Generic[T]):
+    """A group of figures that are measured together.
+
+    Attributes:
+        name: name on the command line and in recorded commands.
+        question: what its figures answer.
+        minutes: about how long it takes with its default options on two cores, by recorded runs; None if not known.
+        measure: measures its figures. The docstring of its module describes them.
+        options: dataclass of its options.
+    """
+
+    name: str
+    question: str
+    minutes: int | None
+    measure: Callable[[OnProgress, T], list[Figure]]
+    options: type[T]
+
+    @property
+    def module(self) -> ModuleType:
+        """Return the module with its measuring function."""
+        found = inspect.getmodule(self.measure)
+        assert found is not None
+        return found
+
+    @property
+    def time_text(self) -> str:
+        """Return how long it takes, as text."""
+        return "not known" if self.minutes is None else f"about {self.minutes} min"
+
+
+_GROUPS: tuple[BenchGroup[Any], ...] = (
+    BenchGroup(
+        "switch",
+        "How soon after a leader switch is its alert stored and printed?",
+        40,
+        alert_latency.measure,
+        alert_latency.SwitchOptions,
+    ),
+    BenchGroup(
+        "takeover",
+        "Is the required rate right after a leader switch, and how soon after a death does the alert come?",
+        None,
+        takeover.measure,
+        takeover.TakeoverOptions,
+    ),
+    BenchGroup(
+        "no_disk",
+        "How soon does an alert come while the disk of the tables cannot be written?",
+        13,
+        no_disk.measure,
+        no_disk.NoDiskOptions,
+    ),
+    BenchGroup(
+        "start",
+        "How soon after its start does a watch print its first verdict?",
+        6,
+        startup.measure,
+        startup.StartOptions,
+    ),
+    BenchGroup(
+        "busy",
+        "What do alerts, history and demo do while other programs keep the machine busy?",
+        None,
+        busy.measure,
+        busy.BusyOptions,
+    ),
+    BenchGroup("gold", "How old are the rows of gold when a reader sees them?", None, gold.measure, gold.GoldOptions),
+    BenchGroup(
+        "finish",
+        "Does a move finish when the alert says, if its throttle is applied at once?",
+        130,
+        finish_time.measure,
+        finish_time.FinishOptions,
+    ),
+    BenchGroup(
+        "smallest",
+        "How far above the smallest sufficient throttle is the recommended one?",
+        None,
+        smallest_throttle.measure,
+        smallest_throttle.SmallestOptions,
+    ),
+    BenchGroup("memory", "Does the memory of a watch grow within an hour?", 61, memory.measure, memory.MemoryOptions),
+    BenchGroup("idle", "What does a watch cost on a cluster where nothing happens?", 6, idle.measure, idle.IdleOptions),
+    BenchGroup(
+        "scale",
+        "What does a tick cost with 2,000 to 200,000 partitions, compared with Spark and Delta alone?",
+        None,
+        scale.measure,
+        scale.ScaleOptions,
+    ),
+    BenchGroup(
+        "guard", "Did a change make the pipeline slower at 200,000 partitions?", 5, guard.measure, guard.GuardOptions
+    ),
+    BenchGroup(
+        "million", "What does a tick cost with a million partitions?", 25, million.measure, million.MillionOptions
+    ),
+    BenchGroup("metadata", "What does a tick cost the collector itself?", None, collector_cost.measure, NoOptions),
+    BenchGroup(
+        "tables",
+        "How large do the tables get in a week, and how fast are queries then?",
+        12,
+        table_growth.measure,
+        table_growth.TablesOptions,
+    ),
+    BenchGroup(
+        "sources",
+        "How long does it take to read a broker's metrics from each source, and what does it cost the broker?",
+        None,
+        sources.measure,
+        sources.SourcesOptions,
+    ),
+    BenchGroup(
+        "standalone",
+        "What does a standalone Spark cluster cost compared with local Spark?",
+        None,
+        standalone.measure,
+        standalone.StandaloneOptions,
+    ),
+    BenchGroup(
+        "precision",
+        "Which faults do the alerts detect, and which alerts are false, compared with stock rules?",
+        90,
+        precision.measure,
+        precision.PrecisionOptions,
+    ),
+    BenchGroup(
+        "nasty",
+        "Is every alert on large and difficult moves true and announced once, and does its advice work?",
+        135,
+        nasty.measure,
+        nasty.NastyOptions,
+    ),
+    BenchGroup(
+        "kills",
+        "Is every alert delivered exactly once when processes are killed?",
+        17,
+        crash_recovery.measure,
+        crash_recovery.KillsOptions,
+    ),
+    BenchGroup(
+        "cuts", "Does a power cut lose anything that was announced?", None, power_cuts.measure, power_cuts.CutsOptions
+    ),
+    BenchGroup(
+        "damages",
+        "Is every damaged file reported and repaired, while alerts still come?",
+        None,
+        damages.measure,
+        damages.DamagesOptions,
+    ),
+    BenchGroup(
+        "upgrades",
+        "Can the tables of every recorded version be upgraded to this one, and back?",
+        None,
+        upgrades.measure,
+        upgrades.UpgradesOptions,
+    ),
+    BenchGroup(
+        "outages",
+        "Is every alert delivered exactly once during faults of processes, networks, disks and clocks?",
+        None,
+        outages.measure,
+        outages.OutagesOptions,
+    ),
+    BenchGroup(
+        "elections",
+        "How long does a plan of elections take, and what do producers notice of it?",
+        None,
+        elections.measure,
+        elections.ElectionsOptions,
+    ),
+    BenchGroup(
+        "plan",
+        "How long does a plan of 200,000 partitions take, and are made plans and lists as good as Kafka's?",
+        None,
+        plan.measure,
+        plan.PlanTimeOptions,
+    ),
+    BenchGroup(
+        "reassign",
+        "Do planned moves take as long as estimated, and do runs survive switches and kills?",
+        80,
+        reassign.measure,
+        reassign.ReassignOptions,
+    ),
+    BenchGroup("fuzz", "Does any input from outside crash its reader?", None, fuzz.measure, fuzz.FuzzOptions),
+    BenchGroup(
+        "balance",
+        "How long do proposals take, and how many bytes do they copy, compared with other planners?",
+        27,
+        balance.measure,
+        balance.BalanceOptions,
+    ),
+    BenchGroup(
+        "proposals",
+        "Do proposals of a balance bring the loads that they promise, in the promised time?",
+        30,
+        proposals.measure,
+        proposals.ProposalsOptions,
+    ),
+    BenchGroup("seeded", "Does a test catch each of 40 defects?", 21, seeded.measure, seeded.SeededOptions),
+    BenchGroup(
+        "tests",
+        "How long do all tests take in a fresh clone, and how many fail by chance?",
+        1,
+        tests.measure,
+        NoOptions,
+    ),
+)
+GROUPS: dict[str, BenchGroup[Any]] = {group.name: group for group in _GROUPS}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.catalogue import GROUPS, BenchGroup
 from benchmarks.goals import GOALS, Goal
 from benchmarks.plot import cost_per_tick, precision_and_recall
 from benchmarks.results import CHECKOUT, read
@@ -16,7 +17,7 @@ from benchmarks.results import CHECKOUT, read
 PAGE = CHECKOUT / "docs" / "performance.md"
 _IMAGES = PAGE.parent / "images"
 Result = Mapping[str, Any]
-Groups = Mapping[str, Callable[..., Any]]
+Groups = Mapping[str, BenchGroup[Any]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ _NOT_YET = "not measured yet"
 _INTRODUCTION = f"""# Performance
 
 `make bench` measures all figures, on real brokers where brokers matter. `make bench ONLY=NAME` runs one of the groups
-below. `python -m benchmarks.run --help` lists the variables for shorter runs.
+below. `python -m benchmarks.run NAME --help` lists its options, for shorter runs.
+[benchmarks/README.md](../benchmarks/README.md) has the question of each group and about how long it takes.
 
 [benchmarks/results.json](../benchmarks/results.json) has each figure with its command, machine, date and commit. This
 page is generated from that file after each group, or by `python -m benchmarks.report`. *{_NOT_YET}* marks figures
@@ -70,12 +72,12 @@ def markdown(results: Sequence[Result], groups: Groups) -> str:
 
     Args:
         results: entries of ``benchmarks/results.json``.
-        groups: measuring function by group name. The docstring of its module becomes the text of the section.
+        groups: groups by name. The docstring of its module becomes the text of a section.
     """
     parts = [_INTRODUCTION, "## Goals\n", _goals({result["name"]: result for result in results})]
-    for name, measure in groups.items():
-        own = [result for result in results if re.search(rf"\bONLY={name}$", result["command"])]
-        parts += [f"## {name}\n", _description(name, measure), *_pictures(own), _figures(own)]
+    for name, group in groups.items():
+        own = [result for result in results if re.search(rf"\bONLY={name}( |$)", result["command"])]
+        parts += [f"## {name}\n", _description(group), *_pictures(own), _figures(own)]
     return "\n".join(parts)
 
 
@@ -84,10 +86,10 @@ def _pictures(results: Sequence[Result]) -> list[str]:
     return [f"![{picture.title}]({picture.path.relative_to(PAGE.parent)})\n" for picture in drawn]
 
 
-def _description(name: str, measure: Callable[..., Any]) -> str:
+def _description(group: BenchGroup[Any]) -> str:
     """Return the docstring of a group's module, without the group's name."""
-    docstring = inspect.getdoc(inspect.getmodule(measure)) or ""
-    text = docstring.removeprefix(f"Group ``{name}``: ").replace("``", "`")
+    docstring = inspect.getdoc(group.module) or ""
+    text = docstring.removeprefix(f"Group ``{group.name}``: ").replace("``", "`")
     return f"{text[:1].upper()}{text[1:]}\n"
 
 
@@ -140,6 +142,4 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 if __name__ == "__main__":
-    from benchmarks.catalogue import GROUPS
-
     write(GROUPS)

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
+from dataclasses import dataclass
 from types import TracebackType
 
 from kafka.errors import KafkaError
@@ -16,6 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 from cli.common.watch_process import WatchProcess
@@ -37,17 +38,22 @@ _REQUEST_S = 1.0
 _COLD_S = 30.0
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of BENCH_SWITCHES switches (default 20) and of BENCH_COLD_SWITCHES others (default 5).
+@dataclass(frozen=True)
+class SwitchOptions:
+    """Options of the group ``switch``."""
 
-    Each has its own alert, and each of the latter a watch and tables of its own.
+    switches: int = option(20, COUNT, "Leader switches under one watch.")
+    cold_switches: int = option(5, COUNT, "Leader switches just after the start of a watch, each with its own tables.")
+
+
+def measure(on_progress: OnProgress, options: SwitchOptions) -> list[Figure]:
+    """Return the figures of switches, each with an alert of its own.
 
     Raises:
         HeadroomError: a move was not healthy before its switch, an alert did not fire or is not in the table, or a
             switch came too late after the start of its watch.
     """
-    count = int(os.environ.get("BENCH_SWITCHES", "20"))
-    cold = int(os.environ.get("BENCH_COLD_SWITCHES", "5"))
+    count, cold = options.switches, options.cold_switches
     figures = []
     with BenchCluster(3) as bench:
         if count:

@@ -4,13 +4,10 @@
 2. ``busy_history_first_row_s``: from the start of ``headroom watch`` to a first row of ``silver/messages``, beside one.
 3. ``demo_ok_busy_ratio``: share of demos in which everything came true, times apart; beside none, one and two in turn.
    ``demo_in_range_busy_ratio`` is the share of their moves that ended within the promised range.
-
-BENCH_BUSY_SWITCHES, BENCH_BUSY_STARTS and BENCH_BUSY_DEMOS set the numbers.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -20,6 +17,7 @@ from alerts.stored_event import recommendation_of
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.processes import busy_cores
 from benchmarks.groups.alert_latency import warm_switches
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
 from cli.demo.command import run_demo
 from cli.demo.outcome import failures
@@ -46,27 +44,32 @@ class _Demo:
     in_range: bool
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of switches (default 10), of starts (3), and of demos beside each number of programs (10).
+@dataclass(frozen=True)
+class BusyOptions:
+    """Options of the group ``busy``."""
+
+    switches: int = option(10, COUNT, "Leader switches, beside two busy processes.")
+    starts: int = option(3, COUNT, "Starts of a watch, beside one busy process.")
+    demos: int = option(10, COUNT, "Demos beside each of none, one and two busy processes.")
+
+
+def measure(on_progress: OnProgress, options: BusyOptions) -> list[Figure]:
+    """Return the figures of switches, of starts, and of demos.
 
     Raises:
         HeadroomError: a move was not healthy before its switch, or an alert did not fire or is not in the table.
     """
-    switches, starts, demos = (
-        int(os.environ.get(f"BENCH_BUSY_{name}", default))
-        for name, default in (("SWITCHES", "10"), ("STARTS", "3"), ("DEMOS", "10"))
-    )
     figures: list[Figure] = []
-    if switches:
-        figures += _alerts(switches, on_progress)
-    if starts:
+    if options.switches:
+        figures += _alerts(options.switches, on_progress)
+    if starts := options.starts:
         first_s = [_first_row_s(number, on_progress) for number in range(starts)]
         figures += [
             Figure("busy_history_first_row_s", percentile(first_s, 0.5), "s", starts),
             Figure("busy_history_first_row_s_max", max(first_s), "s", starts),
         ]
-    if demos:
-        figures += _demos(demos, on_progress)
+    if options.demos:
+        figures += _demos(options.demos, on_progress)
     return figures
 
 

@@ -23,6 +23,7 @@ from kafka.protocol.metadata import MetadataRequest
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.synthetic.fake_brokers import workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, SyntheticCluster, SyntheticPartition
+from benchmarks.options.fields import NoOptions
 from benchmarks.results import Figure
 from cluster.collector.observation import Observer
 from cluster.collector.publisher import Publisher
@@ -136,7 +137,7 @@ class FakeBrokers:
         return line
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+def measure(on_progress: OnProgress, _options: NoOptions) -> list[Figure]:
     """Return the cost of ticks with 20,000 and 200,000 partitions, and the age of their metadata.
 
     Raises:

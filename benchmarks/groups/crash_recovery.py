@@ -2,10 +2,10 @@
 
 A live watch notifies a webhook and a Slack bot. Changing throttles make alerts fire and resolve.
 
-- BENCH_KILLS times (default 20), at fixed random moments, one process gets a `kill -9` together with its children: the
+- 20 times (`--kills`), at fixed random moments, one process gets a `kill -9` together with its children: the
   collector, the history process, the watch or the receivers. The watch restarts collector and history. The benchmark
   restarts watch and receivers, as a supervisor would.
-- Then the receivers are down for BENCH_RECEIVER_DOWN_S seconds (default 600) while alerts continue.
+- Then the receivers are down for 600 seconds (`--receiver-down-s`) while alerts continue.
 
 An event of `alerts/events` is lost if a receiver does not show it in the end. It is doubled if a person sees it twice:
 
@@ -18,10 +18,10 @@ Three brokers take turns to starve, because an alert that soon fires again takes
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 
 from alerts.delivery.delivery_log import notifiable
@@ -32,6 +32,7 @@ from benchmarks.fixtures.receivers.alert_events import announced_again, stored_e
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.fixtures.throttled_move import ThrottledMove
+from benchmarks.options.fields import COUNT, SECONDS, option
 from benchmarks.results import Figure
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 
@@ -47,14 +48,21 @@ _POLL_S = 0.5
 _CHANGE_EVERY_S = 60.0
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class KillsOptions:
+    """Options of the group ``kills``."""
+
+    kills: int = option(20, COUNT, "Kills of a process.")
+    receiver_down_s: float = option(600.0, SECONDS, "Time for which the receivers are down, seconds.")
+
+
+def measure(on_progress: OnProgress, options: KillsOptions) -> list[Figure]:
     """Return the number of lost and doubled events, with kills and while the receivers are down.
 
     Raises:
         HeadroomError: an alert did not fire or resolve, or a killed process did not come back.
     """
-    kills = int(os.environ.get("BENCH_KILLS", "20"))
-    down_s = float(os.environ.get("BENCH_RECEIVER_DOWN_S", "600"))
+    kills, down_s = options.kills, options.receiver_down_s
     with BenchCluster(3) as bench, Receivers(bench.folder) as receivers:
         receivers.configure(bench)
         bench.add_section("alerts", _ALERTS)

@@ -34,6 +34,7 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.move_cases import CASES, MoveCase, MoveChange
 from benchmarks.fixtures.processes import busy_cores
 from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line, WatchLines
@@ -72,13 +73,21 @@ class PredictedFinish:
         return self.real_s / self.printed_s - 1 if self.printed_s else None
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the errors of predictions over BENCH_MOVES moves (default: all cases), beginning with BENCH_FIRST_MOVE.
+@dataclass(frozen=True)
+class FinishOptions:
+    """Options of the group ``finish``."""
+
+    moves: int = option(len(CASES), COUNT, "Moves of this run; 0 measures nothing.")
+    first_move: int = option(0, COUNT, "Number of the first of them, from 0.")
+
+
+def measure(on_progress: OnProgress, options: FinishOptions) -> list[Figure]:
+    """Record the moves that are left, and return the errors of predictions over all that were recorded with this code.
 
     Raises:
         HeadroomError: an alert did not fire, its command failed, or a move did not finish.
     """
-    cases = CASES[int(os.environ.get("BENCH_FIRST_MOVE", 0)) :][: int(os.environ.get("BENCH_MOVES", len(CASES)))]
+    cases = CASES[options.first_move :][: options.moves]
     folder = parts("finish", __name__)
     done = {recorded.name for recorded in recorded_moves.read(folder)}
     left = [case for case in cases if case.name not in done]

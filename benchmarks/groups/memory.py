@@ -5,12 +5,14 @@ A move is running all the time.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
+from benchmarks.fixtures.processes import resident_bytes
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
+from benchmarks.options.fields import SECONDS, option
 from benchmarks.results import Figure, slope_per_s
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
@@ -26,28 +28,32 @@ _BEGINNING_RATIO = 0.1
 Sample = tuple[float, float]
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return growth over BENCH_MEMORY_S seconds (default 3600) and peak memory of all processes of the watch.
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Options of the group ``memory``."""
 
-    BENCH_MEMORY_TICK_S sets the interval of ticks in seconds (default: Headroom's default).
+    length_s: float = option(3600.0, SECONDS, "Measured time, seconds.")
+    interval_s: float = option(CollectSettings().interval_s, SECONDS, "Interval of ticks, seconds.")
+
+
+def measure(on_progress: OnProgress, options: MemoryOptions) -> list[Figure]:
+    """Return growth and peak of the memory of all processes of the watch.
 
     Raises:
         HeadroomError: the watch gave no verdict, or ended.
     """
-    length_s = float(os.environ.get("BENCH_MEMORY_S", "3600"))
-    interval_s = float(os.environ.get("BENCH_MEMORY_TICK_S", CollectSettings().interval_s))
     with BenchCluster(3) as bench, ThrottledMove(bench, "memory", [_PARTITION]) as move:
-        bench.configure(interval_s)
+        bench.configure(options.interval_s)
         with bench.watch() as watch:
             move.start_move(_THROTTLE_BYTES_PER_S)
             watch.wait(lambda: bool(watch.verdicts()), 180, "first verdict")
-            samples = _sample(watch, length_s, on_progress)
+            samples = _sample(watch, options.length_s, on_progress)
     used = after_warm_up(samples)
     return [
         Figure("memory_growth_ratio_per_hour", growth_ratio_per_hour(used), "ratio/h", len(used)),
         Figure("memory_peak_bytes", max(rss for _, rss in samples), "bytes", len(samples)),
         Figure("memory_measured_s", samples[-1][0], "s", len(samples)),
-        Figure("memory_tick_interval_s", interval_s, "s", 1),
+        Figure("memory_tick_interval_s", options.interval_s, "s", 1),
     ]
 
 
@@ -55,7 +61,7 @@ def _sample(watch: WatchProcess, length_s: float, on_progress: OnProgress) -> li
     samples: list[Sample] = []
     began_s = time.monotonic()
     while (at_s := time.monotonic() - began_s) < length_s:
-        rss_by_process = watch.resident_bytes()
+        rss_by_process = resident_bytes(watch.processes())
         samples.append((at_s, float(sum(rss_by_process.values()))))
         if len(samples) % _LOG_EVERY == 1:
             by_process = ", ".join(f"{name} {rss / 1e6:.0f}" for name, rss in sorted(rss_by_process.items()))

@@ -6,12 +6,13 @@ A run can be made in parts. Situations measured with the same code count and are
 from __future__ import annotations
 
 import json
-import os
 import time
+from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.move_cases import SITUATIONS, MoveCase
 from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
 from planning.finish.finish_time import QUOTA_CYCLE_S
 
@@ -20,14 +21,21 @@ _SAMPLE_S = 0.4
 _MEASURED_CYCLES = 3
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the ratios over BENCH_SITUATIONS situations (default: all), beginning with BENCH_FIRST_SITUATION.
+@dataclass(frozen=True)
+class SmallestOptions:
+    """Options of the group ``smallest``."""
+
+    situations: int = option(len(SITUATIONS), COUNT, "Situations of this run; 0 measures nothing.")
+    first_situation: int = option(0, COUNT, "Number of the first of them, from 0.")
+
+
+def measure(on_progress: OnProgress, options: SmallestOptions) -> list[Figure]:
+    """Measure the situations that are left, and return the ratios over all that were measured with this code.
 
     Raises:
         HeadroomError: an alert did not fire, or no throttle near the recommended one was sufficient.
     """
-    first = int(os.environ.get("BENCH_FIRST_SITUATION", 0))
-    situations = SITUATIONS[first:][: int(os.environ.get("BENCH_SITUATIONS", len(SITUATIONS)))]
+    situations = SITUATIONS[options.first_situation :][: options.situations]
     folder = parts("smallest", __name__)
     folder.mkdir(parents=True, exist_ok=True)
     with BenchCluster(4) as bench:

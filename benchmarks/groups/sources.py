@@ -5,7 +5,6 @@ The same for its loads, which are read apart from the ticks, and the time of a t
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.options.fields import AT_LEAST_ONE, CommaSeparated, option
 from benchmarks.results import Figure, percentile
 from cli.common.output import print_table
 from cluster.embedded import BrokerOptions, endpoint
@@ -72,16 +72,25 @@ class SourceCost:
     during_load_s: float
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return time and cost of each source for brokers with BENCH_REPLICAS replicas (default 1000,4000,10000).
+@dataclass(frozen=True)
+class SourcesOptions:
+    """Options of the group ``sources``."""
+
+    replicas: tuple[int, ...] = option(
+        (1000, 4000, 10_000), CommaSeparated(AT_LEAST_ONE), "Replicas on a broker, comma-separated."
+    )
+
+
+def measure(on_progress: OnProgress, options: SourcesOptions) -> list[Figure]:
+    """Return time and cost of each source, for each number of replicas.
 
     Raises:
         HeadroomError: the replicas were not ready in time, or a read failed or was incomplete.
     """
-    sizes = sorted(int(size) for size in os.environ.get("BENCH_REPLICAS", "1000,4000,10000").split(","))
-    options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
+    sizes = sorted(options.replicas)
+    broker_options = BrokerOptions(_PROPERTIES, java_options=dict.fromkeys((1, 2), _JVM), agents=True)
     costs: list[SourceCost] = []
-    with BenchCluster(2, options) as bench:
+    with BenchCluster(2, broker_options) as bench:
         for size in sizes:
             plan = _grow(bench, size, on_progress)
             costs += [_cost(bench, source, plan, on_progress) for source in Source]

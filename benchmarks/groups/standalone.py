@@ -7,22 +7,22 @@ is the cost of running tasks outside the driver's process; it does not show the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
 from benchmarks.fixtures.synthetic.synthetic_producer import TickProducer
 from benchmarks.groups.scale.group import START_S, at_once_s_per_tick, prepared, require_truth
+from benchmarks.options.fields import PARTITIONS, heap_option, option
 from benchmarks.results import Figure
 from cli.common.child_process import headroom_command
 from cli.common.watch_process import VerdictProcess
 
-_SIZE = "20000"
 _WORKERS = 2
 _WARM, _AT_ONCE = 2, 10
-_MEMORY = os.environ.get("BENCH_DRIVER_MEMORY", "2g")
 _EXECUTOR_MEMORY = "1g"
 # Short, so that the time contains work and little waiting for the next batch.
 _TRIGGER_S = 1.0
@@ -30,28 +30,37 @@ _TRIGGER_S = 1.0
 Start = Callable[[BenchCluster, ExitStack], VerdictProcess]
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return seconds per tick in both cases and their ratio, for the first size of BENCH_PARTITIONS (default 20000).
+@dataclass(frozen=True)
+class StandaloneOptions:
+    """Options of the group ``standalone``."""
+
+    partitions: int = option(20_000, PARTITIONS, "Partitions of the cluster.")
+    driver_memory: str = heap_option("2g")
+
+
+def measure(on_progress: OnProgress, options: StandaloneOptions) -> list[Figure]:
+    """Return seconds per tick in both cases and their ratio.
 
     Raises:
         HeadroomError: ticks were not evaluated or recorded in time, a verdict was wrong, or an executor is missing.
     """
-    size = int(os.environ.get("BENCH_PARTITIONS", _SIZE).split(",")[0])
-    local_s = _s_per_tick("local[2]", size, _local, on_progress)
-    standalone_s = _s_per_tick(f"{_WORKERS} workers", size, _submitted, on_progress)
+    local_s = _s_per_tick("local[2]", _local, options, on_progress)
+    submitted = partial(_submitted, options.driver_memory)
+    standalone_s = _s_per_tick(f"{_WORKERS} workers", submitted, options, on_progress)
     return [
         Figure("local_s_per_tick", local_s, "s", _AT_ONCE),
         Figure("standalone_s_per_tick", standalone_s, "s", _AT_ONCE),
         Figure("standalone_over_local_ratio", standalone_s / local_s, "ratio", _AT_ONCE),
-        Figure("standalone_partitions", size, "partitions", 1),
+        Figure("standalone_partitions", options.partitions, "partitions", 1),
     ]
 
 
-def _s_per_tick(name: str, size: int, start: Start, on_progress: OnProgress) -> float:
-    on_progress(f"{size} partitions, {name}")
+def _s_per_tick(name: str, start: Start, options: StandaloneOptions, on_progress: OnProgress) -> float:
+    on_progress(f"{options.partitions} partitions, {name}")
+    often = {"record_trigger_s": _TRIGGER_S, "gold_trigger_s": _TRIGGER_S}
     with BenchCluster(1) as bench, ExitStack() as running:
-        bench.configure(1.0, {"driver_memory": _MEMORY, "record_trigger_s": _TRIGGER_S, "gold_trigger_s": _TRIGGER_S})
-        ticks = prepared(size, bench, _WARM + _AT_ONCE, now=0)
+        bench.configure(1.0, {"driver_memory": options.driver_memory, **often})
+        ticks = prepared(options.partitions, bench, _WARM + _AT_ONCE, now=0)
         # The producer creates the topic, which must exist when the jobs start.
         producer = running.enter_context(closing(TickProducer(bench.settings, bench.settings.cluster.name)))
         jobs = start(bench, running)
@@ -70,10 +79,10 @@ def _local(bench: BenchCluster, running: ExitStack) -> VerdictProcess:
     return running.enter_context(VerdictProcess("headroom run", command, bench.folder / "local.log", master))
 
 
-def _submitted(bench: BenchCluster, running: ExitStack) -> VerdictProcess:
+def _submitted(driver_memory: str, bench: BenchCluster, running: ExitStack) -> VerdictProcess:
     cluster = running.enter_context(SparkCluster(bench.folder / "spark", _WORKERS, _EXECUTOR_MEMORY))
     package = packaged(bench.folder / "package")
-    memory = ("--driver-memory", _MEMORY, "--executor-memory", _EXECUTOR_MEMORY)
+    memory = ("--driver-memory", driver_memory, "--executor-memory", _EXECUTOR_MEMORY)
     log = bench.folder / "submitted.log"
     jobs = running.enter_context(SubmittedJobs(cluster.master, package, _arguments(bench), log, memory))
     jobs.wait(lambda: cluster.cores_in_use() == _WORKERS, START_S, f"{_WORKERS} executors")

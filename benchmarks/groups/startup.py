@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
+from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line, WatchLines
 
@@ -16,15 +17,22 @@ _THROTTLE_BYTES_PER_S = 3e6
 _UNDECIDED = ("no_data", "idle")
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return medians over BENCH_STARTS starts (default 5), each with new tables.
+@dataclass(frozen=True)
+class StartOptions:
+    """Options of the group ``start``."""
+
+    starts: int = option(5, AT_LEAST_ONE, "Starts of a watch.")
+
+
+def measure(on_progress: OnProgress, options: StartOptions) -> list[Figure]:
+    """Return medians over starts, each with new tables.
 
     The first line may have no_data for every broker and role. The first verdict is neither no_data nor idle.
 
     Raises:
         HeadroomError: a start gave no verdict.
     """
-    count = int(os.environ.get("BENCH_STARTS", "5"))
+    count = options.starts
     with BenchCluster(3) as bench, ThrottledMove(bench, "start", [_PARTITION]) as move:
         move.start_move(_THROTTLE_BYTES_PER_S)
         starts = [_start(bench, number, on_progress) for number in range(count)]

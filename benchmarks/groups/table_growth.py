@@ -3,8 +3,8 @@
 Two clusters of 2,000 partitions and 12 brokers send ticks. The real jobs write them: gold commits once per tick, bronze
 and silver once per six ticks. Maintenance runs after each simulated day.
 
-- A day has only BENCH_DAY_TICKS ticks (default 6), to save time. The week has BENCH_DAYS days (default 7).
-- The last hour has BENCH_HOUR_TICKS ticks (default 60). It comes after the last maintenance, so queries read the tables
+- A day has only 6 ticks (`--day-ticks`), to save time. The week has 7 days (`--days`).
+- The last hour has 60 ticks (`--hour-ticks`). It comes after the last maintenance, so queries read the tables
   as they are just before the next maintenance.
 - Silver and gold keep 4 days, bronze 3 days, so all tables reach their retention within the week.
 - The same gold rows also go to tables without maintenance, for comparison.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,8 +35,8 @@ from benchmarks.fixtures.synthetic.simulated_week import (
     PLAIN,
     RETENTION,
     SimulatedTime,
-    span,
 )
+from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
 from cli.common.output import print_table
 
@@ -45,23 +46,33 @@ _MOST_GROWTH = 1.2
 Day = dict[str, Any]
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class TablesOptions:
+    """Options of the group ``tables``."""
+
+    days: int = option(7, AT_LEAST_ONE, "Simulated days.")
+    day_ticks: int = option(6, AT_LEAST_ONE, "Ticks of each day.")
+    hour_ticks: int = option(60, AT_LEAST_ONE, "Ticks of the last hour.")
+
+
+def measure(on_progress: OnProgress, options: TablesOptions) -> list[Figure]:
     """Return sizes of tables and logs at the end, and times of maintenance and of queries.
 
     Raises:
         HeadroomError: a table outgrew its retention, or a query did not return all rows.
     """
-    simulated = span()
+    simulated = SimulatedTime(options.days, options.day_ticks, options.hour_ticks)
     with tempfile.TemporaryDirectory(prefix="headroom-bench-") as folder:
-        *days, end = _simulate(Path(folder), on_progress)
+        *days, end = _simulate(Path(folder), simulated, on_progress)
         _print(days)
         require_bounded(days)
         return [*_table_figures(days, end), *_query_figures(Path(folder), simulated, on_progress)]
 
 
-def _simulate(folder: Path, on_progress: OnProgress) -> list[Day]:
+def _simulate(folder: Path, simulated: SimulatedTime, on_progress: OnProgress) -> list[Day]:
     """Run the simulation, and return its report of each day and of the end."""
     command = [sys.executable, "-m", "benchmarks.fixtures.synthetic.simulated_week", str(folder)]
+    command += map(str, (simulated.days, simulated.day_ticks, simulated.hour_ticks))
     days: list[Day] = []
     with (folder / "week.log").open("w+", encoding="utf-8") as log:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:

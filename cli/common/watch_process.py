@@ -8,7 +8,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -26,7 +25,6 @@ from schemas.errors import HeadroomError
 T = TypeVar("T")
 P = TypeVar("P", bound="VerdictProcess")
 _NAME = "headroom watch"
-_STARTED_S = 1.0
 _POLL_S = 0.05
 # The process stops its own children one after the other, and finishes the batch that is being written.
 _STOP_S = 45.0
@@ -95,15 +93,6 @@ class VerdictProcess(WatchLines):
             return []
         process = psutil.Process(self._process.pid)
         return [process, *process.children(recursive=True)]
-
-    def resident_bytes(self) -> dict[str, int]:
-        """Return the resident memory in bytes of each live process, by name and process id."""
-        found = {}
-        for process in self.processes():
-            with suppress(psutil.NoSuchProcess):
-                if not _being_started(process):
-                    found[f"{process.name()} {process.pid}"] = process.memory_info().rss
-        return found
 
     def wait(self, condition: Callable[[], T | None], deadline_s: float, what: str, poll_s: float = _POLL_S) -> T:
         """Wait until the condition returns a true value, and return it; errors of Kafka's client are retried.
@@ -188,32 +177,6 @@ class WatchProcess(VerdictProcess):
         environment = {"HEADROOM_STORE__PATH": str(store)} if store else {}
         super().__init__(_NAME, command, log, environment, subject=subject, remedy=remedy)
 
-    def kill(self) -> list[int]:
-        """Kill the process and its Spark JVM, as a crash would, and return the ids of all its processes.
-
-        Its other children are not killed: they have to notice that their parent has ended.
-        """
-        tree = self.processes()
-        spark = [process for process in tree[1:] if self._is_spark(process)]
-        self._process.kill()
-        for process in spark:
-            process.kill()
-        self._process.wait()
-        return [process.pid for process in tree]
-
-    def kill_jvm(self) -> None:
-        """Kill only the JVM of its own Spark, as the kernel does when memory runs out."""
-        own = [process for process in self.processes()[1:] if self._is_spark(process)]
-        for process in own:
-            if process.ppid() == self._process.pid:
-                process.kill()
-
-    def _is_spark(self, process: psutil.Process) -> bool:
-        # Spark's JVM has short-lived children of its own.
-        with suppress(psutil.NoSuchProcess):
-            return process.ppid() == self._process.pid and process.name() == "java"
-        return False
-
 
 def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
     with log.open("a", encoding="utf-8") as errors:
@@ -227,10 +190,3 @@ def _start(command: Sequence[str], log: Path, environment: Mapping[str, str]) ->
             env=os.environ | environment | {STARTED_BY: str(os.getpid())},
             start_new_session=True,
         )
-
-
-def _being_started(process: psutil.Process) -> bool:
-    """Return whether a process is still a fork of its parent, whose memory pages it shares."""
-    parent = process.parent()
-    new = time.time() - process.create_time() < _STARTED_S
-    return new and parent is not None and process.cmdline() == parent.cmdline()

@@ -178,6 +178,29 @@ def living(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if not has_ended(pid)]
 
 
+def kill_watch(watch: VerdictProcess) -> list[int]:
+    """Kill a watch and its Spark JVM, as a crash would, and return the ids of all its processes.
+
+    Its other children are not killed: they have to notice that their parent has ended.
+    """
+    tree, jvms = watch.processes(), spark_jvms(watch)
+    for process in [*tree[:1], *jvms]:
+        process.kill()
+    psutil.wait_procs(tree[:1])
+    return [process.pid for process in tree]
+
+
+def spark_jvms(watch: VerdictProcess) -> list[psutil.Process]:
+    """Return the JVMs of the Spark of a watch itself, without those of its children."""
+    tree, found = watch.processes(), []
+    for process in tree[1:]:
+        # Spark's JVM has short-lived children of its own.
+        with suppress(psutil.NoSuchProcess):
+            if process.ppid() == tree[0].pid and process.name() == "java":
+                found.append(process)
+    return found
+
+
 def command_line(process: psutil.Process) -> str:
     """Return the command line of a process; nothing of one that has ended since, as Spark's own small helpers do."""
     with suppress(psutil.NoSuchProcess):

@@ -24,7 +24,7 @@ from schemas.metrics import METRICS
 from streaming.delta.query_table import query
 from tests.integration import real_prometheus
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
-from tests.integration.support import TABLE_POLL_S, create_topic, living, wait_until
+from tests.integration.support import TABLE_POLL_S, create_topic, kill_watch, living, spark_jvms, wait_until
 from tests.support import monitoring
 from tests.unit.fakes.receivers import FakeSlack, Scripted, serving
 
@@ -104,7 +104,7 @@ def killed(config_file: Path, scene: Scene, settings: Settings, tmp_path_factory
         scene.throttle({1: 1.5 * MB}, "leader")  # In-sync followers alone use 2 MB/s: starved.
         process.wait(lambda: _fired(process, "broker 1 as leader", 0), 60, "an alert on broker 1")
     finally:
-        pids = process.kill()
+        pids = kill_watch(process)
     wait_until(lambda: not living(pids), 120, "end of all processes", lambda: living(pids))
     scene.throttle({1: 3.6 * MB}, "leader")
     return len(_rows(settings, "silver/messages", "SELECT seq FROM data"))
@@ -223,7 +223,8 @@ def test_a_watch_whose_jvm_is_killed_starts_another_one_and_goes_on(watch: Watch
     began = time.monotonic()
     scene.throttle({1: 1.5 * MB}, "leader")
     short = watch.wait(lambda: _fired(watch, "broker 1 as leader", began), 60, "an alert before the kill")
-    watch.kill_jvm()
+    for jvm in spark_jvms(watch):
+        jvm.kill()
     scene.throttle({1: 3.6 * MB}, "leader")
     # The same alert ends: what was known stands in the tables.
     watch.wait(lambda: watch.resolved(short.event.alert_id), 90, "its end after the kill")

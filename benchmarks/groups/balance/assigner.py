@@ -8,7 +8,6 @@ child process with their own cluster model: brokers, replicas, sizes in KiB, and
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -76,15 +75,16 @@ class SpreadBand(ResourceBand):
         return LoadBounds(found.mean * (1 - self.ratio), found.mean * (1 + self.ratio), found.mean, found.length)
 
 
-def assigner_python() -> Path:
+def assigner_python(place: str | None) -> Path:
     """Return the interpreter of the environment with kafka-tools, which is made the first time.
 
-    BENCH_ASSIGNER_ENV names its folder; by default it is in the folder for temporary files.
+    Args:
+        place: folder of the environment; None: one in the folder for temporary files.
 
     Raises:
         HeadroomError: the environment cannot be made.
     """
-    folder = Path(os.environ.get("BENCH_ASSIGNER_ENV") or Path(tempfile.gettempdir()) / "headroom-kafka-assigner")
+    folder = Path(place or Path(tempfile.gettempdir()) / "headroom-kafka-assigner")
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
         _run([sys.executable, "-m", "venv", "--clear", str(folder)])

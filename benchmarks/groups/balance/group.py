@@ -4,12 +4,12 @@
 and 24 hours; 10 % of the brokers have replicas of all others. ``balance_plan_100k_s`` is AutoMQ's published case with
 its network goals (``benchmarks.groups.balance.clusters.published_case``); ``balance_in_band_100k_ratio`` is the share
 of its brokers and goals in band. Both include the sums of all brokers, not the sorting of the input.
-BENCH_BALANCE_PARTITIONS sets another size than 200,000, with a broker per 1,000 partitions.
+``--partitions`` sets another size than 200,000, with a broker per 1,000 partitions.
 ``balance_growth_ratio`` is the time per partition of the large case over that of a tenth of it.
 ``balance_memory_bytes_200k`` is the largest resident memory of a process that does nothing else, and
 ``balance_command_s_200k`` the time of the command (``benchmarks.groups.balance.large_command``).
 
-**Known answers.** BENCH_BALANCE_CLUSTERS clusters (default 60) are made by displacing replicas of balanced ones, so the
+**Known answers.** 60 clusters (``--clusters``) are made by displacing replicas of balanced ones, so the
 bytes that put them back are known. ``balance_in_band_ratio`` is the share of brokers and goals in band after the
 proposal, ``balance_bytes_over_known_ratio`` the greatest ratio of bytes to the known ones,
 ``balance_hard_goals_broken`` the number of hard goals broken by a prefix, and ``balance_second_plan_actions`` the
@@ -29,13 +29,12 @@ percentiles of 24 hours over those of plans by the last hour, ``balance_week_hou
 the load of the coming day is out of band, both as medians over the weeks, and ``balance_week_returns`` the replicas
 that returned to a broker which they had left.
 
-BENCH_BALANCE chooses some of the parts ``time``, ``clusters``, ``bound`` and ``weeks``.
+``--parts`` chooses some of the parts ``time``, ``clusters``, ``bound`` and ``weeks``.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import resource
 import subprocess
 import sys
@@ -61,6 +60,7 @@ from benchmarks.groups.balance.clusters import KnownCluster, large_cluster, publ
 from benchmarks.groups.balance.rivals import generated, goal_by_goal, load_first
 from benchmarks.groups.balance.scenarios import scenarios
 from benchmarks.groups.balance.week import simulated_week, week_cluster
+from benchmarks.options.fields import AT_LEAST_ONE, FOLDER, PARTITIONS, option, parts_option
 from benchmarks.results import Figure
 from planning.balance.goals.bands import MIB
 from planning.balance.goals.catalogue import built_in_goals
@@ -76,18 +76,27 @@ _HOURS = 6
 _WEEKS = 20
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of the parts in BENCH_BALANCE (default: all).
+@dataclass(frozen=True)
+class BalanceOptions:
+    """Options of the group ``balance``."""
+
+    parts: tuple[str, ...] = parts_option("time", "clusters", "bound", "weeks")
+    partitions: int = option(200_000, PARTITIONS, "Partitions of the large cluster.")
+    clusters: int = option(60, AT_LEAST_ONE, "Clusters with known answers.")
+    assigner_folder: str | None = option(None, FOLDER, "Environment of kafka-assigner; default: a temporary folder.")
+
+
+def measure(on_progress: OnProgress, options: BalanceOptions) -> list[Figure]:
+    """Return the figures of the chosen parts.
 
     Raises:
         HeadroomError: the process that measures memory failed.
     """
-    chosen = os.environ.get("BENCH_BALANCE", ",".join(_PARTS)).split(",")
-    return [figure for name in _PARTS if name in chosen for figure in _PARTS[name](on_progress)]
+    return [figure for name in options.parts for figure in _PARTS[name](options, on_progress)]
 
 
-def _times(on_progress: OnProgress) -> list[Figure]:
-    size = int(os.environ.get("BENCH_BALANCE_PARTITIONS", "200000"))
+def _times(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
+    size = options.partitions
     seconds = [_plan_s(large_cluster(count).model, on_progress) for count in (size, size // 10)]
     published = published_case()
     goals = [goal for goal in built_in_goals() if goal.name in _NETWORK]
@@ -156,9 +165,9 @@ class _Measured:
     moves: dict[str, list[float]] = field(default_factory=dict)
 
 
-def _known_answers(on_progress: OnProgress) -> list[Figure]:
-    found, python = _Measured(), assigner_python()
-    count = int(os.environ.get("BENCH_BALANCE_CLUSTERS", "60"))
+def _known_answers(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
+    found, python = _Measured(), assigner_python(options.assigner_folder)
+    count = options.clusters
     for number, cluster in enumerate(scenarios(count, _HOURS)):
         _measure_cluster(number, cluster, found, on_progress)
         _measure_assigner(cluster.model, python, found, on_progress)
@@ -242,10 +251,10 @@ def _in_band(proposal: Proposal) -> float:
     return float((quiet | ((after >= lower * (1 - 1e-9)) & (after <= upper * (1 + 1e-9)))).mean())
 
 
-def _bounds(on_progress: OnProgress) -> list[Figure]:
+def _bounds(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
     goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
     ratios = []
-    for cluster in scenarios(int(os.environ.get("BENCH_BALANCE_CLUSTERS", "60")), 1):
+    for cluster in scenarios(options.clusters, 1):
         bound = bytes_bound(cluster.model, float(MIB))
         if bound:
             ratios.append(float(propose(cluster.model, goals).copied_bytes[-1]) / bound)
@@ -253,7 +262,7 @@ def _bounds(on_progress: OnProgress) -> list[Figure]:
     return [Figure("balance_bytes_over_bound_ratio", median(ratios), "ratio", len(ratios))]
 
 
-def _weeks(on_progress: OnProgress) -> list[Figure]:
+def _weeks(_options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
     goals = [goal for goal in built_in_goals() if goal.hard or goal.name in _NETWORK]
     copied, hours_out, returns = [], [], 0
     for seed in range(1, _WEEKS + 1):
@@ -270,7 +279,7 @@ def _weeks(on_progress: OnProgress) -> list[Figure]:
     ]
 
 
-_PARTS: dict[str, Callable[[OnProgress], list[Figure]]] = {
+_PARTS: dict[str, Callable[[BalanceOptions, OnProgress], list[Figure]]] = {
     "time": _times,
     "clusters": _known_answers,
     "bound": _bounds,

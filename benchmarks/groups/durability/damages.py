@@ -1,7 +1,7 @@
 """Group ``damages``: is every damaged file reported and repaired, while alerts still come?
 
 Three real brokers run a throttled move that never ends, and a watch with its history writes all tables. Then, in
-BENCH_DAMAGES rounds (default 5), the watch is stopped, six files of different tables, checkpoints and locks are damaged
+5 rounds (`--rounds`), the watch is stopped, six files of different tables, checkpoints and locks are damaged
 at once, and the watch is started over them:
 
 | file | what becomes of it |
@@ -32,7 +32,6 @@ The watch is not restarted after the repair. A table that was not damaged, and i
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,8 +53,10 @@ from benchmarks.groups.durability.harms import (
     row_count,
 )
 from benchmarks.groups.durability.schedule import ROUNDS
+from benchmarks.options.fields import option
 from benchmarks.results import Figure
 from cli.common.child_process import headroom_command
+from cli.common.parameters import WholeNumber
 from cli.common.watch_output import Line
 from planning.reassignments.run.journal import JournalRow, StepKind, StepState
 from schemas.alerts import AlertState
@@ -92,13 +93,20 @@ class DamageRound:
             found.append(fault)
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class DamagesOptions:
+    """Options of the group ``damages``."""
+
+    rounds: int = option(len(ROUNDS), WholeNumber(1, len(ROUNDS)), "Rounds of six damages.")
+
+
+def measure(on_progress: OnProgress, options: DamagesOptions) -> list[Figure]:
     """Return the number of damages that were silent, not repaired, or kept alerts from coming.
 
     Raises:
         HeadroomError: the tables were not written before the first damage.
     """
-    rounds = ROUNDS[: int(os.environ.get("BENCH_DAMAGES", len(ROUNDS)))]
+    rounds = ROUNDS[: options.rounds]
     found = []
     with BenchCluster(3) as bench, Receivers(bench.folder) as receivers:
         receivers.configure(bench)

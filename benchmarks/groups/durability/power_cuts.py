@@ -4,7 +4,7 @@ A live watch writes its tables to a disk of its own, notifies a webhook and a Sl
 leaders take turns to starve behind their throttle, so that alerts fire and resolve. Meanwhile `headroom reassign run`
 moves four partitions between two other brokers, plan after plan. The data of the brokers are on another disk.
 
-BENCH_CUTS times (default 20), at fixed random moments after a change of a throttle, the power of that disk is cut: from
+20 times (`--cuts`), at fixed random moments after a change of a throttle, the power of that disk is cut: from
 one moment on nothing reaches it, and what the kernel still held in memory is lost. All processes of Headroom are killed
 then. The disk is mounted again, as after a restart of the machine, and the same commands are started on it.
 
@@ -33,7 +33,6 @@ group ends with an error, and its figures stay unknown.
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Collection
@@ -52,6 +51,7 @@ from benchmarks.groups.durability.cut_disk import OPTIONS, CutDisk
 from benchmarks.groups.durability.harms import row_count
 from benchmarks.groups.durability.runs import TOPIC, EndlessRuns
 from benchmarks.groups.outages.stage.damage import repair
+from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
 from cli.common.watch_process import WatchProcess
 from planning.reassignments.run.journal import StepKind
@@ -122,13 +122,19 @@ class CutOutcome:
     emptied: int = 0
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class CutsOptions:
+    """Options of the group ``cuts``."""
+
+    cuts: int = option(20, AT_LEAST_ONE, "Power cuts.")
+
+
+def measure(on_progress: OnProgress, options: CutsOptions) -> list[Figure]:
     """Return the figures.
 
     Raises:
         HeadroomError: this machine cannot cut the power of a disk, or nothing ran before the first cut.
     """
-    count = int(os.environ.get("BENCH_CUTS", "20"))
     with ExitStack() as stack:
         bench = stack.enter_context(BenchCluster(_BROKERS))
         disk = CutDisk(bench.folder)
@@ -143,7 +149,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
         watched = stack.enter_context(CutWatch(bench, disk, receivers))
         move.start_move(_ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
         watched.await_work(_FIRST_S)
-        outcome = _cuts(watched, count, on_progress)
+        outcome = _cuts(watched, options.cuts, on_progress)
     if not outcome.cuts:
         raise failure("no cut has lost what was not synced: this disk writes everything at once")
     return figures(outcome)

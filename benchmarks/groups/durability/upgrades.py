@@ -16,12 +16,11 @@ The history process opens tables by Spark. So Spark opens one more store of the 
 to each table, and the older version writes afterwards; that is one upgrade and one downgrade more. `upgrades_tables` is
 the number of tables in all these stores.
 
-BENCH_UPGRADES names parts: library, spark.
+`--parts` chooses some of the parts `library` and `spark`.
 """
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.options.fields import parts_option
 from benchmarks.results import Figure
 from schemas.config import SparkSettings
 from schemas.tables import ALL_TABLES, Table
@@ -45,7 +45,6 @@ from streaming.supervision.failure import cause_of
 from tests.unit.builders.gold_rows import gold_row
 
 _DAY = date(2027, 1, 15)
-_PARTS = "library,spark"
 _TODAY = {table.path: table for table in ALL_TABLES}
 # Numbers of the rows, by the version that writes them.
 _OLD_ROW, _NEW_ROW, _RETURNED_ROW = 1, 2, 3
@@ -75,15 +74,21 @@ class UpgradeOutcome:
 Opening = Callable[[Path], None]
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class UpgradesOptions:
+    """Options of the group ``upgrades``."""
+
+    parts: tuple[str, ...] = parts_option("library", "spark")
+
+
+def measure(on_progress: OnProgress, options: UpgradesOptions) -> list[Figure]:
     """Return the number of failed upgrades and downgrades."""
-    parts = os.environ.get("BENCH_UPGRADES", _PARTS).split(",")
     outcomes = []
     recorded = sets()
-    if "library" in parts:
+    if "library" in options.parts:
         for number, older in enumerate(recorded):
             outcomes.append(_reported(f"set {number + 1} of {len(recorded)}", played(older), on_progress))
-    if "spark" in parts:
+    if "spark" in options.parts:
         outcomes.append(_reported("the oldest set, by Spark", played(recorded[0], _open_by_spark), on_progress))
     return figures(outcomes)
 

@@ -3,7 +3,7 @@
 **Planning.** The cluster is synthetic: 200,000 partitions, 100 brokers, RF 3, with a fixed seed. One partition in 100
 is in throttled lists, half of these are moving, and brokers have a capacity, so the planner checks every constraint. In
 ``election_plan_200k_s`` no partition is led by its preferred leader, in ``election_plan_200k_tenth_s`` 90 % are. Each
-figure is the median of BENCH_ELECTION_PLANS plans (default 5).
+figure is the median of 5 plans (``--plans``).
 
 **Produce latency** is measured on real brokers (``benchmarks.groups.elections.latency``). ``produce_p99_batched_s`` and
 ``produce_p99_all_at_once_s`` are the latency of the records sent from just before the first leader moves until just
@@ -20,16 +20,15 @@ an imbalance in Kafka to the row in the table: the longest of all restarts, with
 from __future__ import annotations
 
 import gc
-import os
 import random
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.groups.elections.imbalance import measure_imbalance
 from benchmarks.groups.elections.latency import measure_latency
+from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
 from planning.elections.planner import (
     BatchLimits,
@@ -69,27 +68,35 @@ class PlanInput:
     constraints: ClusterConstraints
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class ElectionsOptions:
+    """Options of the group ``elections``."""
+
+    plans: int = option(5, AT_LEAST_ONE, "Timed plans of each of two clusters.")
+    rounds: int = option(3, AT_LEAST_ONE, "Rounds of elections on real brokers, for imbalance and for produce latency.")
+
+
+def measure(on_progress: OnProgress, options: ElectionsOptions) -> list[Figure]:
     """Return the figures of planning, imbalance and produce latency.
 
     Raises:
         HeadroomError: a plan was incomplete, leaders were not elected, or records were lost.
     """
-    return [figure for measure_part in _MEASUREMENTS for figure in measure_part(on_progress)]
-
-
-def _planning(on_progress: OnProgress) -> list[Figure]:
     return [
-        _plan_s("election_plan_200k_s", cluster(_PARTITIONS, non_preferred_ratio=1.0), on_progress),
-        _plan_s("election_plan_200k_tenth_s", cluster(_PARTITIONS, non_preferred_ratio=0.1), on_progress),
+        *_planning(options.plans, on_progress),
+        *measure_imbalance(options.rounds, on_progress),
+        *measure_latency(options.rounds, on_progress),
     ]
 
 
-_MEASUREMENTS: tuple[Callable[[OnProgress], list[Figure]], ...] = (_planning, measure_imbalance, measure_latency)
+def _planning(plans: int, on_progress: OnProgress) -> list[Figure]:
+    return [
+        _plan_s("election_plan_200k_s", cluster(_PARTITIONS, non_preferred_ratio=1.0), plans, on_progress),
+        _plan_s("election_plan_200k_tenth_s", cluster(_PARTITIONS, non_preferred_ratio=0.1), plans, on_progress),
+    ]
 
 
-def _plan_s(name: str, plan_input: PlanInput, on_progress: OnProgress) -> Figure:
-    plans = int(os.environ.get("BENCH_ELECTION_PLANS", "5"))
+def _plan_s(name: str, plan_input: PlanInput, plans: int, on_progress: OnProgress) -> Figure:
     took_s = []
     for _ in range(plans):
         # Garbage of the previous plan must not be collected within the measured time.

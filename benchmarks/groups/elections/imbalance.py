@@ -11,7 +11,6 @@ elects the preferred leaders.
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -37,13 +36,12 @@ _NEWEST = """SELECT broker, preferred_partitions, non_preferred_partitions, elec
     WHERE tick_ms = (SELECT max(tick_ms) FROM data) ORDER BY broker"""
 
 
-def measure_imbalance(on_progress: OnProgress) -> list[Figure]:
-    """Return the worst figures over one restart and BENCH_ELECTION_ROUNDS more (default 3).
+def measure_imbalance(rounds: int, on_progress: OnProgress) -> list[Figure]:
+    """Return the worst figures over one restart and some rounds more.
 
     Raises:
         HeadroomError: the table did not show the right counts in time, or a broker did not restart.
     """
-    rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
     interval_s = CollectSettings().interval_s
     delays_s, after = [], []
     with BenchCluster(BROKERS) as bench:

@@ -6,7 +6,6 @@ in-sync replicas (``acks=all``). The latency is the time from ``send`` to the ac
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -59,13 +58,12 @@ class LatencyRun:
     length_s: float
 
 
-def measure_latency(on_progress: OnProgress) -> list[Figure]:
-    """Return the 99th percentile of produce latency of both ways over BENCH_ELECTION_ROUNDS rounds (default 3).
+def measure_latency(rounds: int, on_progress: OnProgress) -> list[Figure]:
+    """Return the 99th percentile of produce latency of both ways over some rounds.
 
     Raises:
         HeadroomError: leaders were not elected, or records were lost.
     """
-    rounds = int(os.environ.get("BENCH_ELECTION_ROUNDS", "3"))
     batched: list[LatencyRun] = []
     at_once: list[LatencyRun] = []
     with BenchCluster(BROKERS) as bench:

@@ -12,23 +12,23 @@ to count those that fail. `fuzz_ticks_judged` is the number of ticks that reache
 **Texts** are one third: answers of agents (Jolokia, jmx_exporter, HTTP answers with broken headers, bodies and
 lengths), of receivers (Slack and others), throttled replica lists, configuration files and reassignment files.
 
-hypothesis generates all inputs, the same in every run. BENCH_FUZZ sets their number (default 120,000).
+hypothesis generates all inputs, the same in every run. Their number is 120,000 (`--messages`).
 
 **Amounts.** `amounts_accepted_wrong` is the number of texts that an option of a command, a setting in the
 environment, or the reader of a text of Kafka accepts although they are no quantity of its kind, refuses although they
-are one, or reads as another value. 100,000 texts (BENCH_FUZZ_AMOUNTS) are divided among all of them. They are valid
+are one, or reads as another value. 100,000 texts (`--amounts`) are divided among all of them. They are valid
 ones, and what people, locales and copies make of them: commas and points, digits of other scripts, spaces, signs,
 exponents, units in every case, words after. What they mean is decided by a grammar that is written by hand from
 docs/configuration.md, character by character, and shares nothing with the parser.
 
-BENCH_FUZZ_PARTS selects parts: crashes, amounts.
+`--parts` chooses some of the parts `crashes` and `amounts`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -39,32 +39,41 @@ from benchmarks.groups.fuzz.amounts.measure import measure_amounts
 from benchmarks.groups.fuzz.made import FuzzedRecord, records
 from benchmarks.groups.fuzz.texts import TextReader, text_readers
 from benchmarks.groups.fuzz.ticks import Reader
+from benchmarks.options.fields import AT_LEAST_ONE, option, parts_option
 from benchmarks.results import Figure
+from cli.common.parameters import WholeNumber
 from schemas.config import SparkSettings
 from streaming.session import build_session
 
-_DEFAULT_COUNT, _DEFAULT_AMOUNTS = 120_000, 100_000
 _TICKS_RATIO = 2 / 3
 _MESSAGES_PER_TICK = 8
 _TICKS_PER_BATCH = 250
 _SHOWN_CHARS = 300
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class FuzzOptions:
+    """Options of the group ``fuzz``."""
+
+    parts: tuple[str, ...] = parts_option("crashes", "amounts")
+    # Enough for each reader of texts to get one.
+    messages: int = option(120_000, WholeNumber(1000), "Messages and texts of the part crashes.")
+    amounts: int = option(100_000, AT_LEAST_ONE, "Texts of the part amounts.")
+
+
+def measure(on_progress: OnProgress, options: FuzzOptions) -> list[Figure]:
     """Return the figures. Every crash is reported with its input."""
-    parts = os.environ.get("BENCH_FUZZ_PARTS", "crashes,amounts").split(",")
     # Refused ticks and answers are logged one by one, and would hide the progress.
     logging.disable(logging.ERROR)
     try:
-        crashes = _crash_figures(on_progress) if "crashes" in parts else []
-        amounts = int(os.environ.get("BENCH_FUZZ_AMOUNTS", _DEFAULT_AMOUNTS))
-        return crashes + (measure_amounts(amounts, on_progress) if "amounts" in parts else [])
+        crashes = _crash_figures(options.messages, on_progress) if "crashes" in options.parts else []
+        amounts = measure_amounts(options.amounts, on_progress) if "amounts" in options.parts else []
+        return crashes + amounts
     finally:
         logging.disable(logging.NOTSET)
 
 
-def _crash_figures(on_progress: OnProgress) -> list[Figure]:
-    count = int(os.environ.get("BENCH_FUZZ", _DEFAULT_COUNT))
+def _crash_figures(count: int, on_progress: OnProgress) -> list[Figure]:
     ticks, evaluated, crashed = _ticks(round(count * _TICKS_RATIO / _MESSAGES_PER_TICK), on_progress)
     texts, failed = _texts(count - ticks * _MESSAGES_PER_TICK, on_progress)
     total = ticks * _MESSAGES_PER_TICK + texts

@@ -11,9 +11,9 @@ All other settings are the defaults. A reader polls the tables twenty times a se
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -24,6 +24,7 @@ from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickP
 from benchmarks.fixtures.synthetic.synthetic_ticks import Workload
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.scale.group import START_S, alert_path_started
+from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure, percentile
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
@@ -72,13 +73,21 @@ class TicksOfTable:
             self.seen_s.setdefault(row["tick_ms"], now_s)
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the times over BENCH_GOLD_STARTS starts (default 3) and BENCH_GOLD_TICKS ticks (default 14).
+@dataclass(frozen=True)
+class GoldOptions:
+    """Options of the group ``gold``."""
+
+    starts: int = option(3, AT_LEAST_ONE, "Starts of a watch.")
+    ticks: int = option(14, AT_LEAST_ONE, "Measured ticks.")
+
+
+def measure(on_progress: OnProgress, options: GoldOptions) -> list[Figure]:
+    """Return the times over starts and over ticks.
 
     Raises:
         HeadroomError: rows did not come in time.
     """
-    starts, ticks = (int(os.environ.get(f"BENCH_GOLD_{what}", n)) for what, n in (("STARTS", "3"), ("TICKS", "14")))
+    starts, ticks = options.starts, options.ticks
     first_s = _first_rows(starts, on_progress)
     ages = _ages(ticks, on_progress)
     figures = [Figure("gold_first_row_s", percentile(first_s, 0.5), "s", starts)]

@@ -1,6 +1,6 @@
 """Group ``idle``: what ``headroom watch`` costs on a cluster where nothing happens.
 
-Three brokers, no reassignment, default settings, for BENCH_IDLE_S seconds (default 300) from the start of the watch.
+Three brokers, no reassignment, default settings, for 300 seconds (`--length-s`) from the start of the watch.
 
 - `watch_cores_idle`: mean number of cores of all processes of the watch, from its start on. So it contains the start of
   three JVMs and the warm-up.
@@ -15,7 +15,6 @@ brokers; `..._jvm` is the Java process of each. Only processes of the watch coun
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.idle.usage import Usage, commits_by_table, files_by_place, usage_by_role
+from benchmarks.options.fields import SECONDS, option
 from benchmarks.results import Figure
 from cli.common.watch_process import WatchProcess
 from schemas.config import CollectSettings
@@ -48,17 +48,23 @@ class UsageSample:
         return sum(self.by_role.values(), Usage())
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return cores, memory and files of an idle watch over BENCH_IDLE_S seconds (default 300).
+@dataclass(frozen=True)
+class IdleOptions:
+    """Options of the group ``idle``."""
+
+    length_s: float = option(300.0, SECONDS, "Measured time from the start of the watch, seconds.")
+
+
+def measure(on_progress: OnProgress, options: IdleOptions) -> list[Figure]:
+    """Return cores, memory and files of an idle watch.
 
     Raises:
         HeadroomError: the watch gave no verdict, or ended.
     """
-    length_s = float(os.environ.get("BENCH_IDLE_S", "300"))
     with BenchCluster(3) as bench:
         bench.configure(CollectSettings().interval_s)
         with bench.watch() as watch:
-            samples = _sample(watch, length_s, on_progress)
+            samples = _sample(watch, options.length_s, on_progress)
             store = Path(bench.store)
             files, commits = files_by_place(store), commits_by_table(store)
     for place, count in sorted(files.items()):

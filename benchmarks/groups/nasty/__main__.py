@@ -1,25 +1,29 @@
-"""``python -m benchmarks.groups.nasty``: run the scenes of BENCH_SCENES, print their figures and store none."""
+"""``python -m benchmarks.groups.nasty``: run scenes, print their figures and store none."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import time
 from typing import Any
 
 import click
 
-from benchmarks.groups.nasty.group import measure
+from benchmarks.groups.nasty.group import NastyOptions, measure
+from benchmarks.options.command import command
+from benchmarks.options.replaced_variables import refuse_variables
 from cli.common.output import print_table
 
 
-def main() -> None:
+def main(options: NastyOptions) -> None:
     """Run the scenes, and print the figures."""
+    refuse_variables(os.environ)
     # kafka-python logs every lost connection to a broker, and scenes kill brokers.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, _interrupt)
     began_s = time.monotonic()
-    found = measure(lambda text: click.echo(f"{time.monotonic() - began_s:7.1f} s  {text}"))
+    found = measure(lambda text: click.echo(f"{time.monotonic() - began_s:7.1f} s  {text}"), options)
     print_table("", ("name", "value", "unit", "n"), [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in found])
 
 
@@ -28,4 +32,4 @@ def _interrupt(_number: int, _frame: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    command("nasty", NastyOptions, main, "Run scenes, print their figures and store none.")()

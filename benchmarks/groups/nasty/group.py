@@ -10,7 +10,7 @@ and the right numbers, computed by hand.
 - A scene is void if its fault did not happen as planned. It runs once more. If it is void again, it counts only in
   `nasty_scenes_void`.
 
-| scenes (BENCH_SCENES) | fault |
+| scenes (`--scenes`) | fault |
 |---|---|
 | `large` | none: healthy moves of 240 and 600 partitions at a low and at a high throttle |
 | `short` | 60 partitions on one leader, whose throttle starves or loses |
@@ -40,7 +40,7 @@ scene itself does what an operator must do by hand (start a broker, repair a dir
 - `numbers_wrong`: rows of `gold/throttle_headroom` in the scenes `directories` that are off by more than 20 % (required
   rate) or 30 % (remaining bytes).
 
-**Parts.** BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number of scenes per
+**Parts.** `--scenes` names classes or single scenes (`large,near:2`), `--each` the number of scenes per
 class. `benchmarks/parts/nasty` keeps the record of each scene. Scenes recorded with the same code (the product's and
 their own) count together and are not repeated. `python -m benchmarks.groups.nasty` runs scenes without keeping the
 figures.
@@ -48,9 +48,9 @@ figures.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ from benchmarks.groups.nasty.stage.damage import BrokerDamage
 from benchmarks.groups.nasty.stage.shell import Shell
 from benchmarks.groups.nasty.stage.stage import SceneContext, SceneTools
 from benchmarks.groups.nasty.stage.topic import LargeTopic
+from benchmarks.options.fields import AT_LEAST_ONE, CheckedText, option
 from benchmarks.results import Figure, parts
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
@@ -88,14 +89,21 @@ _ATTEMPTS = 2
 _REASON_CHARACTERS = 500
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures over the scenes of BENCH_SCENES (default: all), BENCH_SCENES_EACH per class.
+@dataclass(frozen=True)
+class NastyOptions:
+    """Options of the group ``nasty``."""
+
+    scenes: str = option("", CheckedText(schedule), "Classes or single scenes, comma-separated; default: all.")
+    each: int | None = option(None, AT_LEAST_ONE, "Scenes of each class; default: all of the class.")
+
+
+def measure(on_progress: OnProgress, options: NastyOptions) -> list[Figure]:
+    """Play the scenes that are left, and return the figures over all that were played with this code.
 
     Raises:
         HeadroomError: a scene is unknown, or the brokers could not be restored to the state before a scene.
     """
-    each = os.environ.get("BENCH_SCENES_EACH")
-    wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
+    wanted = schedule(options.scenes, options.each)
     scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
     outcomes: list[SceneResult] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:

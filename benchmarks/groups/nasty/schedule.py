@@ -49,7 +49,7 @@ def schedule(wanted: str = "", each: int | None = None) -> list[NastyScene]:
 def _named(name: str, classes: dict[str, type[NastyScene]], each: int | None) -> Sequence[NastyScene]:
     key, _, number = name.partition(":")
     if key not in classes or (number and not number.isdigit()):
-        raise failure(f"BENCH_SCENES names {name!r}; there are {', '.join(classes)}, and near:2 for one scene")
+        raise failure(f"there is no scene {name!r}; there are {', '.join(classes)}, and near:2 for one scene")
     if number:
         return [classes[key].drawn(int(number))]
     return [classes[key].drawn(n) for n in range(classes[key].count if each is None else each)]

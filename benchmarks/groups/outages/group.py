@@ -50,15 +50,15 @@ something does not recover. Its lost, doubled and false alerts and its blind tim
 (`fault_void`) if this machine cannot run the scenario, for example without the right to mount a disk. It counts nowhere
 else.
 
-**Parts.** BENCH_OUTAGES names scenarios (`kill_collector,store_full`), BENCH_OUTAGES_EACH the number of runs per
-scenario (default 2). `benchmarks/parts/outages` keeps the record of each run. Runs recorded with the same code (the
-product's and their own) count together and are not repeated, failed ones included.
+**Parts.** `--scenarios` names scenarios (`kill_collector,store_full`), `--each` the number of runs per scenario.
+`benchmarks/parts/outages` keeps the record of each run. Runs recorded with the same code (the product's and their own)
+count together and are not repeated, failed ones included.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -81,24 +81,32 @@ from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import ScenarioTools, configure, session
 from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
 from benchmarks.groups.outages.watching.freshness import Freshness
+from benchmarks.options.fields import AT_LEAST_ONE, CheckedText, option
 from benchmarks.results import Figure, parts
 from schemas.errors import HeadroomError
 
 _STARTS = 2
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures over the scenarios of BENCH_OUTAGES (default: all), each run BENCH_OUTAGES_EACH times.
+@dataclass(frozen=True)
+class OutagesOptions:
+    """Options of the group ``outages``."""
+
+    scenarios: str = option("", CheckedText(schedule.schedule), "Names of scenarios, comma-separated; default: all.")
+    each: int = option(2, AT_LEAST_ONE, "Runs of each scenario.")
+
+
+def measure(on_progress: OnProgress, options: OutagesOptions) -> list[Figure]:
+    """Play the runs that are left, and return the figures over all that were played with this code.
 
     Raises:
         HeadroomError: a scenario is unknown, or the brokers could not be restored.
     """
-    each = int(os.environ.get("BENCH_OUTAGES_EACH", "2"))
-    wanted = schedule.schedule(os.environ.get("BENCH_OUTAGES", ""), each)
+    wanted = schedule.schedule(options.scenarios, options.each)
     left = [play for play in wanted if not is_recorded(play, _folder(play))]
     if left:
         print_records(_play_batches(left, on_progress))
-    records = (stored_record(play, _folder(play)) for play in schedule.schedule(each=each))
+    records = (stored_record(play, _folder(play)) for play in schedule.schedule(each=options.each))
     return figures([record for record in records if record is not None])
 
 

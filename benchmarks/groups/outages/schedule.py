@@ -62,7 +62,7 @@ def schedule(wanted: str = "", each: int = 2) -> list[Play]:
     names = [name.strip() for name in wanted.split(",") if name.strip()] or list(by_name)
     for name in names:
         if name not in by_name:
-            raise failure(f"BENCH_OUTAGES names {name!r}; there are {', '.join(by_name)}")
+            raise failure(f"there is no scenario {name!r}; there are {', '.join(by_name)}")
     return [Play(by_name[name], number) for number in range(each) for name in dict.fromkeys(names)]
 
 

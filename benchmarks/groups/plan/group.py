@@ -16,34 +16,47 @@ preferred leads and bytes of a cluster) whose highest value over the mean is mor
 lists of partitions that gain a replica, and replicas in the end, where our twin of the plan was carried out by
 ``headroom reassign run``.
 
-BENCH_PLAN chooses some of the parts ``time``, ``generate`` and ``lists``, BENCH_PLANS the number of timed plans.
+``--parts`` chooses some of the parts ``time``, ``generate`` and ``lists``.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.plan.kafka_lists import list_figures
 from benchmarks.groups.plan.large_plan import large_move, plan_seconds
 from benchmarks.groups.plan.made_plans import made_plan_figures
+from benchmarks.options.fields import AT_LEAST_ONE, option, parts_option
 from benchmarks.results import Figure, percentile
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of the parts in BENCH_PLAN (default: all).
+@dataclass(frozen=True)
+class PlanTimeOptions:
+    """Options of the group ``plan``."""
+
+    parts: tuple[str, ...] = parts_option("time", "generate", "lists")
+    plans: int = option(3, AT_LEAST_ONE, "Timed plans.")
+
+
+def measure(on_progress: OnProgress, options: PlanTimeOptions) -> list[Figure]:
+    """Return the figures of the chosen parts.
 
     Raises:
         HeadroomError: Kafka's tool or a run on the brokers failed.
     """
-    chosen = os.environ.get("BENCH_PLAN", ",".join(_PARTS)).split(",")
-    return [figure for name in _PARTS if name in chosen for figure in _PARTS[name](on_progress)]
+    measured: dict[str, Callable[[OnProgress], list[Figure]]] = {
+        "time": partial(_times, options.plans),
+        "generate": made_plan_figures,
+        "lists": list_figures,
+    }
+    return [figure for name in options.parts for figure in measured[name](on_progress)]
 
 
-def _times(on_progress: OnProgress) -> list[Figure]:
-    count = int(os.environ.get("BENCH_PLANS", "3"))
+def _times(count: int, on_progress: OnProgress) -> list[Figure]:
     state, plan = large_move(Random(1))
     seconds, estimates = [], []
     for number in range(1, count + 1):
@@ -55,10 +68,3 @@ def _times(on_progress: OnProgress) -> list[Figure]:
         Figure("plan_200k_s", percentile(seconds, 0.5), "s", count),
         Figure("plan_200k_without_batches_s", percentile(estimates, 0.5), "s", count),
     ]
-
-
-_PARTS: dict[str, Callable[[OnProgress], list[Figure]]] = {
-    "time": _times,
-    "generate": made_plan_figures,
-    "lists": list_figures,
-}

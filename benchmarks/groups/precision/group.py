@@ -1,7 +1,7 @@
 """Group ``precision``: precision and recall of Headroom's alerts, compared with the stock rules for Kafka.
 
 **Faults.** Faults of eight classes are injected one after another, in a fixed order. A fault lasts until Headroom and
-all stock rules have an alert about it, at most BENCH_FAULT_S seconds. Then it is reverted.
+all stock rules have an alert about it, at most 90 seconds (`--fault-s`). Then it is reverted.
 
 **Healthy moves.** Half an hour of healthy moves follows, on the same cluster: throttled, with preferred leader
 elections, leader switches and changing loads. Every alert in that time is false.
@@ -19,7 +19,7 @@ elections, leader switches and changing loads. Every alert in that time is false
 **Stock rules.** The rules come with Strimzi, Grafana's Kafka mixin and Confluent's monitoring stacks, with their own
 thresholds and times ([benchmarks/stock/rules.yml](../benchmarks/stock/rules.yml)). A Prometheus scrapes jmx_exporter on
 the same brokers and evaluates every 5 s. Stock set-ups evaluate every 30 to 60 s, which only delays their alerts. A
-rule misses a fault that is shorter than the rule's `for`. BENCH_STOCK_FOR_RATIO shortens these times.
+rule misses a fault that is shorter than the rule's `for`. `--stock-for-ratio` shortens these times.
 
 **Headroom** runs at one tick a second, with shorter times than its defaults: `alerts.stalled_s` 15 s,
 `under_replicated_s` and `left_behind_s` 20 s. `build/precision.json` has all faults and alerts with their times.
@@ -28,11 +28,10 @@ rule misses a fault that is shorter than the rule's `for`. BENCH_STOCK_FOR_RATIO
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import psutil
 from kafka.errors import KafkaError
@@ -51,6 +50,7 @@ from benchmarks.groups.precision.scoring import (
     is_page,
     is_true,
 )
+from benchmarks.options.fields import AT_LEAST_ONE, RATIO, SECONDS, option
 from benchmarks.results import CHECKOUT, Figure
 from cli.common.output import print_table
 from cli.common.watch_process import WatchProcess
@@ -67,34 +67,41 @@ _MOVE_END_S = 600.0
 _SEED = 7
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return precision, recall and delay of each tool over BENCH_FAULTS faults (default 32) and BENCH_HEALTHY_S (1800).
+@dataclass(frozen=True)
+class PrecisionOptions:
+    """Options of the group ``precision``."""
+
+    faults: int = option(32, AT_LEAST_ONE, "Injected faults.")
+    fault_s: float = option(90.0, SECONDS, "Longest time of a fault, seconds.")
+    healthy_s: float = option(1800.0, SECONDS, "Time of healthy moves, seconds.")
+    stock_for_ratio: float = option(1.0, RATIO, "Factor for the times of stock rules.")
+
+
+def measure(on_progress: OnProgress, options: PrecisionOptions) -> list[Figure]:
+    """Return precision, recall and delay of each tool over faults and healthy moves.
 
     Raises:
         HeadroomError: Prometheus is not available, a fault could not be prepared, or the watch ended.
     """
-    count = int(os.environ.get("BENCH_FAULTS", "32"))
-    healthy_s = float(os.environ.get("BENCH_HEALTHY_S", "1800"))
-    for_ratio = float(os.environ.get("BENCH_STOCK_FOR_RATIO", "1"))
     with BenchCluster(4, BrokerOptions(agents=True, exporter_config=EXPORTER_CONFIG)) as bench:
         bench.add_section("alerts", SHORT_ALERT_TIMES)
         on_progress(f"alerts: {asdict(bench.settings.alerts)}")
-        on_progress(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {for_ratio:g}")
+        on_progress(f"stock rules evaluated every {INTERVAL_S:g} s, their times x {options.stock_for_ratio:g}")
         targets = [f"{bench.broker(b).host}:{bench.broker(b).exporter_port}" for b in bench.brokers]
         with (
-            Prometheus(bench.folder / "prometheus", targets, for_ratio) as stock,
+            Prometheus(bench.folder / "prometheus", targets, options.stock_for_ratio) as stock,
             bench.watch(options=["--without-collector"]) as watch,
             bench.collecting() as collector,
         ):
-            run = _Run(bench, watch, collector, stock, on_progress)
+            run = _Run(bench, watch, collector, stock, options.fault_s, on_progress)
             watch.wait(lambda: watch.verdicts() is not None, 180, "the first evaluated tick")
-            windows = [run.play(number, fault) for number, fault in enumerate(schedule(count))]
+            windows = [run.play(number, fault) for number, fault in enumerate(schedule(options.faults))]
             healthy_from_s = time.time()
-            run.move_healthily(healthy_s)
+            run.move_healthily(options.healthy_s)
             pages = run.pages()
     _write_record(windows, pages, healthy_from_s)
     _print(windows, pages, healthy_from_s)
-    return _figures(windows, pages, healthy_s)
+    return _figures(windows, pages, options.healthy_s)
 
 
 class _Run:
@@ -105,6 +112,7 @@ class _Run:
         watch: Headroom.
         collector: its collector.
         stock: Prometheus with the stock rules.
+        fault_s: longest time of a fault, seconds.
         on_progress: prints the progress.
     """
 
@@ -114,12 +122,14 @@ class _Run:
         watch: WatchProcess,
         collector: psutil.Process,
         stock: Prometheus,
+        fault_s: float,
         on_progress: OnProgress,
     ) -> None:
         self._bench = bench
         self._watch = watch
         self._collector = collector
         self._stock = stock
+        self._fault_s = fault_s
         self._on_progress = on_progress
         self._void_spans_s: list[tuple[float, float]] = []
 
@@ -186,10 +196,9 @@ class _Run:
         return window
 
     def _await_detected(self, fault: Fault, from_s: float) -> None:
-        """Return once every tool has detected the fault, or after BENCH_FAULT_S."""
-        length_s = float(os.environ.get("BENCH_FAULT_S", "90"))
+        """Return once every tool has detected the fault, or after its longest time."""
         tools = [HEADROOM, *_origins()] if fault.of_cluster else [HEADROOM]
-        while (now_s := time.time()) < from_s + length_s:
+        while (now_s := time.time()) < from_s + self._fault_s:
             self._watch.require_running()
             window, pages = _window(fault, from_s, now_s), self.pages()
             if all(first_detection(tool, window, pages) for tool in tools):

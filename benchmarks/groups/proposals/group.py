@@ -11,24 +11,32 @@ something moves in a batch. ``balance_elections_copied_replicas`` is the number 
 proposals that may only elect. During two of them two processes keep both cores busy.
 
 A run can be made in parts. Proposals recorded in ``benchmarks/parts/proposals`` with the same code count and are not
-repeated. BENCH_PROPOSALS is the number of proposals that are recorded in this run.
+repeated. ``--proposals`` limits the number of proposals that are recorded in this run.
 """
 
 from __future__ import annotations
 
-import os
+from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.groups.proposals.arithmetic import figures
 from benchmarks.groups.proposals.carried_out import record_proposal
 from benchmarks.groups.proposals.cases import CASES
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts
 
 _BROKERS = 4
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+@dataclass(frozen=True)
+class ProposalsOptions:
+    """Options of the group ``proposals``."""
+
+    proposals: int = option(len(CASES), COUNT, "Most proposals that this run records; 0 records nothing.")
+
+
+def measure(on_progress: OnProgress, options: ProposalsOptions) -> list[Figure]:
     """Record the proposals that are left, and return the figures over all records.
 
     Raises:
@@ -37,7 +45,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     folder = parts("proposals", __name__)
     names = [f"proposal-{number:02d}" for number in range(len(CASES))]
     left = [n for n, name in enumerate(names) if read_record(folder, name) is None]
-    left = left[: int(os.environ.get("BENCH_PROPOSALS", len(CASES)))]
+    left = left[: options.proposals]
     if left:
         with BenchCluster(_BROKERS) as bench:
             # By default the overhead of a move is 256 MB, beside which copies of some MB would look dear; and loads

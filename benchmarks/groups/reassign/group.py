@@ -27,15 +27,15 @@ changed. ``reassign_clean_s_max`` is the longest time from the last replica in s
 runs that came to their end.
 
 A run can be made in parts. Items recorded in ``benchmarks/parts/reassign`` with the same code count and are not
-repeated. BENCH_REASSIGN chooses some of the parts ``moves``, ``batched``, ``smallest``, ``switches`` and ``kills``;
-BENCH_REASSIGN_ITEMS limits the number of items that are recorded in this run.
+repeated. ``--parts`` chooses some of the parts ``moves``, ``batched``, ``smallest``, ``switches`` and ``kills``;
+``--items`` limits the number of items that are recorded in this run.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ from benchmarks.groups.reassign.arithmetic import (
 from benchmarks.groups.reassign.kills import CHAINS, KilledRuns
 from benchmarks.groups.reassign.planned_moves import record_batched, record_move, record_smallest
 from benchmarks.groups.reassign.switches import RUNS, record_switches
+from benchmarks.options.fields import COUNT, option, parts_option
 from benchmarks.results import Figure, parts
 
 _BROKERS = 4
@@ -65,16 +66,23 @@ _CASES = {"moves": cases.MOVES, "batched": cases.BATCHED, "smallest": cases.SITU
 _ITEMS = {**{name: len(own) for name, own in _CASES.items()}, "switches": RUNS, "kills": CHAINS}
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Record the items that are left of the parts in BENCH_REASSIGN, and return the figures over all records.
+@dataclass(frozen=True)
+class ReassignOptions:
+    """Options of the group ``reassign``."""
+
+    parts: tuple[str, ...] = parts_option(*_ITEMS)
+    items: int = option(sum(_ITEMS.values()), COUNT, "Most items that this run records; 0 records nothing.")
+
+
+def measure(on_progress: OnProgress, options: ReassignOptions) -> list[Figure]:
+    """Record the items that are left of the chosen parts, and return the figures over all records.
 
     Raises:
         HeadroomError: a command failed, or a move did not end.
     """
-    chosen = os.environ.get("BENCH_REASSIGN", ",".join(_ITEMS)).split(",")
-    most = int(os.environ.get("BENCH_REASSIGN_ITEMS", sum(_ITEMS.values())))
+    most = options.items
     folder = parts("reassign", __name__)
-    for part in (name for name in _ITEMS if name in chosen):
+    for part in options.parts:
         left = [n for n in range(_ITEMS[part]) if read_record(folder, _name(part, n)) is None][:most]
         most -= len(left)
         if left:

@@ -26,15 +26,17 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
+from benchmarks.fixtures.processes import resident_bytes
 from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
+from benchmarks.options.fields import PARTITIONS, CommaSeparated, heap_option, option
 from benchmarks.results import Figure
 from cli.common.watch_process import VerdictProcess, WatchProcess
 from schemas.config import SparkSettings
 from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
 from streaming.delta.query_table import query
 
-_SIZES = "2000,20000,100000,200000"
+_SIZES = (2000, 20_000, 100_000, 200_000)
 # On two busy cores an executor is up after two minutes, and the alert path reads one minute later.
 START_S = 300.0
 _DEADLINE_S = 600.0
@@ -86,14 +88,21 @@ class Run:
     ceiling_rows_s_per_tick: float = 0
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of every size of BENCH_PARTITIONS (default 2000,20000,100000,200000).
+@dataclass(frozen=True)
+class ScaleOptions:
+    """Options of the group ``scale``."""
+
+    partitions: tuple[int, ...] = option(_SIZES, CommaSeparated(PARTITIONS), "Sizes of clusters, comma-separated.")
+    driver_memory: str = heap_option("2g")
+
+
+def measure(on_progress: OnProgress, options: ScaleOptions) -> list[Figure]:
+    """Return the figures of every size.
 
     Raises:
         HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
     """
-    sizes = [int(size) for size in os.environ.get("BENCH_PARTITIONS", _SIZES).split(",")]
-    runs = [measured(size, Schedule(), on_progress) for size in sizes]
+    runs = [measured(size, Schedule(), on_progress, options.driver_memory) for size in options.partitions]
     return [figure for run in runs for figure in figures_of(run)]
 
 
@@ -125,14 +134,14 @@ def figures_of(run: Run) -> list[Figure]:
     return figures
 
 
-def measured(size: int, schedule: Schedule, on_progress: OnProgress, driver_memory: str = "2g") -> Run:
+def measured(size: int, schedule: Schedule, on_progress: OnProgress, driver_memory: str) -> Run:
     """Measure a cluster with a number of partitions.
 
     Args:
         size: number of partitions.
         schedule: number of ticks.
         on_progress: prints the progress.
-        driver_memory: limit of both heaps, unless BENCH_DRIVER_MEMORY sets another.
+        driver_memory: limit of both heaps.
 
     Raises:
         HeadroomError: ticks were not evaluated or recorded in time, or a verdict was wrong.
@@ -143,9 +152,7 @@ def measured(size: int, schedule: Schedule, on_progress: OnProgress, driver_memo
         # The broker has hardly any of the partitions of the ticks, and would pass for a small cluster.
         small = SparkSettings().small_cluster_partitions
         spark = {**often, "small_cluster_partitions": small if size <= small else 0}
-        bench.configure(
-            schedule.interval_s, {"driver_memory": os.environ.get("BENCH_DRIVER_MEMORY", driver_memory), **spark}
-        )
+        bench.configure(schedule.interval_s, {"driver_memory": driver_memory, **spark})
         ticks = prepared(size, bench, schedule.every, now=schedule.warm, interval_s=schedule.interval_s)
         run.rows_per_tick = round(sum(tick.rows for tick in ticks) / len(ticks))
         run.sent_bytes_per_tick = round(sum(tick.size_bytes for tick in ticks) / len(ticks))
@@ -423,4 +430,4 @@ class PeakMemory:
 
     def _sample(self) -> None:
         while not self._stop.wait(0.5):
-            self.bytes = max(self.bytes, sum(self._watch.resident_bytes().values()))
+            self.bytes = max(self.bytes, sum(resident_bytes(self._watch.processes()).values()))

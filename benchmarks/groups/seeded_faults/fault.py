@@ -22,7 +22,7 @@ class SeededFault:
     """One defect, and the tests that are to catch it.
 
     Attributes:
-        name: name in the record and in BENCH_SEEDED.
+        name: name in the record and in ``--faults``.
         layer: layer of the code that has the defect.
         what: the defect, in one sentence.
         path: file, relative to the checkout.

@@ -44,10 +44,9 @@ class CodeTree:
                 classes are valid for these paths only.
         """
         path = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-        own = {name: value for name, value in os.environ.items() if not name.startswith("BENCH_")}
         jars = {JARS: os.environ.get(JARS, str(CHECKOUT / ".jars"))} if with_jvm else {}
         # A compiled module is taken for that of a file with the same second and size, as a file with a fault often has.
-        return own | jars | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+        return os.environ | jars | {"PYTHONPATH": os.pathsep.join(path), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def require_own_code(self) -> None:
         """Check that a Python process in another folder imports the code of the copy.

@@ -16,8 +16,8 @@ throttle of the new leader is printed. Kafka's metadata is read fifty times a se
 counts. The time from the kill to the switch is not part of it; `death_to_switch_s_median` is its median.
 `election_to_throttle_alert_s_median` and `_p95` are of the elections, with the same move.
 
-BENCH_TAKEOVER_ELECTIONS and BENCH_TAKEOVER_DEATHS set the numbers (default 20 each). A run can be made in parts.
-Switches recorded in `benchmarks/parts/takeover` with the same code count and are not repeated.
+There are 20 elections (`--elections`) and 20 deaths (`--deaths`). A run can be made in parts. Switches recorded in
+`benchmarks/parts/takeover` with the same code count and are not repeated.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.part_records import read_record, write_record
 from benchmarks.fixtures.throttled_move import LoadSettings, MovedPartition, ThrottledMove
 from benchmarks.groups.alert_latency import LeaderWatcher, catching_up, find_alert
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
 from cli.common.watch_process import WatchProcess
 from schemas.tables import THROTTLE_HEADROOM
@@ -130,15 +131,21 @@ class MeasuredSwitch:
         return self.required_bytes_per_s / self.real_bytes_per_s - 1
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of BENCH_TAKEOVER_ELECTIONS elections and BENCH_TAKEOVER_DEATHS deaths (default 20 each).
+@dataclass(frozen=True)
+class TakeoverOptions:
+    """Options of the group ``takeover``."""
+
+    elections: int = option(20, COUNT, "Preferred leader elections.")
+    deaths: int = option(20, COUNT, "Deaths of the leader's broker.")
+
+
+def measure(on_progress: OnProgress, options: TakeoverOptions) -> list[Figure]:
+    """Return the figures of elections and of deaths.
 
     Raises:
         HeadroomError: a move was not healthy before its switch, an alert did not fire, or a tick is not in the table.
     """
-    elections = int(os.environ.get("BENCH_TAKEOVER_ELECTIONS", "20"))
-    deaths = int(os.environ.get("BENCH_TAKEOVER_DEATHS", "20"))
-    cases = schedule(elections, deaths)
+    cases = schedule(options.elections, options.deaths)
     folder = parts("takeover", __name__)
     left = [case for case in cases if read_record(folder, case.name) is None]
     if left:

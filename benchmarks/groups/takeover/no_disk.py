@@ -10,7 +10,7 @@ full in every other run, and read-only in the others. All settings of alerts and
 - `disk_full_start_alert_s_max` and `_median`: the watch is started on the full or read-only disk, and the leader
   switches 0 to 5 s later. The time is from the start to the printed alert.
 
-BENCH_DISK_KILLS and BENCH_DISK_STARTS set the numbers (default 4 each). This needs root, and the right to mount.
+There are 4 kills (`--kills`) and 4 starts (`--starts`). This needs root, and the right to mount.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.fixtures.throttled_move import ThrottledMove
@@ -28,6 +29,7 @@ from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.stage.disk import OwnDisk
 from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.groups.outages.watching.live import jvms_of
+from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess
@@ -42,14 +44,21 @@ _BACK_S, _ALERT_S = 180.0, 120.0
 _SHOWN_S = 1.0
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
-    """Return the figures of BENCH_DISK_KILLS kills and BENCH_DISK_STARTS starts (default 4 each).
+@dataclass(frozen=True)
+class NoDiskOptions:
+    """Options of the group ``no_disk``."""
+
+    kills: int = option(4, COUNT, "Kills of the JVM of a watch.")
+    starts: int = option(4, COUNT, "Starts of a watch.")
+
+
+def measure(on_progress: OnProgress, options: NoDiskOptions) -> list[Figure]:
+    """Return the figures of kills and of starts.
 
     Raises:
         HeadroomError: this user may not mount, a move was not healthy before its switch, or an alert did not fire.
     """
-    kills = int(os.environ.get("BENCH_DISK_KILLS", "4"))
-    starts = int(os.environ.get("BENCH_DISK_STARTS", "4"))
+    kills, starts = options.kills, options.starts
     with BenchCluster(3) as bench:
         port = free_ports(1)[1].client
         bench.add_section("metrics", {"listen": f"127.0.0.1:{port}"})

@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.fixtures.part_records import write_record
+from benchmarks.options.fields import NoOptions
 from benchmarks.results import CHECKOUT, PARTS, Figure
 from schemas.errors import HeadroomError
 
@@ -26,7 +27,7 @@ _INTERRUPTED = 130
 Record = dict[str, Any]
 
 
-def measure(on_progress: OnProgress) -> list[Figure]:
+def measure(on_progress: OnProgress, _options: NoOptions) -> list[Figure]:
     """Return minutes of the last complete run in a fresh clone, and the tests that failed in the last runs by chance.
 
     Raises:

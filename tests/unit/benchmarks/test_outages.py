@@ -85,7 +85,7 @@ def test_scenarios_are_chosen_by_name() -> None:
 
 
 def test_an_unknown_name_is_an_error_that_lists_all_names() -> None:
-    with pytest.raises(HeadroomError, match=r"BENCH_OUTAGES names 'kill_wach'; there are kill_collector, kill_watch,"):
+    with pytest.raises(HeadroomError, match=r"there is no scenario 'kill_wach'; there are kill_collector, kill_watch,"):
         schedule("kill_watch,kill_wach")
 
 

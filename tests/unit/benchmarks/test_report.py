@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.catalogue import GROUPS
 from benchmarks.goals import Goal
-from benchmarks.groups import memory
-from benchmarks.groups.scale import group as scale
 from benchmarks.plot import cost_per_tick, points, precision_and_recall
 from benchmarks.report import PAGE, PICTURES, Picture, markdown
 from benchmarks.results import read
-from benchmarks.run import GROUPS
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -92,7 +90,7 @@ def test_the_page_shows_goals_that_are_reached_missed_and_not_measured() -> None
         result("ceiling_rows_ratio_200k", 0.5, unit="ratio"),
         result("memory_growth_ratio_per_hour", 0.05, "memory", "ratio/h"),
     ]
-    page = markdown(measured, {"scale": scale.measure, "memory": memory.measure})
+    page = markdown(measured, {name: GROUPS[name] for name in ("scale", "memory")})
     assert "| `sustained_interval_s_200k` | at most 3.5 | 12.3 s | **falls short** |" in page
     assert "| `ceiling_rows_ratio_200k` | at least 0.4 | 0.5 | reached |" in page
     assert "| `memory_growth_ratio_per_hour` | at most 0.05 | 0.05 ratio/h | reached |" in page
@@ -107,6 +105,13 @@ def test_the_page_has_a_section_for_every_group_with_its_own_figures() -> None:
     assert "![" in sections["scale"]
     assert "| `memory_peak_bytes` | 1,250.0 MB | 5 | abc |" in sections["memory"]
     assert "Not measured yet." in sections["smallest"]
+
+
+def test_figures_that_were_measured_with_options_are_in_the_section_of_their_group() -> None:
+    known = result("sustained_interval_s_200k", 12.3)
+    page = markdown([{**known, "command": 'make bench ONLY=scale OPTIONS="--partitions 200000"'}], GROUPS)
+    section = next(text for text in page.split("\n## ") if text.startswith("scale\n"))
+    assert 'Measured by `make bench ONLY=scale OPTIONS="--partitions 200000"`' in section
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.groups.tests import group
+from benchmarks.options.fields import NoOptions
 from schemas.errors import HeadroomError
 
 TIERS = ["lint", "types", "unit", "spark", "integration"]
@@ -43,7 +44,7 @@ def chance_runs(*failing: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def figures() -> dict[str, float]:
-    return {figure.name: figure.value for figure in group.measure(lambda text: None)}
+    return {figure.name: figure.value for figure in group.measure(lambda text: None, NoOptions())}
 
 
 def test_minutes_are_those_of_the_last_whole_run_that_passed_in_a_fresh_clone(records: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_run_that_was_interrupted_counts_as_none(records: Path) -> None:
 def test_too_few_runs_give_no_figure(records: Path) -> None:
     kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs()[:5])
     told: list[str] = []
-    names = {figure.name for figure in group.measure(told.append)}
+    names = {figure.name for figure in group.measure(told.append, NoOptions())}
     assert ("test_minutes_fresh" in names, "test_red_by_chance" in names) == (True, False)
     assert "5 runs in random order, 2 beside others. Run `make flaky` first" in told[-1]
 

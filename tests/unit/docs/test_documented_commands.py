@@ -13,7 +13,7 @@ from cli.main import headroom
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = [
-    *(REPOSITORY / page for page in ("README.md", "CHANGELOG.md", "docker/README.md")),
+    *(REPOSITORY / page for page in ("README.md", "CHANGELOG.md", "docker/README.md", "benchmarks/README.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
 # A command in a block or in backquotes, to the end of the line, the backquote, or what is not its own.

@@ -35,7 +35,7 @@ class NastyScene(ABC):
         load: 0 to 1: position between the bounds of the load.
     """
 
-    # Name of the class in BENCH_SCENES, and its number of scenes.
+    # Name of the class in --scenes, and its number of scenes.
     key: ClassVar[str]
     count: ClassVar[int] = 4
 
@@ -56,7 +56,7 @@ class NastyScene(ABC):
 
     @property
     def name(self) -> str:
-        """Return class and number in the notation of BENCH_SCENES."""
+        """Return class and number in the notation of ``--scenes``."""
         return f"{self.key}:{self.number}"
 
     @property

@@ -16,7 +16,7 @@ class Scenario(ABC):
     """One fault.
 
     Attributes:
-        name: name in ``BENCH_OUTAGES``.
+        name: name in ``--scenarios``.
         title: short description.
         length_s: length of the fault, seconds.
         arrangement: arrangement of the watch.
