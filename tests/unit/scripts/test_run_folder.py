@@ -33,6 +33,22 @@ except KeyboardInterrupt:
 """
 
 
+def process_of(folder: Path, **options: bool) -> subprocess.Popen[str]:
+    """Return a process that sleeps and is known as one of the run in a folder.
+
+    It has begun when it prints a line. ``Popen`` returns before: the kernel closes the files of the parent in a new
+    program first, and makes its environment readable later.
+    """
+    says = [sys.executable, "-c", f"print(flush=True); {SLEEP[-1]}"]
+    process = subprocess.Popen(
+        says, env={**os.environ, MARK: str(folder)}, stdout=subprocess.PIPE, text=True, **options
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    return process
+
+
 @pytest.fixture(autouse=True)
 def own_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
@@ -91,7 +107,7 @@ def test_a_command_that_ignores_ctrl_c_is_killed_with_its_children_after_the_gra
 
 def test_the_files_of_a_run_that_was_killed_are_removed_and_its_processes_ended_by_the_next(tmp_path: Path) -> None:
     killed = RunFolder(tmp_path / "records")
-    process = subprocess.Popen(SLEEP, env={**os.environ, MARK: str(killed.folder)}, start_new_session=True)
+    process = process_of(killed.folder, start_new_session=True)
     (killed.temporary / "blockmgr-1").mkdir()
     # As the kernel does when the process ends.
     killed._lock.close()
@@ -112,7 +128,7 @@ def test_runs_side_by_side_leave_each_other_alone(tmp_path: Path) -> None:
 
 
 def test_what_a_run_leaves_running_is_named_and_ended(tmp_path: Path) -> None:
-    process = subprocess.Popen(SLEEP, env={**os.environ, MARK: str(tmp_path)})
+    process = process_of(tmp_path)
     (line,) = end_processes_of(tmp_path, ending_s=0.3)
     assert "time.sleep(60)" in line
     assert process.wait(10) == -signal.SIGKILL
