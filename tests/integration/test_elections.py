@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
 from cli.elections.command import elections
-from cluster.admin.elect_leaders import elect_preferred
 from cluster.embedded import EmbeddedCluster
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.java import jar_folder, java_command
@@ -21,6 +20,7 @@ from cluster.throttles.rates import apply_rates, clear_rates
 from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
+from schemas.keys import TopicPartition
 from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
@@ -161,7 +161,7 @@ def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
 
 def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> None:
     with LiveCluster(settings) as live:
-        answers = elect_preferred(live._connection, [("orders", 1), ("no-such-topic", 0)], 10.0)
+        answers = live.elect([TopicPartition("orders", 1), TopicPartition("no-such-topic", 0)])
     assert answers.not_needed == (("orders", 1),)
     assert list(answers.refused) == [("no-such-topic", 0)]
 

@@ -58,8 +58,9 @@ def run(config_file: Path, *arguments: str) -> Result:
 
 def rates(settings: Settings) -> dict[int, tuple[int | None, int | None]]:
     """Return the leader and the follower rate of each broker that is up."""
-    found = read_throttles(settings).rates
-    return {b: (r.leader_bytes_per_s, r.follower_bytes_per_s) for b, r in sorted(found.items()) if r.known}
+    state = read_throttles(settings)
+    up = {b: r for b, r in sorted(state.rates.items()) if state.alive(b)}
+    return {b: (r.leader_bytes_per_s, r.follower_bytes_per_s) for b, r in up.items()}
 
 
 def set_default(settings: Settings, values: dict[str, str]) -> None:
