@@ -20,7 +20,6 @@ from cluster.throttles.rates import apply_rates, clear_rates
 from cluster.throttles.replica_lists import apply_lists, clear_lists
 from planning.throttles.replica_lists import Move, lists_of_plan
 from schemas.config import Settings
-from schemas.keys import TopicPartition
 from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
