@@ -76,7 +76,6 @@ class LiveCluster:
         self.connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
         self._is_started = False
-        # While a controller is elected, the reassignments of an earlier reading count; the first has the whole time.
         self._metadata = SnapshotReader(self.connection, max(_METADATA_S, self.timeout_s), _CONFIG_MAX_AGE_S)
         self._broker_reader = BrokerMetricsReader(self.connection, self._source, settings.collect)
         self._plans = ReadPlanner(scope)
