@@ -144,12 +144,12 @@ class Lifecycle:
         due = self._due(tick_ms, assessment.findings, keep_firing)
         active = self._active(assessment.findings)
         grouped = group_findings(assessment.findings, active, due, assessment.keep_firing)
-        found: set[Key] = set()
+        finding_keys: set[Key] = set()
         for finding in grouped.findings:
             key = (finding.kind.value, finding.subject)
-            found.add(key)
+            finding_keys.add(key)
             events.extend(self._on_found(key, tick_ms, finding, grouped, due))
-        for key in [k for k in self._alerts if k not in found]:
+        for key in [k for k in self._alerts if k not in finding_keys]:
             events.extend(self._on_not_found(key, tick_ms, key in keep_firing))
         return events
 
@@ -241,11 +241,11 @@ class Lifecycle:
 
     def _active(self, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
         """Return firing alerts, and pending alerts that have a finding."""
-        found = {(f.kind.value, f.subject) for f in findings}
+        finding_keys = {(f.kind.value, f.subject) for f in findings}
         return {
             (AlertKind(kind), subject): _as_active(alert)
             for (kind, subject), alert in self._alerts.items()
-            if alert.event.state != AlertState.RESOLVED.value and (alert.is_firing or (kind, subject) in found)
+            if alert.event.state != AlertState.RESOLVED.value and (alert.is_firing or (kind, subject) in finding_keys)
         }
 
     def _on_found(

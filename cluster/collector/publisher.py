@@ -237,7 +237,7 @@ def ranges_of(records: Iterable[Any]) -> dict[int, tuple[int, int]]:
     offsets: dict[int, list[int]] = defaultdict(list)
     for record in records:
         offsets[record.partition].append(record.offset)
-    return {partition: (min(found), max(found) + 1) for partition, found in offsets.items()}
+    return {partition: (min(acknowledged), max(acknowledged) + 1) for partition, acknowledged in offsets.items()}
 
 
 def _discard(producer: KafkaProducer) -> None:

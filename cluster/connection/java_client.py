@@ -82,10 +82,10 @@ def _jvm(jars: Path) -> Iterator[Any]:
 
 
 def _named(folder: Path, name: str) -> list[str]:
-    found = sorted(str(path) for path in folder.glob(f"{name}-[0-9]*.jar"))
-    if not found:
+    jars = sorted(str(path) for path in folder.glob(f"{name}-[0-9]*.jar"))
+    if not jars:
         raise HeadroomError(f"jar {name}", f"is not in {folder}", "Run `make setup`, or set spark.jars.")
-    return found[:1]
+    return jars[:1]
 
 
 def _cause(exception: Any) -> str:

@@ -51,10 +51,10 @@ def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str
     """
     probes = [_Probe(kafka, options, section, server) for server in servers]
     with ThreadPoolExecutor(len(probes)) as pool:
-        found = list(pool.map(_Probe.refusal, probes))
-    if None in found:
+        outcomes = list(pool.map(_Probe.refusal, probes))
+    if None in outcomes:
         return None
-    refusals = [refusal for refusal in found if refusal is not None]
+    refusals = [refusal for refusal in outcomes if refusal is not None]
     answered = [refusal for refusal in refusals if refusal.reached]
     if answered:
         return answered[0]

@@ -84,8 +84,8 @@ class Brokers:
 
     def living(self) -> dict[int, psutil.Process]:
         """Return the processes of the running brokers, by id."""
-        found = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
-        return {i: process for i, process in found.items() if process is not None}
+        processes = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
+        return {i: process for i, process in processes.items() if process is not None}
 
     def process(self, broker_id: int) -> psutil.Process:
         """Return the process of a broker.

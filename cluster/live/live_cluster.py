@@ -171,9 +171,9 @@ class LiveCluster:
         Raises:
             HeadroomError: the metadata could not be read.
         """
-        found = self._measure(names)
-        rates = KnownRates(found.traffic.written, f"two readings {self._measure_s:g} s apart")
-        return cluster_state_of(self._name, self._clock_ms(), found.snapshot, found.reads, rates), found.traffic
+        reading = self._measure(names)
+        rates = KnownRates(reading.traffic.written, f"two readings {self._measure_s:g} s apart")
+        return cluster_state_of(self._name, self._clock_ms(), reading.snapshot, reading.reads, rates), reading.traffic
 
     def leadership(self) -> LeadershipSnapshot:
         """Return the leaders now, from the metadata alone.
@@ -192,10 +192,10 @@ class LiveCluster:
         Raises:
             HeadroomError: the metadata could not be read.
         """
-        found = self._measure(watched)
-        partitions = [found.snapshot.partitions[name] for name in watched if name in found.snapshot.partitions]
-        behind = followers_behind(partitions, found.earlier.metrics, CounterSample.of(found.reads).metrics)
-        return replace(leadership_of(found.snapshot, found.reads, found.traffic), behind=behind)
+        reading = self._measure(watched)
+        partitions = [reading.snapshot.partitions[name] for name in watched if name in reading.snapshot.partitions]
+        behind = followers_behind(partitions, reading.earlier.metrics, CounterSample.of(reading.reads).metrics)
+        return replace(leadership_of(reading.snapshot, reading.reads, reading.traffic), behind=behind)
 
     def elect(self, names: Collection[TopicPartition]) -> ElectionResults:
         """Request preferred leader elections of these partitions and return the result of each.

@@ -50,8 +50,8 @@ class ThrottleState:
 
     def alive(self, broker: int) -> bool:
         """Return whether a broker is registered now."""
-        found = self.snapshot.brokers.get(broker)
-        return found is not None and found.alive
+        registered = self.snapshot.brokers.get(broker)
+        return registered is not None and registered.alive
 
     def known(self) -> set[int]:
         """Return the brokers that are registered, or named by a partition."""

@@ -135,9 +135,10 @@ class _ListedPartitions:
 
 def _listed_partitions(config: TopicConfig) -> _ListedPartitions:
     parsed = [_parse(config.leader_list), _parse(config.follower_list)]
-    lists = [found for found in parsed if isinstance(found, ReplicaList)]
+    lists = [replica_list for replica_list in parsed if isinstance(replica_list, ReplicaList)]
     return _ListedPartitions(
-        any(found.every for found in lists), frozenset().union(*(found.partitions() for found in lists))
+        any(replica_list.every for replica_list in lists),
+        frozenset().union(*(replica_list.partitions() for replica_list in lists)),
     )
 
 

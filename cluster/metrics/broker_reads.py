@@ -98,10 +98,10 @@ class BrokerMetricsReader:
 
     def _note_missing(self, broker: int, plan: ReadPlan, metrics: Metrics) -> str | None:
         """Return a text with the metrics that are missing from a broker's answer, and log it if it changed."""
-        found = find_missing_metrics(plan, metrics)
+        missing_metrics = find_missing_metrics(plan, metrics)
         before = self._missing_before.get(broker)
-        self._missing_before[broker] = {metric.base for metric in found}
-        lasting = [m for m in found if not m.transient or (m.at_once if before is None else m.base in before)]
+        self._missing_before[broker] = {metric.base for metric in missing_metrics}
+        lasting = [m for m in missing_metrics if not m.transient or (m.at_once if before is None else m.base in before)]
         described = describe_missing(lasting, self._collect.source)
         missing = " ".join(text for text in (describe_impossible(metrics), described) if text) or None
         if missing != self._last_missing.get(broker):

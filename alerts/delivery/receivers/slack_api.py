@@ -113,14 +113,14 @@ class SlackApi:
         Raises:
             DeliveryError: the messages could not be read.
         """
-        found: dict[str, dict[str, Any]] = {}
+        messages: dict[str, dict[str, Any]] = {}
         for message in self._messages(since_ms, thread_ts):
             for key in event_keys_of(message):
                 if key in keys:
-                    found[key] = message
-            if len(found) == len(set(keys)):
+                    messages[key] = message
+            if len(messages) == len(set(keys)):
                 break
-        return found
+        return messages
 
     def _messages(self, since_ms: int, thread_ts: str | None) -> Iterator[dict[str, Any]]:
         method = "conversations.history" if thread_ts is None else "conversations.replies"
@@ -144,10 +144,10 @@ def metadata(keys: Sequence[str]) -> dict[str, Any]:
 
 def event_keys_of(message: Mapping[str, Any]) -> list[str]:
     """Return the event keys in a message's metadata; empty if Headroom did not send it."""
-    found = _object(message.get("metadata"))
-    if found.get("event_type") != _EVENT_TYPE:
+    message_metadata = _object(message.get("metadata"))
+    if message_metadata.get("event_type") != _EVENT_TYPE:
         return []
-    return str(_object(found.get("event_payload")).get("event_keys", "")).split(",")
+    return str(_object(message_metadata.get("event_payload")).get("event_keys", "")).split(",")
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -43,25 +43,25 @@ class LoadOutOfBand(BrokerLoadRule):
             own = [state for state in states if state.resource in resources]
             # A hot broker has an alert of its own, with which this one continues.
             if broker not in moved and not any(state.is_hot for state in states):
-                found = ordered([state for state in own if state.in_band is False])
-                findings += [self._finding(broker, loads, found, tick)] if found else []
+                out_of_band = ordered([state for state in own if state.in_band is False])
+                findings += [self._finding(broker, loads, out_of_band, tick)] if out_of_band else []
             if any(state.is_near_edge(tick.settings.exit_ratio) for state in own):
                 kept.add((self.kind, f"broker {broker}"))
         return Assessment(findings, kept & active)
 
-    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
-        busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in found)
+    def _finding(self, broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+        busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in states)
         return Finding(
             kind=self.kind,
             subject=f"broker {broker}",
             severity=Severity.WARNING if busy else Severity.INFO,
-            summary=describe_bands(broker, found),
-            evidence=evidence_of(broker, loads, found),
+            summary=describe_bands(broker, states),
+            evidence=evidence_of(broker, loads, states),
             recommendation=tick.recommender.balance_load(loads.uneven, tick.loads.advice, loads.tick_ms),
             hold_s=tick.settings.out_of_band_s,
             cause=UNEVEN,
             precedence=1,
-            weight=abs(deviation(found[0])),
+            weight=abs(deviation(states[0])),
             continues=(UNEVEN,),
         )
 

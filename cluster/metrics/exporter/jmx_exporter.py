@@ -97,10 +97,10 @@ def parse(response: Response, plan: ReadPlan) -> Metrics:
 
     def wanted(metric: str) -> Meaning | None:
         # An exporter exports everything at every scrape. Lines that are not read cost no parsing of their labels.
-        found = meaning_of(metric)
-        if found is not None and found.kind == SCRAPE_ERROR:
-            return found
-        return found if found is not None and plan.includes(found.kind, found.name) else None
+        candidate = meaning_of(metric)
+        if candidate is not None and candidate.kind == SCRAPE_ERROR:
+            return candidate
+        return candidate if candidate is not None and plan.includes(candidate.kind, candidate.name) else None
 
     for meaning, labels, value, time_ms in read_samples(response.body.decode(), wanted):
         if time_ms is not None and response.read_ms - time_ms > _OLDEST_MS:

@@ -168,9 +168,9 @@ class RunThrottle:
         return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
 
     def _report(self, short: Collection[ThrottleLoad]) -> None:
-        found = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
+        reported = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
         new = [load for load in short if (load.broker_role, load.throttle_bytes_per_s) not in self._reported]
-        self._reported = found
+        self._reported = reported
         if not new:
             return
         needed, lasting = (max(map(rate, short)) for rate in (required_bytes_per_s, lasting_required_bytes_per_s))
