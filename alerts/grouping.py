@@ -134,7 +134,7 @@ def group_findings(
     grouped = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
     superseded: set[Subject] = set()
-    ended = _ended(findings, active)
+    ended = _ended_subjects(findings, active)
     for group in _by_cause(findings):
         firing = [f for f in group if (alert := active.get(f.key)) is not None and alert.is_firing]
         others = [f for f in group if f not in firing]
@@ -183,7 +183,7 @@ def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, Ac
     return [under_another(f) for f in continued]
 
 
-def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
+def _ended_subjects(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
     """Return by cause the firing alert whose own finding has ended."""
     finding_keys = {finding.key for finding in findings}
     over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in finding_keys}

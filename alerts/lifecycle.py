@@ -161,25 +161,25 @@ class Lifecycle:
         """
         newest_ms = self._newest_ms
 
-        def moved(at_ms: int) -> int:
+        def shift(at_ms: int) -> int:
             # A time after the newest tick is from the missing-ticks alert, which has the new clock already.
             return at_ms if by_ms > 0 and at_ms > newest_ms else at_ms + by_ms
 
-        def moved_if_any(at_ms: int | None) -> int | None:
-            return None if at_ms is None else moved(at_ms)
+        def shift_if_any(at_ms: int | None) -> int | None:
+            return None if at_ms is None else shift(at_ms)
 
         for key, alert in self._alerts.items():
             self._alerts[key] = replace(
                 alert,
-                since_ms=moved(alert.since_ms),
-                evaluated_ms=moved(alert.evaluated_ms),
-                clear_since_ms=moved_if_any(alert.clear_since_ms),
-                changed_since_ms=moved_if_any(alert.changed_since_ms),
+                since_ms=shift(alert.since_ms),
+                evaluated_ms=shift(alert.evaluated_ms),
+                clear_since_ms=shift_if_any(alert.clear_since_ms),
+                changed_since_ms=shift_if_any(alert.changed_since_ms),
             )
         for key, fired in self._fired.items():
-            self._fired[key] = {alert_id: moved(at_ms) for alert_id, at_ms in fired.items()}
+            self._fired[key] = {alert_id: shift(at_ms) for alert_id, at_ms in fired.items()}
         for key, (hold_of, since_ms) in self._found_since.items():
-            self._found_since[key] = (hold_of, moved(since_ms))
+            self._found_since[key] = (hold_of, shift(since_ms))
         if newest_ms >= 0:
             self._newest_ms = newest_ms + by_ms
 

@@ -50,7 +50,7 @@ def cluster_state_of(
     lists = {
         topic: TopicLists(config.leader_list, config.follower_list)
         for topic, config in sorted(snapshot.topic_configs.items())
-        if config.listed
+        if config.has_throttled_list
     }
     return ClusterState(
         cluster=cluster,

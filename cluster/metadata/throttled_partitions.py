@@ -31,7 +31,7 @@ def listed_brokers(partition: Partition, config: TopicConfig | None) -> Throttle
     """Return the throttled brokers of a partition by role; ``*`` is expanded to its replicas."""
     if config is None or not config.current:
         return ThrottledReplicas(None, None)
-    return ThrottledReplicas(_named(partition, config.leader_list), _named(partition, config.follower_list))
+    return ThrottledReplicas(_brokers_in(partition, config.leader_list), _brokers_in(partition, config.follower_list))
 
 
 def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
@@ -39,7 +39,11 @@ def watched_partitions(snapshot: Snapshot) -> set[TopicPartition]:
 
     If a list could not be read now, the last known list counts, so that its partitions stay watched.
     """
-    listed = {topic: _listed_partitions(config) for topic, config in snapshot.topic_configs.items() if config.listed}
+    listed = {
+        topic: _listed_partitions(config)
+        for topic, config in snapshot.topic_configs.items()
+        if config.has_throttled_list
+    }
     return {
         name
         for name, partition in snapshot.partitions.items()
@@ -142,7 +146,7 @@ def _listed_partitions(config: TopicConfig) -> _ListedPartitions:
     )
 
 
-def _named(partition: Partition, text: str | None) -> tuple[int, ...] | None:
+def _brokers_in(partition: Partition, text: str | None) -> tuple[int, ...] | None:
     listed = _parse(text)
     if isinstance(listed, ValueError):
         return None

@@ -62,7 +62,7 @@ class BrokerMetricsReader:
                 reads[broker] = self._result(brokers[broker], usable)
             else:
                 rule = "still hangs on the read of an earlier tick" if broker in busy else no_answer
-                reads[broker] = self._unanswered(brokers[broker], rule)
+                reads[broker] = self._unanswered_read(brokers[broker], rule)
         return reads
 
     def _result(self, broker: Broker, future: Future[BrokerRead]) -> BrokerRead:
@@ -70,9 +70,9 @@ class BrokerMetricsReader:
         if error is None:
             return future.result()
         log.error("broker %d: reading it failed", broker.broker, exc_info=error)
-        return self._unanswered(broker, f"could not be read ({type(error).__name__})")
+        return self._unanswered_read(broker, f"could not be read ({type(error).__name__})")
 
-    def _unanswered(self, broker: Broker, rule: str) -> BrokerRead:
+    def _unanswered_read(self, broker: Broker, rule: str) -> BrokerRead:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
 
     def _start(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> Future[BrokerRead]:

@@ -177,7 +177,7 @@ class SlackReceiver:
     def _update(self, event: AlertEvent, message: MessageRef, may_have_arrived: bool) -> Receipt:
         if not message.shared:
             self._edit(event, message)
-        if may_have_arrived and self._replied(event, message):
+        if may_have_arrived and self._has_reply(event, message):
             return _receipt("replied before", message)
         must_be_seen = self._must_be_seen(event)
         self._api.call(
@@ -246,7 +246,7 @@ class SlackReceiver:
             for key, message in messages.items()
         }
 
-    def _replied(self, event: AlertEvent, message: MessageRef) -> bool:
+    def _has_reply(self, event: AlertEvent, message: MessageRef) -> bool:
         try:
             return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, message.ts))
         except SlackError as error:

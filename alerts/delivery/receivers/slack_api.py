@@ -99,7 +99,7 @@ class SlackApi:
                     raise connection_error("slack", cause_of(error)) from None
                 head.is_cut = isinstance(error, ClientPayloadError)
         if head.status != HTTPStatus.OK or _object(content).get("ok") is not True:
-            raise _refused(head, _object(content))
+            raise _refusal(head, _object(content))
         return _object(content)
 
     def find(self, keys: Sequence[str], since_ms: int, thread_ts: str | None = None) -> dict[str, dict[str, Any]]:
@@ -197,7 +197,7 @@ class _Head:
         raise ClientError("a redirect")
 
 
-def _refused(head: _Head, content: dict[str, Any]) -> DeliveryError:
+def _refusal(head: _Head, content: dict[str, Any]) -> DeliveryError:
     if head.status == HTTPStatus.TOO_MANY_REQUESTS:
         wait_s = retry_after_s(head.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)

@@ -58,7 +58,7 @@ def changed_by_move(tick: RuleInputs) -> set[int]:
     return {status.broker for status in tick.statuses if status.moving_partitions}
 
 
-def ordered(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
+def sort_by_deviation(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
     """Return states by their distance from the mean, in shares of it, the greatest first."""
     return sorted(states, key=lambda state: (-abs(deviation(state)), state.resource))
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from alerts.finding import Finding
 from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
-from alerts.rules.balance.broker_load_rule import UNEVEN, BrokerLoadRule, changed_by_move, evidence_of, ordered
+from alerts.rules.balance.broker_load_rule import (
+    UNEVEN,
+    BrokerLoadRule,
+    changed_by_move,
+    evidence_of,
+    sort_by_deviation,
+)
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.loads import VERBS, load_text
 from schemas.alerts import AlertKind, Severity
@@ -27,7 +33,7 @@ class HotBroker(BrokerLoadRule):
         moved = changed_by_move(tick)
         hot = {broker: [s for s in states if s.is_hot] for broker, states in loads.by_broker.items()}
         findings = [
-            self._finding(broker, loads, ordered(hot_states), tick)
+            self._finding(broker, loads, sort_by_deviation(hot_states), tick)
             for broker, hot_states in hot.items()
             if hot_states and broker not in moved
         ]

@@ -14,7 +14,7 @@ from alerts.rules.balance.broker_load_rule import (
     describe_bands,
     deviation,
     evidence_of,
-    ordered,
+    sort_by_deviation,
 )
 from alerts.rules.rule import Assessment, RuleInputs
 from schemas.alerts import AlertKind, Severity
@@ -43,7 +43,7 @@ class LoadOutOfBand(BrokerLoadRule):
             own = [state for state in states if state.resource in resources]
             # A hot broker has an alert of its own, with which this one continues.
             if broker not in moved and not any(state.is_hot for state in states):
-                out_of_band = ordered([state for state in own if state.in_band is False])
+                out_of_band = sort_by_deviation([state for state in own if state.in_band is False])
                 findings += [self._finding(broker, loads, out_of_band, tick)] if out_of_band else []
             if any(state.is_near_edge(tick.settings.exit_ratio) for state in own):
                 kept.add((self.kind, f"broker {broker}"))

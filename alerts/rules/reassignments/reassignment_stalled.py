@@ -52,7 +52,7 @@ class ReassignmentStalled(Rule):
         findings = [
             self._finding(status, stalls, tick)
             for status in tick.statuses
-            if status.role is Role.FOLLOWER and (stalls := _unexplained(status, slow_leaders))
+            if status.role is Role.FOLLOWER and (stalls := _unexplained_stalls(status, slow_leaders))
         ]
         unknown = [status for status in tick.statuses if status.verdict is Verdict.NO_DATA]
         return Assessment(findings, {(self.kind, status.subject) for status in unknown})
@@ -83,7 +83,7 @@ class ReassignmentStalled(Rule):
         )
 
 
-def _unexplained(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[Stall]:
+def _unexplained_stalls(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[Stall]:
     """Return the stalls that no throttle explains: neither the destination's own, nor that of the leader."""
     return [
         stall

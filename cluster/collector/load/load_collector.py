@@ -156,7 +156,7 @@ class LoadCollector:
             sizes.append(replica_size_columns(logs, read_ms))
         if not directories:
             return {}
-        return {"log_dirs": directories, "replica_sizes": Columns.joined(REPLICA_SIZES, sizes)}
+        return {"log_dirs": directories, "replica_sizes": Columns.concatenate(REPLICA_SIZES, sizes)}
 
     def _size_columns(self, answered: Collection[int], now_ms: int) -> Iterator[Mapping[str, Sequence[Any]]]:
         """Yield the latest sizes of log directories, as columns of the kind ``meters``."""
