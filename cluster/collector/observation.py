@@ -11,8 +11,9 @@ from cluster.collector.load.load_collector import LoadCollector
 from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
 from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metadata.staleness import StalenessDetector
-from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
+from cluster.metadata.throttled_partitions import watched_partitions
 from cluster.metrics.broker_reads import BrokerMetricsReader
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import BrokerRead
 
 _CLOCK = Clock()

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster.collector.leader_switches import LeaderSwitches, PreviousLeader
 from cluster.collector.rows.columns import Columns, Row
 from cluster.collector.rows.message_rows import (
     LAGS,
@@ -26,7 +27,6 @@ from cluster.collector.rows.message_rows import (
 )
 from cluster.collector.samples.absent_logs import AbsentLogs
 from cluster.collector.samples.history import EarlierSample, SampleHistory
-from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader
 from cluster.collector.samples.restarts import Restarts
 from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds

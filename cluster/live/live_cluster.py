@@ -17,10 +17,10 @@ from cluster.live.running import Reassignment, running_reassignments
 from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
 from cluster.metrics.mbeans import TICK_AND_CONSUMED, ReadScope
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import BrokerRead, BrokerThrottles, Snapshot
 from cluster.throttles.broker_rates import read_default_rates, read_rates
 from planning.reassignments.cluster_state import ClusterState

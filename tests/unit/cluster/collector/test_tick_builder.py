@@ -12,8 +12,9 @@ import pytest
 from cluster.collector.rows.message_rows import log_sample, shift_times
 from cluster.collector.samples.history import EarlierSample
 from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
-from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
+from cluster.metadata.throttled_partitions import watched_partitions
 from cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import (
     Broker,
     BrokerRead,
