@@ -38,7 +38,8 @@ class LoadOutOfBand(BrokerLoadRule):
         if loads.is_broker_down:
             return Assessment(keep_firing=active)
         moved, resources = changed_by_move(tick), _resources(tick)
-        findings, kept = [], {subject for subject in active if _is_of(subject[1], moved)}
+        findings = []
+        kept = {subject for subject in active if any(subject[1] == f"broker {broker}" for broker in moved)}
         for broker, states in loads.by_broker.items():
             own = [state for state in states if state.resource in resources]
             # A hot broker has an alert of its own, with which this one continues.
@@ -71,7 +72,3 @@ def _resources(tick: RuleInputs) -> Collection[str]:
     balances = tick.balances or ()
     away = any(state.is_out_of_balance or state.unavailable for state in balances)
     return [resource for resource in LOADS if not (away and resource in OF_LEADERS)]
-
-
-def _is_of(subject: str, brokers: Collection[int]) -> bool:
-    return any(subject == f"broker {broker}" for broker in brokers)

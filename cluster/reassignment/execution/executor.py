@@ -127,7 +127,7 @@ class ReassignmentExecutor:
         for number, batch in enumerate(self._batches, start=1):
             snapshot = self._retry(f"batch {number}", self._control.read)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
-            self._note_missing(changes)
+            self._refused |= dict.fromkeys(changes.missing, "does not exist")
             if not changes.moves:
                 self._done += 1
                 continue
@@ -312,7 +312,3 @@ class ReassignmentExecutor:
             self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
             return
         self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
-
-    def _note_missing(self, changes: BatchChanges) -> None:
-        for name in changes.missing:
-            self._refused[name] = "does not exist"

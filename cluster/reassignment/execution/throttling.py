@@ -27,7 +27,7 @@ from planning.reassignments.run.loads import (
     required_bytes_per_s,
     short_throttles,
 )
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.rate_options import rate_options
 from planning.throttles.replica_lists import format_replica_list
@@ -211,7 +211,10 @@ class RunThrottle:
         kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
         self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
         for name, now in plan.kept.items():
-            self._report_kept(name, now)
+            self._output.line(
+                f"The rate of {rate_subject(name)} stays at {_rate_or_none(now.own)}: it was changed since the run "
+                "set it."
+            )
         for name in plan.unreachable:
             self._output.line(
                 f"The rate of {rate_subject(name)} could not be taken back: the broker is down or did not report its "
@@ -222,11 +225,6 @@ class RunThrottle:
                 f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
                 "clean --execute"
             )
-
-    def _report_kept(self, name: BrokerRate, now: RateInForce) -> None:
-        self._output.line(
-            f"The rate of {rate_subject(name)} stays at {_rate_or_none(now.own)}: it was changed since the run set it."
-        )
 
 
 def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> list[JournalStep]:
