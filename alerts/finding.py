@@ -68,7 +68,7 @@ class Finding:
         """Return the evidence as it is stored, ready for JSON: that of the rule, and what grouping adds."""
         continued = self.goes_on_with
         added = {
-            "also": [_listed(other) for other in self.also] or None,
+            "also": [_list_entry(other) for other in self.also] or None,
             "goes_on_with": None if continued is None else {"kind": continued[0].value, "subject": continued[1]},
             "affected": self.affected or None,
             "group": self.cause or None,
@@ -76,7 +76,7 @@ class Finding:
         return self.evidence.to_json() | {name: value for name, value in added.items() if value is not None}
 
 
-def _listed(finding: Finding) -> dict[str, Any]:
+def _list_entry(finding: Finding) -> dict[str, Any]:
     """Return a finding as the evidence of another one lists it."""
     evidence = finding.evidence
     return {

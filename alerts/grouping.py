@@ -134,7 +134,7 @@ def group_findings(
     grouped = [finding for finding in findings if not finding.cause]
     fire: set[Subject] = set()
     superseded: set[Subject] = set()
-    ended = _ended(findings, active)
+    ended = _ended_subjects(findings, active)
     for group in _by_cause(findings):
         firing = [f for f in group if (alert := active.get(f.key)) is not None and alert.is_firing]
         others = [f for f in group if f not in firing]
@@ -167,8 +167,8 @@ def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, Ac
         for f in findings
     ]
     announcing = [(f, active[f.key]) for f in continued if f.kind in THROTTLE_KINDS and f.key in active]
-    found = {f.key for f in findings}
-    ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in found]
+    finding_keys = {f.key for f in findings}
+    ended = [alert for key, alert in active.items() if key[0] in THROTTLE_KINDS and key not in finding_keys]
 
     def under_another(f: Finding) -> Finding:
         if f.key in active:
@@ -183,10 +183,10 @@ def _join_active_groups(findings: Sequence[Finding], active: Mapping[Subject, Ac
     return [under_another(f) for f in continued]
 
 
-def _ended(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
+def _ended_subjects(findings: Sequence[Finding], active: Mapping[Subject, ActiveAlert]) -> dict[str, Subject]:
     """Return by cause the firing alert whose own finding has ended."""
-    found = {finding.key for finding in findings}
-    over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in found}
+    finding_keys = {finding.key for finding in findings}
+    over = {subject: alert for subject, alert in active.items() if alert.is_firing and subject not in finding_keys}
     return {alert.cause: subject for subject, alert in sorted(over.items(), reverse=True) if alert.cause}
 
 

@@ -144,12 +144,12 @@ class Lifecycle:
         due = self._due(tick_ms, assessment.findings, keep_firing)
         active = self._active(assessment.findings)
         grouped = group_findings(assessment.findings, active, due, assessment.keep_firing)
-        found: set[Key] = set()
+        finding_keys: set[Key] = set()
         for finding in grouped.findings:
             key = (finding.kind.value, finding.subject)
-            found.add(key)
+            finding_keys.add(key)
             events.extend(self._on_found(key, tick_ms, finding, grouped, due))
-        for key in [k for k in self._alerts if k not in found]:
+        for key in [k for k in self._alerts if k not in finding_keys]:
             events.extend(self._on_not_found(key, tick_ms, key in keep_firing))
         return events
 
@@ -161,25 +161,25 @@ class Lifecycle:
         """
         newest_ms = self._newest_ms
 
-        def moved(at_ms: int) -> int:
+        def shift(at_ms: int) -> int:
             # A time after the newest tick is from the missing-ticks alert, which has the new clock already.
             return at_ms if by_ms > 0 and at_ms > newest_ms else at_ms + by_ms
 
-        def moved_if_any(at_ms: int | None) -> int | None:
-            return None if at_ms is None else moved(at_ms)
+        def shift_if_any(at_ms: int | None) -> int | None:
+            return None if at_ms is None else shift(at_ms)
 
         for key, alert in self._alerts.items():
             self._alerts[key] = replace(
                 alert,
-                since_ms=moved(alert.since_ms),
-                evaluated_ms=moved(alert.evaluated_ms),
-                clear_since_ms=moved_if_any(alert.clear_since_ms),
-                changed_since_ms=moved_if_any(alert.changed_since_ms),
+                since_ms=shift(alert.since_ms),
+                evaluated_ms=shift(alert.evaluated_ms),
+                clear_since_ms=shift_if_any(alert.clear_since_ms),
+                changed_since_ms=shift_if_any(alert.changed_since_ms),
             )
         for key, fired in self._fired.items():
-            self._fired[key] = {alert_id: moved(at_ms) for alert_id, at_ms in fired.items()}
+            self._fired[key] = {alert_id: shift(at_ms) for alert_id, at_ms in fired.items()}
         for key, (hold_of, since_ms) in self._found_since.items():
-            self._found_since[key] = (hold_of, moved(since_ms))
+            self._found_since[key] = (hold_of, shift(since_ms))
         if newest_ms >= 0:
             self._newest_ms = newest_ms + by_ms
 
@@ -241,11 +241,11 @@ class Lifecycle:
 
     def _active(self, findings: Sequence[Finding]) -> dict[Subject, ActiveAlert]:
         """Return firing alerts, and pending alerts that have a finding."""
-        found = {(f.kind.value, f.subject) for f in findings}
+        finding_keys = {(f.kind.value, f.subject) for f in findings}
         return {
             (AlertKind(kind), subject): _as_active(alert)
             for (kind, subject), alert in self._alerts.items()
-            if alert.event.state != AlertState.RESOLVED.value and (alert.is_firing or (kind, subject) in found)
+            if alert.event.state != AlertState.RESOLVED.value and (alert.is_firing or (kind, subject) in finding_keys)
         }
 
     def _on_found(

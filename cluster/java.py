@@ -45,15 +45,15 @@ def gateway_jars() -> list[str]:
     """
     spec = importlib.util.find_spec("pyspark")
     folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    found = []
+    jars = []
     for name in ("py4j", "janino", "commons-compiler"):
         matches = [path for folder in folders for path in glob.glob(os.path.join(folder, "jars", f"{name}-[0-9]*.jar"))]
         if not matches:
             raise HeadroomError(
                 f"jar {name}", "is not among PySpark's jars", "Install pyspark as requirements.lock pins it."
             )
-        found.append(matches[0])
-    return found
+        jars.append(matches[0])
+    return jars
 
 
 def java_command() -> str:

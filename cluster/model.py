@@ -39,7 +39,7 @@ class Partition:
         return TopicPartition(self.topic, self.partition)
 
     @property
-    def preferred(self) -> int | None:
+    def preferred_leader(self) -> int | None:
         """The preferred leader; None if there are no replicas."""
         return self.replicas[0] if self.replicas else None
 
@@ -74,7 +74,7 @@ class TopicConfig:
     recompressed: bool | None = None
 
     @property
-    def listed(self) -> bool:
+    def has_throttled_list(self) -> bool:
         """Whether the topic has a throttled replica list."""
         return self.leader_list is not None or self.follower_list is not None
 

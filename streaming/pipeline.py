@@ -106,7 +106,7 @@ class _OutboxListener(AlertPathListener):
         self._outbox = outbox
 
     def on_events(self, events: Sequence[AlertEvent]) -> None:
-        self._outbox.put(events)
+        self._outbox.add(events)
 
 
 class _EngineListener(AlertPathListener):

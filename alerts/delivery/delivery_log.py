@@ -88,15 +88,15 @@ def event_key(event: AlertEvent) -> str:
 
 def delivery_status(receiver: str, records: Iterable[DeliveryAttempt]) -> dict[str, DeliveryStatus]:
     """Return the delivery status by event key for one receiver; the records may be in any order."""
-    found: dict[str, DeliveryStatus] = {}
+    statuses: dict[str, DeliveryStatus] = {}
     for record in sorted((s for s in records if s.receiver == receiver), key=lambda s: (s.delivery_ms, s.attempt)):
-        known = found.setdefault(record.event_key, DeliveryStatus())
+        known = statuses.setdefault(record.event_key, DeliveryStatus())
         known.settled = known.settled or record.state in SETTLED
         known.silenced = known.silenced or record.state == AttemptState.SILENCED.value
         known.attempts = max(known.attempts, record.attempt)
         known.answer = record.answer or known.answer
         known.reference = record.reference or known.reference
-    return found
+    return statuses
 
 
 def event_order(event: AlertEvent) -> tuple[int, bool]:

@@ -141,7 +141,7 @@ class _Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         look_up = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
-        found = await asyncio.wrap_future(run_in_daemon_thread("look-up", look_up))
+        addresses = await asyncio.wrap_future(run_in_daemon_thread("look-up", look_up))
         return [
             ResolveResult(
                 hostname=host,
@@ -151,7 +151,7 @@ class _Resolver(AbstractResolver):
                 proto=proto,
                 flags=socket.AI_NUMERICHOST,
             )
-            for of_family, _, proto, _, address in found
+            for of_family, _, proto, _, address in addresses
         ]
 
     async def close(self) -> None:

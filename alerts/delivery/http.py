@@ -65,10 +65,10 @@ class HttpPoster:
         secrets = [*hidden, *secrets_of(url, headers)]
         text = f"{answer.status} {answer.body.decode('utf-8', 'replace')}"
         if answer.status in _ACCEPTED:
-            return truncated(text, secrets)
+            return safe_line(text, secrets)
         # After a 5xx error the server may have accepted the post.
         raise DeliveryError(
-            truncated(f"{server}: answered {text}", secrets),
+            safe_line(f"{server}: answered {text}", secrets),
             retry_after_s(answer.retry_after),
             unsent=answer.status < 500,
         )
@@ -100,7 +100,7 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
     return DeliveryError(f"{server}: {reason}", unsent=isinstance(error, ConnectionRefusedError))
 
 
-def truncated(text: str, hidden: Sequence[str | None] = ()) -> str:
+def safe_line(text: str, hidden: Sequence[str | None] = ()) -> str:
     """Return text as one printable line of bounded length, with secrets redacted."""
     return one_line(redacted(text, hidden)[:_MOST_READ], _ANSWER_MOST)
 

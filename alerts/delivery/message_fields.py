@@ -29,7 +29,7 @@ class Links:
         """Return the links of the settings."""
         return Links(settings.dashboard_url, settings.runbook_url)
 
-    def filled(self, event: AlertEvent) -> dict[str, str]:
+    def urls_of(self, event: AlertEvent) -> dict[str, str]:
         """Return the configured links of an event, by ``dashboard`` and ``runbook``."""
         cluster, kind = quote(event.cluster, safe=""), quote(event.kind, safe="")
         urls = {"dashboard": self.dashboard, "runbook": self.runbook}

@@ -77,7 +77,7 @@ class NotificationPolicy:
             return now_ms + _NEVER_MS
         return self.suppressions.suppressed_until_ms(last.event, now_ms)
 
-    def dropped(self, queue: Sequence[PendingEvent], is_notified: bool) -> list[PendingEvent]:
+    def events_to_drop(self, queue: Sequence[PendingEvent], is_notified: bool) -> list[PendingEvent]:
         """Return the events of an alert that are never sent.
 
         Args:

@@ -71,7 +71,7 @@ class Outbox:
             worker.start(backlog)
         self._started = True
 
-    def put(self, events: Sequence[AlertEvent]) -> None:
+    def add(self, events: Sequence[AlertEvent]) -> None:
         """Add durable events to all queues and return immediately."""
         for worker in self._workers:
             worker.add(events)
@@ -98,4 +98,4 @@ class Outbox:
 
     def figures(self) -> list[DeliveryFigures]:
         """Return the delivery state of each receiver."""
-        return [DeliveryFigures(w.receiver.name, w.undelivered, w.last_delivery_ms) for w in self._workers]
+        return [DeliveryFigures(w.receiver.name, w.undelivered_count, w.last_delivery_ms) for w in self._workers]

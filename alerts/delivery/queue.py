@@ -73,7 +73,7 @@ class DeliveryQueue:
         """Set the silences, maintenance windows and acknowledgements in force."""
         self._policy = replace(self._policy, suppressions=suppressions)
 
-    def undelivered(self, now_ms: int) -> list[PendingEvent]:
+    def undelivered_events(self, now_ms: int) -> list[PendingEvent]:
         """Return undelivered events, without those that wait for the end of a suppression."""
         return [p for i, queue in self._queues.items() if self._suppressed_until_ms(i, now_ms) is None for p in queue]
 
@@ -87,7 +87,7 @@ class DeliveryQueue:
             if record is not None and record.settled:
                 self._known_keys[event.alert_id].add(event_key(event))
                 self._fire(event)
-                self._settled(event, not record.silenced)
+                self._note_outcome(event, not record.silenced)
             elif record is not None:
                 self._enqueue(PendingEvent(event, record.attempts, True, record.answer))
             else:
@@ -141,7 +141,7 @@ class DeliveryQueue:
         """Return whether the receiver was notified of an alert."""
         return self._fired.get(alert_id) is not None
 
-    def delivered(self, pending: PendingEvent, receipt: Receipt) -> str:
+    def record_delivery(self, pending: PendingEvent, receipt: Receipt) -> str:
         """Record a delivery, and return the reference for later events of the alert."""
         alert_id = pending.event.alert_id
         if receipt.reference:
@@ -150,7 +150,7 @@ class DeliveryQueue:
         self._remove(pending)
         return reference
 
-    def failed(self, batch: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
+    def record_failure(self, batch: DeliveryBatch, error: DeliveryError, now_ms: int) -> None:
         """Record a failed attempt and schedule the next one; the events of a digest stay together."""
         for pending in batch.pending:
             pending.attempts += 1
@@ -185,7 +185,9 @@ class DeliveryQueue:
 
     def take_muted(self) -> list[PendingEvent]:
         """Remove and return the events that are never sent, because of a suppression or an acknowledgement."""
-        muted = [p for i, queue in self._queues.items() for p in self._policy.dropped(queue, self._is_notified(i))]
+        muted = [
+            p for i, queue in self._queues.items() for p in self._policy.events_to_drop(queue, self._is_notified(i))
+        ]
         for pending in muted:
             self._remove(pending, notified=False)
         return muted
@@ -198,9 +200,9 @@ class DeliveryQueue:
             self._wait_until_ms.pop(alert_id, None)
         if not self._queues[alert_id]:
             del self._queues[alert_id]
-        self._settled(pending.event, notified)
+        self._note_outcome(pending.event, notified)
 
-    def _settled(self, event: AlertEvent, notified: bool) -> None:
+    def _note_outcome(self, event: AlertEvent, notified: bool) -> None:
         if event.state == AlertState.RESOLVED.value:
             self._fired.pop(event.alert_id, None)
             self._references.pop(event.alert_id, None)

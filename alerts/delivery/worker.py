@@ -113,10 +113,10 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"delivery to {receiver.name}", daemon=True)
 
     @property
-    def undelivered(self) -> int:
+    def undelivered_count(self) -> int:
         """Return the number of undelivered events, without those that wait for the end of a silence."""
         with self._changed:
-            return len(self._queue.undelivered(self._clock_ms()))
+            return len(self._queue.undelivered_events(self._clock_ms()))
 
     def start(self, backlog: Backlog) -> None:
         """Resume undelivered events from the backlog, and start the thread."""
@@ -218,35 +218,37 @@ class Worker:
         except ENDINGS:
             raise
         except BaseException as error:
-            self._failed(batch, DeliveryError(f"not sent: the table of deliveries: {error_text(error)}", unsent=True))
+            self._record_failure(
+                batch, DeliveryError(f"not sent: the table of deliveries: {error_text(error)}", unsent=True)
+            )
             return
         try:
             receipts = self._deliver(batch)
         except Exception as error:
             # A HeadroomError is raised before anything is sent.
             other = DeliveryError(error_text(error), unsent=isinstance(error, HeadroomError))
-            self._failed(batch, error if isinstance(error, DeliveryError) else other)
+            self._record_failure(batch, error if isinstance(error, DeliveryError) else other)
             return
-        self._delivered(batch, receipts)
+        self._record_delivery(batch, receipts)
 
     def _deliver(self, batch: DeliveryBatch) -> list[Receipt]:
         if len(batch.pending) > 1 and isinstance(self.receiver, DigestReceiver):
             return self.receiver.deliver_together([one.event for one in batch.pending], batch.may_have_arrived)
         return [self.receiver.deliver(batch.pending[0].event, batch.before, batch.may_have_arrived)]
 
-    def _delivered(self, batch: DeliveryBatch, receipts: Sequence[Receipt]) -> None:
+    def _record_delivery(self, batch: DeliveryBatch, receipts: Sequence[Receipt]) -> None:
         records = []
         with self._changed:
             for one, receipt in zip(batch.pending, receipts, strict=True):
-                reference = self._queue.delivered(one, receipt)
+                reference = self._queue.record_delivery(one, receipt)
                 attempt = one.attempts + 1
                 records.append(self._journal.attempt(one, AttemptState.DELIVERED, attempt, receipt.answer, reference))
         self.last_delivery_ms = self._clock_ms()
         self._journal.append_outcome(records)
 
-    def _failed(self, batch: DeliveryBatch, error: DeliveryError) -> None:
+    def _record_failure(self, batch: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
-            self._queue.failed(batch, error, self._clock_ms())
+            self._queue.record_failure(batch, error, self._clock_ms())
         if batch.pending[0].attempts == 1:
             log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
         self._journal.append_outcome(

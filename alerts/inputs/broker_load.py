@@ -83,10 +83,10 @@ class MinuteLoads:
     @cached_property
     def by_broker(self) -> Mapping[int, Sequence[BrokerLoadState]]:
         """States by broker, in the order of brokers."""
-        found: dict[int, list[BrokerLoadState]] = defaultdict(list)
+        states_by_broker: dict[int, list[BrokerLoadState]] = defaultdict(list)
         for state in self.states:
-            found[state.broker].append(state)
-        return dict(sorted(found.items()))
+            states_by_broker[state.broker].append(state)
+        return dict(sorted(states_by_broker.items()))
 
     @cached_property
     def uneven(self) -> Sequence[int]:

@@ -42,7 +42,7 @@ def fresh(dated: _Dated | None, now_ms: int, stale_after_s: float) -> _Dated | N
     return None if dated is None or abs(now_ms - dated.tick_ms) > stale_after_s * 1000 else dated
 
 
-def _shifted(dated: _Dated | None, by_ms: int, later_than_ms: int) -> _Dated | None:
+def _shift(dated: _Dated | None, by_ms: int, later_than_ms: int) -> _Dated | None:
     if dated is None or dated.tick_ms <= later_than_ms:
         return dated
     return replace(dated, tick_ms=dated.tick_ms + by_ms)
@@ -77,6 +77,6 @@ class ClusterInputs:
             by_ms: milliseconds to shift by; negative: back.
             later_than_ms: only times after this tick are shifted, epoch milliseconds.
         """
-        self.balances = _shifted(self.balances, by_ms, later_than_ms)
-        self.loads = _shifted(self.loads, by_ms, later_than_ms)
-        self.elections = _shifted(self.elections, by_ms, later_than_ms)
+        self.balances = _shift(self.balances, by_ms, later_than_ms)
+        self.loads = _shift(self.loads, by_ms, later_than_ms)
+        self.elections = _shift(self.elections, by_ms, later_than_ms)

@@ -447,7 +447,7 @@ def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
 
 def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple[CatchingUpReplica, ...]:
     """Return the replicas that a destination's throttle limits; empty if the truncated evidence does not list all."""
-    found = tuple(
+    replicas = tuple(
         CatchingUpReplica(
             topic=p.topic,
             partition=p.partition,
@@ -463,7 +463,7 @@ def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple
         and p.remaining_bytes is not None
         and p.write_bytes_per_s is not None
     )
-    return found if len(found) == limited else ()
+    return replicas if len(replicas) == limited else ()
 
 
 def _partition(entry: Mapping[str, Any]) -> PartitionEvidence:

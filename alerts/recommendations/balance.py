@@ -31,10 +31,8 @@ def _cost(advice: BalanceAdvice) -> str:
     """Return number, bytes and time of the actions."""
     copies = "they copy nothing"
     if advice.copied_bytes:
-        took = "without an end at this throttle" if advice.duration_s is None else f"in {_time(advice.duration_s)}"
+        took = "without an end at this throttle"
+        if advice.duration_s is not None:
+            took = f"in about {duration_text(advice.duration_s)}"
         copies = f"{advice.elections} of them elections, they copy {size_text(advice.copied_bytes)} {took}"
     return f"{advice.actions} action(s) ({copies})"
-
-
-def _time(seconds: float) -> str:
-    return f"about {duration_text(seconds)}"

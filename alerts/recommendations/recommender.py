@@ -62,28 +62,30 @@ class Recommender:
         return ThrottleRaise(choose, statuses, self.bootstrap_servers, self.config, self.earlier)
 
     def _lowest_throttle(self, statuses: Sequence[ThrottleStatus]) -> ThrottleChoice:
-        found = recommend([status.load for status in statuses], self.policy, self.earlier)
-        if found is None:
+        recommendation = recommend([status.load for status in statuses], self.policy, self.earlier)
+        if recommendation is None:
             return ThrottleChoice(Action.NONE, reason="no replica is held back by a throttle")
-        if found.unknown:
-            brokers = ", ".join(f"broker {broker} as {role.value}" for broker, role in found.unknown)
+        if recommendation.unknown:
+            brokers = ", ".join(f"broker {broker} as {role.value}" for broker, role in recommendation.unknown)
             return ThrottleChoice(
                 Action.NONE, reason=f"what {brokers} needs is unknown, and too low a throttle would pass for enough"
             )
-        smallest = found.smallest_bytes_per_s
+        smallest = recommendation.smallest_bytes_per_s
         carried = rate_text(self.policy.capacity_bytes_per_s)
-        if found.throttle_bytes_per_s is None:
+        if recommendation.throttle_bytes_per_s is None:
             reason = (
                 f"no throttle will do: more than {rate_text(smallest)} is needed and a broker carries {carried}; "
                 "cancel, and move fewer partitions at a time"
             )
             return ThrottleChoice(Action.REDUCE_MOVE, None, smallest, reason)
         limits = []
-        if found.misses_deadline:
+        if recommendation.misses_deadline:
             limits.append("no throttle that a broker can carry finishes within alerts.finish_within")
-        if found.below_margin:
+        if recommendation.below_margin:
             limits.append(f"a broker carries {carried}, so that less than the usual margin is left")
-        return ThrottleChoice(Action.RAISE_THROTTLE, found.throttle_bytes_per_s, smallest, "; ".join(limits) or None)
+        return ThrottleChoice(
+            Action.RAISE_THROTTLE, recommendation.throttle_bytes_per_s, smallest, "; ".join(limits) or None
+        )
 
     def _throttle_above(
         self, statuses: Sequence[ThrottleStatus], smallest_bytes_per_s: float, reason: str
@@ -107,7 +109,7 @@ class Recommender:
         missing: dict[str, list[str]] = defaultdict(list)
         for p in partitions:
             missing[p.topic].append(f"{p.partition}:{broker}")
-        entries = [f"{','.join(found)} of topic {topic}" for topic, found in sorted(missing.items())]
+        entries = [f"{','.join(replicas)} of topic {topic}" for topic, replicas in sorted(missing.items())]
         if count > len(partitions):
             entries.append(f"those of {count - len(partitions)} more partitions that it leads")
         return Advice(
@@ -168,8 +170,8 @@ class Recommender:
             names = join_names([f"run {owner.run_id}" for owner in runs])
             goes_on = "continue it with its command, or " if own[:-1] else ""
             reason = f"{names} left this: {goes_on}remove exactly what it set with reassign clean; otherwise {reason}"
-        found = [*own, commands.headroom_clear(self.config), *(kafka if len(kafka) <= MOST_KAFKA_LINES else ())]
-        return Advice(Action.CLEAR_THROTTLE, reason, commands=found)
+        command_lines = [*own, commands.headroom_clear(self.config), *(kafka if len(kafka) <= MOST_KAFKA_LINES else ())]
+        return Advice(Action.CLEAR_THROTTLE, reason, commands=command_lines)
 
     def elect_preferred(self) -> ElectPreferred:
         """Return the elections that give brokers back the partitions they are the preferred leader of."""
@@ -196,11 +198,11 @@ class Recommender:
             "spread what brokers send more evenly, or add brokers; the first command shows all loads after the loss, "
             "the second one proposes changes, the cheapest first"
         )
-        found = [
+        command_lines = [
             commands.headroom_balance_what_if(lost, self.config),
             commands.headroom_balance_propose_all(self.config),
         ]
-        return Advice(Action.BALANCE_LOAD, reason, commands=found)
+        return Advice(Action.BALANCE_LOAD, reason, commands=command_lines)
 
     def inspect_slow(self, brokers: Sequence[int]) -> Advice:
         """Return the action for slow brokers.

@@ -95,5 +95,5 @@ def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: f
 
 
 def _moves(statuses: Sequence[ThrottleStatus]) -> list[MovingPartition]:
-    found = {(p.topic, p.partition): p for status in statuses for p in status.moves}
-    return [found[key] for key in sorted(found)]
+    moves = {(p.topic, p.partition): p for status in statuses for p in status.moves}
+    return [moves[key] for key in sorted(moves)]

@@ -82,8 +82,8 @@ class ThrottleRaise:
         """Return when the move finishes under the throttle, by a simulation of all its copies."""
         limited = [status.load for status in self.statuses if status.load.limited_replicas]
         throttle = self.throttle_bytes_per_s
-        found = finish(limited, throttle, self.earlier) if limited and throttle is not None else None
-        return NO_FINISH if found is None else FinishRange(found.middle_s, found.low_s, found.high_s)
+        estimate = finish(limited, throttle, self.earlier) if limited and throttle is not None else None
+        return NO_FINISH if estimate is None else FinishRange(estimate.middle_s, estimate.low_s, estimate.high_s)
 
     @cached_property
     def reason(self) -> str | None:

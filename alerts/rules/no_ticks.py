@@ -49,7 +49,7 @@ class Machine:
     cores: int
 
     @property
-    def overloaded(self) -> bool:
+    def is_overloaded(self) -> bool:
         """Return whether programs wait for a core for as long as they run, or longer."""
         return self.load > _OVERLOADED_RATIO * self.cores
 
@@ -140,12 +140,12 @@ class MissingTicks:
         return ""
 
     def _overload(self) -> str:
-        if self.machine is None or not self.machine.overloaded:
+        if self.machine is None or not self.machine.is_overloaded:
             return ""
         return f"; this machine is overloaded ({self.machine})"
 
     def _where(self) -> str:
-        if self.machine is not None and self.machine.overloaded:
+        if self.machine is not None and self.machine.is_overloaded:
             places = [f"this machine, which is overloaded ({self.machine})", _COLLECTOR, _TOPIC]
         elif self.long_batch_s is not None:
             places = [_MACHINE, _TOPIC, _COLLECTOR]

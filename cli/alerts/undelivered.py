@@ -56,7 +56,7 @@ def read_undelivered(settings: Settings) -> list[Undelivered] | None:
         queue.update_suppressions(suppressions)
         queue.restore(backlog)
         queue.take_muted()
-        pending = sorted(queue.undelivered(at_ms), key=lambda one: event_order(one.event))
+        pending = sorted(queue.undelivered_events(at_ms), key=lambda one: event_order(one.event))
         found += [Undelivered(name, one.event, one.attempts, one.answer) for one in pending]
     return found
 

@@ -117,7 +117,7 @@ def run_demo(folder: Path) -> DemoOutcome:
 
 def _warn_if_busy(progress: ProgressView) -> None:
     machine = this_machine()
-    if machine is not None and machine.overloaded:
+    if machine is not None and machine.is_overloaded:
         progress.print_line(f"Note: this machine is busy ({machine}), so that times will be long")
 
 

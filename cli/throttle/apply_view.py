@@ -76,7 +76,7 @@ def apply_notes(settings: Settings, view: ThrottleState, plan: ApplyPlan) -> lis
     left_out = sorted(set(view.participants()) - set(plan.brokers()) - set(plan.passed_over))
     if left_out:
         notes.append(f"Brokers {', '.join(map(str, left_out))} take part in running moves and keep their rates.")
-    if not view.listed() and not view.unread_topics() and plan.lists is None:
+    if not view.listed_topics() and not view.unread_topics() and plan.lists is None:
         notes.append("No throttled replica list is set: a rate without a list limits nothing.")
     return notes
 

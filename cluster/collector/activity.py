@@ -78,10 +78,10 @@ class RecordedActivity:
 def _kind(key: bytes | None) -> str | None:
     """Return the kind of a message by its key; None if the key does not show it."""
     try:
-        found: Any = json.loads(key or b"")
+        envelope: Any = json.loads(key or b"")
     except (ValueError, RecursionError):
         return None if key is None else key.decode(errors="replace")
-    return found.get("kind") if isinstance(found, dict) else None
+    return envelope.get("kind") if isinstance(envelope, dict) else None
 
 
 class AlertPartitionActivity:

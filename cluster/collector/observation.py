@@ -8,11 +8,12 @@ from typing import Any
 
 from cluster.collector.clock import Clock, ClockSteps, on_one_clock
 from cluster.collector.load.load_collector import LoadCollector
-from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
+from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
 from cluster.metadata.snapshot_reader import SnapshotReader
 from cluster.metadata.staleness import StalenessDetector
-from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
+from cluster.metadata.throttled_partitions import watched_partitions
 from cluster.metrics.broker_reads import BrokerMetricsReader
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import BrokerRead
 
 _CLOCK = Clock()
@@ -91,7 +92,7 @@ class Observer:
             # Not together with the reads of the tick, which would have to share the brokers' time with these.
             self._load.start_due(snapshot, plans)
         oldest_ms = max(snapshot.ages_ms.values(), default=0)
-        return Observation(tick_ms, rows, unanswered(snapshot, reads), oldest_ms)
+        return Observation(tick_ms, rows, unanswered_brokers(snapshot, reads), oldest_ms)
 
     def _follow_clock(self) -> int:
         """Shift all kept times if the clock was set since the last call; return the step in milliseconds."""

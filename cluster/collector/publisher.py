@@ -142,7 +142,7 @@ class Publisher:
         deadline = time.monotonic() + self._wait_s
         try:
             futures = [(message, self._send(message)) for message in messages]
-            records = [(message, self._acknowledged(message, future, deadline)) for message, future in futures]
+            records = [(message, self._await_ack(message, future, deadline)) for message, future in futures]
         except PublishError:
             self._give_up()
             raise
@@ -161,7 +161,7 @@ class Publisher:
         """
         message = encode_end(cluster, tick_ms, seq, end)
         try:
-            self._acknowledged(message, self._send(message), time.monotonic() + self._ack_timeout_s)
+            self._await_ack(message, self._send(message), time.monotonic() + self._ack_timeout_s)
         except PublishError:
             self._give_up()
             raise
@@ -211,7 +211,7 @@ class Publisher:
         self._last_partition = self._last_partition % (self._partitions - 1) + 1
         return self._last_partition
 
-    def _acknowledged(self, message: Message, future: Any, deadline: float) -> Any:
+    def _await_ack(self, message: Message, future: Any, deadline: float) -> Any:
         try:
             return future.get(timeout=max(0.001, deadline - time.monotonic()))
         except KafkaError as error:
@@ -237,7 +237,7 @@ def ranges_of(records: Iterable[Any]) -> dict[int, tuple[int, int]]:
     offsets: dict[int, list[int]] = defaultdict(list)
     for record in records:
         offsets[record.partition].append(record.offset)
-    return {partition: (min(found), max(found) + 1) for partition, found in offsets.items()}
+    return {partition: (min(acknowledged), max(acknowledged) + 1) for partition, acknowledged in offsets.items()}
 
 
 def _discard(producer: KafkaProducer) -> None:

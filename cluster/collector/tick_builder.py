@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster.collector.leader_switches import LeaderSwitches, PreviousLeader
 from cluster.collector.rows.columns import Columns, Row
 from cluster.collector.rows.message_rows import (
     LAGS,
@@ -18,7 +19,7 @@ from cluster.collector.rows.message_rows import (
     log_columns,
     log_sample,
     meter_columns,
-    shifted,
+    shift_times,
     topic_sample,
     topic_throttle_row,
     under_replicated_row,
@@ -26,7 +27,6 @@ from cluster.collector.rows.message_rows import (
 )
 from cluster.collector.samples.absent_logs import AbsentLogs
 from cluster.collector.samples.history import EarlierSample, SampleHistory
-from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader
 from cluster.collector.samples.restarts import Restarts
 from cluster.collector.samples.sample_columns import SampleColumns, Samples
 from cluster.collector.samples.unchanged_ends import UnchangedEnds
@@ -141,14 +141,14 @@ class TickBuilder:
                 leader_columns(list(snapshot.partitions.values()), snapshot.ages_ms, snapshot.topic_configs)
             ),
             "topic_throttles": [
-                topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.listed
+                topic_throttle_row(t, c) for t, c in sorted(snapshot.topic_configs.items()) if c.has_throttled_list
             ],
-            "meters": Columns.joined(
+            "meters": Columns.concatenate(
                 METERS,
                 [*(meter_columns(b, inputs[b].counters, metrics.gauges) for b, metrics in answered.items()), *loads],
             ),
-            "lags": Columns.joined(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
-            "logs": Columns.joined(
+            "lags": Columns.concatenate(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
+            "logs": Columns.concatenate(
                 LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in inputs.items())
             ),
         }
@@ -166,7 +166,7 @@ class TickBuilder:
         self._absent.shift(step_ms)
         self._switches.shift(step_ms)
         for broker, inputs in self._last_inputs.items():
-            logs = {name: shifted(row, step_ms) for name, row in inputs.logs.items()}
+            logs = {name: shift_times(row, step_ms) for name, row in inputs.logs.items()}
             self._last_inputs[broker] = _BrokerInput(
                 broker, self._counters.latest(broker), self._ends.latest(broker), logs
             )
@@ -194,7 +194,7 @@ class TickBuilder:
         self._switches.forget(names)
 
     def _add_metrics(self, broker: int, metrics: Metrics, watched: set[TopicPartition]) -> _BrokerInput:
-        if self._restarts.found(broker, metrics):
+        if self._restarts.may_have_restarted(broker, metrics):
             # The broker restarted: its counters began at zero, its logs did not.
             self._counters.forget(broker)
             if metrics.started_ms is not None:
@@ -265,7 +265,7 @@ class TickBuilder:
         }
 
 
-def unanswered(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]:
+def unanswered_brokers(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]:
     """Return the brokers whose metrics are missing, with the reason."""
     rows = [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())]
     return [{"broker": row["broker"], "reason": row["error"]} for row in rows if not row["answered"]]

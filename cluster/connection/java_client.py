@@ -56,7 +56,11 @@ def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
 
 @contextmanager
 def _jvm(jars: Path) -> Iterator[Any]:
-    class_path = [*gateway_jars(), *_named(jars, "kafka-clients"), *_named(Path(gateway_jars()[0]).parent, "slf4j-api")]
+    class_path = [
+        *gateway_jars(),
+        *_find_jar(jars, "kafka-clients"),
+        *_find_jar(Path(gateway_jars()[0]).parent, "slf4j-api"),
+    ]
     with open(os.devnull, "w", encoding="utf-8") as devnull, without_settings():
         try:
             port, token, process = launch_gateway(
@@ -81,11 +85,11 @@ def _jvm(jars: Path) -> Iterator[Any]:
             process.wait()
 
 
-def _named(folder: Path, name: str) -> list[str]:
-    found = sorted(str(path) for path in folder.glob(f"{name}-[0-9]*.jar"))
-    if not found:
+def _find_jar(folder: Path, name: str) -> list[str]:
+    jars = sorted(str(path) for path in folder.glob(f"{name}-[0-9]*.jar"))
+    if not jars:
         raise HeadroomError(f"jar {name}", f"is not in {folder}", "Run `make setup`, or set spark.jars.")
-    return found[:1]
+    return jars[:1]
 
 
 def _cause(exception: Any) -> str:

@@ -91,10 +91,14 @@ def _require_java(subject: str, file: str, pem: str) -> None:
         raise HeadroomError(subject, f"{file} holds {count} in PEM, but must hold one", "Name a file with one key.")
     label, body = blocks[0]
     if label not in (_PLAIN, _ENCRYPTED):
-        raise HeadroomError(subject, f"{file} holds a BEGIN {label}, {_NOT_JAVA}", _converted(file, is_encrypted(pem)))
+        raise HeadroomError(
+            subject, f"{file} holds a BEGIN {label}, {_NOT_JAVA}", _conversion_remedy(file, is_encrypted(pem))
+        )
     identifier = _first_identifier(body)
     if label == _ENCRYPTED and identifier != _PBE_SHA1_3DES:
-        raise HeadroomError(subject, f"{file} is encrypted in a form {_NOT_JAVA}", _converted(file, encrypted=True))
+        raise HeadroomError(
+            subject, f"{file} is encrypted in a form {_NOT_JAVA}", _conversion_remedy(file, encrypted=True)
+        )
     if label == _PLAIN and identifier not in _ALGORITHMS:
         rule = f"{file} holds a key that is neither RSA, EC nor DSA, {_NOT_JAVA}"
         raise HeadroomError(subject, rule, "Use a certificate with a key of RSA or EC.")
@@ -116,7 +120,7 @@ def _require_pair(section: str, kafka: KafkaSettings) -> None:
         raise HeadroomError(subject, rule, f"See {section}.ssl_key_password, and the file.") from None
 
 
-def _converted(file: str, encrypted: bool) -> str:
+def _conversion_remedy(file: str, encrypted: bool) -> str:
     """Return the command that converts a key; an encrypted key stays encrypted, in the form that both clients read."""
     how = "-v1 PBE-SHA1-3DES" if encrypted else "-nocrypt"
     name = Path(file)

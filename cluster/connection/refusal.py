@@ -51,10 +51,10 @@ def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str
     """
     probes = [_Probe(kafka, options, section, server) for server in servers]
     with ThreadPoolExecutor(len(probes)) as pool:
-        found = list(pool.map(_Probe.refusal, probes))
-    if None in found:
+        outcomes = list(pool.map(_Probe.refusal, probes))
+    if None in outcomes:
         return None
-    refusals = [refusal for refusal in found if refusal is not None]
+    refusals = [refusal for refusal in outcomes if refusal is not None]
     answered = [refusal for refusal in refusals if refusal.reached]
     if answered:
         return answered[0]
@@ -79,13 +79,13 @@ class _Probe:
             with wire(*self._address, tls, TIMEOUT_S) as connection:
                 return self._check_sasl(connection, connection.offer(self._kafka.sasl_mechanism or _ANY_MECHANISM))
         except ssl.SSLCertVerificationError as error:
-            return self._untrusted(error)
+            return self._certificate_refusal(error)
         except ssl.SSLError as error:
             return self._tls_refusal(error.reason or type(error).__name__)
         except (NoKafkaError, ConnectionResetError, BrokenPipeError, struct.error):
             return self._not_kafka()
         except OSError as error:
-            return self._unreached(error)
+            return self._connection_refusal(error)
 
     def _tls(self) -> ssl.SSLContext | None:
         if self._kafka.security_protocol not in _TLS:
@@ -114,16 +114,16 @@ class _Probe:
             while not mechanism.is_done():
                 reason, answer = connection.authenticate(mechanism.auth_bytes())
                 if reason is not None:
-                    return self._denied(reason)
+                    return self._authentication_refusal(reason)
                 mechanism.receive(answer)
         except (NoKafkaError, ConnectionResetError):
-            return self._denied("it ended the connection")
+            return self._authentication_refusal("it ended the connection")
         # A wrong server signature (SCRAM), or an answer that cannot be parsed.
         except (ValueError, KeyError):
-            return self._denied("its answer does not prove that it knows the password")
-        return None if mechanism.is_authenticated() else self._denied("it did not accept the password")
+            return self._authentication_refusal("its answer does not prove that it knows the password")
+        return None if mechanism.is_authenticated() else self._authentication_refusal("it did not accept the password")
 
-    def _denied(self, reason: str) -> Refusal:
+    def _authentication_refusal(self, reason: str) -> Refusal:
         # The broker's text is untrusted, and one that echoes the token would print the password.
         reason_text = one_line(reason.replace(self._options["sasl_plain_password"] or "\0", "***"), 200)
         who = f"user {self._kafka.sasl_username} by {self._kafka.sasl_mechanism}"
@@ -132,7 +132,7 @@ class _Probe:
             remedy += f" A new password in {self._kafka.sasl_password_file} is read at the next try."
         return Refusal(f"{self._server} refused to authenticate {who} ({reason_text})", remedy)
 
-    def _untrusted(self, error: ssl.SSLCertVerificationError) -> Refusal:
+    def _certificate_refusal(self, error: ssl.SSLCertVerificationError) -> Refusal:
         if error.verify_code in _MISMATCH:
             rule = f"the certificate of {self._server} is not for this host ({error.verify_message})"
             return Refusal(rule, "Name the broker as its certificate does, also in its advertised.listeners.")
@@ -188,7 +188,7 @@ class _Probe:
         except (OSError, struct.error):
             return False
 
-    def _unreached(self, error: OSError) -> Refusal:
+    def _connection_refusal(self, error: OSError) -> Refusal:
         found = next((entry for kind, entry in _UNREACHED if isinstance(error, kind)), None)
         reason, remedy = found or (error.strerror or type(error).__name__, "Check the address, and the way to it.")
         return Refusal(f"{self._server}: {reason}", remedy, False)

@@ -82,7 +82,7 @@ def leadership_of(
         alive,
         frozenset(name for name, partition in snapshot.partitions.items() if _is_under_replicated(partition)),
         tuple(
-            _throttled(snapshot.partitions[name], snapshot, alive, known_traffic)
+            _partition_traffic(snapshot.partitions[name], snapshot, alive, known_traffic)
             for name in sorted(watched_partitions(snapshot))
         ),
         _rates_by_role({broker: read.throttles for broker, read in broker_reads.items()}),
@@ -157,7 +157,9 @@ def _is_under_replicated(partition: Partition) -> bool:
     return not set(partition.replicas) - set(partition.adding) <= set(partition.isr)
 
 
-def _throttled(partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic) -> PartitionTraffic:
+def _partition_traffic(
+    partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic
+) -> PartitionTraffic:
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
     return PartitionTraffic(
         topic=partition.topic,

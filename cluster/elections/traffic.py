@@ -69,16 +69,18 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
     """
     unmeasured = {**earlier.unmeasured, **later.unmeasured}
     intervals = {b: _Interval(earlier.metrics[b], now) for b, now in later.metrics.items() if b in earlier.metrics}
-    unmeasured |= {b: "was restarted between two samples" for b, interval in intervals.items() if interval.restarted}
+    unmeasured |= {
+        b: "was restarted between two samples" for b, interval in intervals.items() if interval.has_restarted
+    }
     complete = {b: interval for b, interval in intervals.items() if b not in unmeasured}
     written: dict[TopicPartition, float] = {}
     read: dict[TopicPartition, float] = {}
     requested: dict[TopicPartition, float] = {}
     for (broker, topic), names in _led_by_broker_and_topic(partitions).items():
         if broker in complete:
-            written |= complete[broker].written(topic, names)
-            read |= complete[broker].read(topic, names)
-            requested |= complete[broker].requested(topic, names)
+            written |= complete[broker].write_rates(topic, names)
+            read |= complete[broker].read_rates(topic, names)
+            requested |= complete[broker].request_rates(topic, names)
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
@@ -94,7 +96,7 @@ class _Interval:
         self._reported: dict[Callable[[str | None], Meter], bool] = {}
 
     @property
-    def restarted(self) -> bool:
+    def has_restarted(self) -> bool:
         return self._earlier.started_ms != self._later.started_ms
 
     def rate(self, meter: Meter) -> float | None:
@@ -104,7 +106,7 @@ class _Interval:
             return None
         return (now.value - before.value) / (now.read_ms - before.read_ms) * 1000
 
-    def written(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
+    def write_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the write rates of a topic's partitions that the broker leads; none if they are unknown."""
         records = [self._records(name) for name in names]
         known = [count for count in records if count is not None]
@@ -118,12 +120,12 @@ class _Interval:
             return dict.fromkeys(names, rate / len(names))
         return {name: rate * count / sum(known) for name, count in zip(names, known, strict=True)}
 
-    def read(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
+    def read_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""
         rate = self._rate_of_topic(topic_consumed, topic)
         return {} if rate is None else dict.fromkeys(names, rate / len(names))
 
-    def requested(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
+    def request_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the requests per second of a topic's partitions that the broker leads; none if they are unknown."""
         produced, fetched = (self._rate_of_topic(meter_of, topic) for meter_of in (produce_requests, fetch_requests))
         if produced is None or fetched is None:

@@ -62,7 +62,7 @@ def exporter_option(port: int, config: Path = EXPORTER_CONFIG) -> str:
 
 def _jar(name: str) -> Path:
     folder = jar_folder("agents")
-    found = next(folder.glob(f"{name}-*.jar"), None)
-    if found is None:
+    jar = next(folder.glob(f"{name}-*.jar"), None)
+    if jar is None:
         raise HeadroomError(str(folder), f"holds no {name}", "Run `make setup` in the checkout.")
-    return found
+    return jar

@@ -66,13 +66,13 @@ class Brokers:
         started = []
         for files in map(self.files, ports):
             write_properties(files, ports, self._options.properties_of(files.broker_id))
-            if not files.formatted():
+            if not files.is_formatted():
                 with files.format_log.open("wb") as log:
                     command = format_command(files, cluster_id)
                     started.append((files, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)))
         for files, process in started:
             if process.wait() != 0:
-                raise _died(files.broker_id, "while its data folder was prepared", files.format_log)
+                raise _death_error(files.broker_id, "while its data folder was prepared", files.format_log)
 
     def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
         """Start the process of one broker; it is not ready yet."""
@@ -84,8 +84,8 @@ class Brokers:
 
     def living(self) -> dict[int, psutil.Process]:
         """Return the processes of the running brokers, by id."""
-        found = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
-        return {i: process for i, process in found.items() if process is not None}
+        processes = {i: find(self.files(i), pid) for i, pid in self.pids.items()}
+        return {i: process for i, process in processes.items() if process is not None}
 
     def process(self, broker_id: int) -> psutil.Process:
         """Return the process of a broker.
@@ -107,7 +107,7 @@ class Brokers:
         living = self.living()
         for broker_id in broker_ids:
             if broker_id not in living:
-                raise _died(broker_id, "while starting", self.files(broker_id).log)
+                raise _death_error(broker_id, "while starting", self.files(broker_id).log)
 
     def end(self, grace_s: float) -> None:
         """End every broker; those that have not shut down within ``grace_s`` seconds are killed."""
@@ -124,5 +124,5 @@ class Brokers:
             self._guardian = None
 
 
-def _died(broker_id: int, when: str, log: Path) -> HeadroomError:
+def _death_error(broker_id: int, when: str, log: Path) -> HeadroomError:
     return HeadroomError(f"broker {broker_id}", f"died {when}: {last_lines(log)}", f"See {log}")

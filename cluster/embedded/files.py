@@ -43,7 +43,7 @@ class BrokerFiles:
         """Return the folder of its partitions."""
         return self.folder / "data" / f"broker-{self.broker_id}"
 
-    def formatted(self) -> bool:
+    def is_formatted(self) -> bool:
         """Return whether its data folder already belongs to a cluster."""
         return (self.data / "meta.properties").exists()
 

@@ -71,8 +71,8 @@ def running(folder: Path) -> dict[int, psutil.Process]:
     """Return the running brokers in a folder's record, by id."""
     record = read_record(folder)
     pids = record.pids if record else {}
-    found = {i: find(BrokerFiles(folder, i), pid) for i, pid in pids.items()}
-    return {i: process for i, process in found.items() if process is not None}
+    processes = {i: find(BrokerFiles(folder, i), pid) for i, pid in pids.items()}
+    return {i: process for i, process in processes.items() if process is not None}
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from cluster.live.running import Reassignment, running_reassignments
 from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.metadata.throttled_partitions import ReadPlanner
 from cluster.metrics.broker_reads import BrokerMetricsReader
 from cluster.metrics.factory import metrics_source
 from cluster.metrics.mbeans import TICK_AND_CONSUMED, ReadScope
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import BrokerRead, BrokerThrottles, Snapshot
 from cluster.throttles.broker_rates import read_default_rates, read_rates
 from planning.reassignments.cluster_state import ClusterState
@@ -170,9 +170,9 @@ class LiveCluster:
         Raises:
             HeadroomError: the metadata could not be read.
         """
-        found = self._measure(names)
-        rates = KnownRates(found.traffic.written, f"two readings {self._measure_s:g} s apart")
-        return cluster_state_of(self._name, self._clock_ms(), found.snapshot, found.reads, rates), found.traffic
+        reading = self._measure(names)
+        rates = KnownRates(reading.traffic.written, f"two readings {self._measure_s:g} s apart")
+        return cluster_state_of(self._name, self._clock_ms(), reading.snapshot, reading.reads, rates), reading.traffic
 
     def leadership(self) -> LeadershipSnapshot:
         """Return the leaders now, from the metadata alone.
@@ -191,10 +191,10 @@ class LiveCluster:
         Raises:
             HeadroomError: the metadata could not be read.
         """
-        found = self._measure(watched)
-        partitions = [found.snapshot.partitions[name] for name in watched if name in found.snapshot.partitions]
-        behind = followers_behind(partitions, found.earlier.metrics, CounterSample.of(found.reads).metrics)
-        return replace(leadership_of(found.snapshot, found.reads, found.traffic), behind=behind)
+        reading = self._measure(watched)
+        partitions = [reading.snapshot.partitions[name] for name in watched if name in reading.snapshot.partitions]
+        behind = followers_behind(partitions, reading.earlier.metrics, CounterSample.of(reading.reads).metrics)
+        return replace(leadership_of(reading.snapshot, reading.reads, reading.traffic), behind=behind)
 
     def elect(self, names: Collection[TopicPartition]) -> ElectionResults:
         """Request preferred leader elections of these partitions and return the result of each.

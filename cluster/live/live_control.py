@@ -166,12 +166,12 @@ class LiveClusterControl:
 
 def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRate, RateInForce]:
     """Return the rates of the brokers that reported them."""
-    found: dict[BrokerRate, RateInForce] = {}
+    rates_by_role: dict[BrokerRate, RateInForce] = {}
     for broker, throttles in rates.items():
         if throttles.known:
-            found.update({BrokerRole(broker, role): _in_force(throttles, role) for role in Role})
-            found[LogDirsRate(broker)] = _in_force(throttles, DirectoryRole.LOG_DIRS)
-    return found
+            rates_by_role.update({BrokerRole(broker, role): _in_force(throttles, role) for role in Role})
+            rates_by_role[LogDirsRate(broker)] = _in_force(throttles, DirectoryRole.LOG_DIRS)
+    return rates_by_role
 
 
 def _in_force(throttles: BrokerThrottles, role: Role | DirectoryRole) -> RateInForce:

@@ -50,7 +50,7 @@ def cluster_state_of(
     lists = {
         topic: TopicLists(config.leader_list, config.follower_list)
         for topic, config in sorted(snapshot.topic_configs.items())
-        if config.listed
+        if config.has_throttled_list
     }
     return ClusterState(
         cluster=cluster,
@@ -89,26 +89,26 @@ def _unused_quotas(metrics: Metrics | None) -> frozenset[Role]:
     return frozenset(role for role, gauge in gauges.items() if gauge not in metrics.gauges)
 
 
-def _quota_window(found: ReplicationSettings) -> QuotaWindow:
+def _quota_window(settings: ReplicationSettings) -> QuotaWindow:
     """Return the quota window of a broker; Kafka's defaults for values that it does not report."""
-    samples, sample_s = found.quota_window_num, found.quota_window_size_s
+    samples, sample_s = settings.quota_window_num, settings.quota_window_size_s
     return QuotaWindow(samples or DEFAULT_WINDOW.samples, float(sample_s or DEFAULT_WINDOW.sample_s))
 
 
-def _fetch_limits(found: ReplicationSettings) -> FetchLimits:
+def _fetch_limits(settings: ReplicationSettings) -> FetchLimits:
     """Return the fetch limits of a broker; Kafka's defaults for values that it does not report."""
-    backoff_ms = found.replica_fetch_backoff_ms
+    backoff_ms = settings.replica_fetch_backoff_ms
     return FetchLimits(
-        partition_bytes=found.replica_fetch_max_bytes or DEFAULT_FETCH.partition_bytes,
-        response_bytes=found.replica_fetch_response_max_bytes or DEFAULT_FETCH.response_bytes,
-        fetchers=found.num_replica_fetchers or DEFAULT_FETCH.fetchers,
+        partition_bytes=settings.replica_fetch_max_bytes or DEFAULT_FETCH.partition_bytes,
+        response_bytes=settings.replica_fetch_response_max_bytes or DEFAULT_FETCH.response_bytes,
+        fetchers=settings.num_replica_fetchers or DEFAULT_FETCH.fetchers,
         backoff_s=DEFAULT_FETCH.backoff_s if backoff_ms is None else backoff_ms / 1000,
     )
 
 
 def _placement(p: Partition, reads: Mapping[int, BrokerRead], written: float | None) -> PartitionPlacement:
     size = None if p.leader is None else _log_bytes(reads, p.leader, p.name)
-    copied = {b: found for b in p.adding if (found := _log_bytes(reads, b, p.name)) is not None}
+    copied = {b: log_bytes for b in p.adding if (log_bytes := _log_bytes(reads, b, p.name)) is not None}
     return replace(placement_of(p, written), size_bytes=size, copied_bytes=copied)
 
 
@@ -134,6 +134,6 @@ def _log_bytes(reads: Mapping[int, BrokerRead], broker: int, name: TopicPartitio
 
 def _rebalances(reads: Mapping[int, BrokerRead]) -> bool | None:
     """Return whether Kafka gives leads back by itself; None if no broker that decides on it reported its setting."""
-    found = {read.balancing.auto for read in reads.values()} - {None}
+    settings = {read.balancing.auto for read in reads.values()} - {None}
     # With contradicting settings it depends on the controller that is active.
-    return found.pop() if len(found) == 1 else None
+    return settings.pop() if len(settings) == 1 else None

@@ -91,7 +91,7 @@ def _running(connection: AdminConnection, wait_s: float) -> Any:
 def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float) -> Mapping[TopicPartition, int]:
     """Return the leaders of the partitions of some topics; one without a leader is missing."""
     brokers, names = BrokerFailover(connection, wait_s), list(topics)
-    found: dict[TopicPartition, int] = {}
+    leaders: dict[TopicPartition, int] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         wanted = [MetadataRequest.MetadataRequestTopic(name=n) for n in names[start : start + _TOPICS_PER_REQUEST]]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -100,5 +100,5 @@ def _leaders(connection: AdminConnection, topics: Collection[str], wait_s: float
         except MetadataError as error:
             raise HeadroomError(_SUBJECT, str(error), "See that the brokers are up.") from None
         reported = ((topic.name, p) for topic in answer.topics for p in topic.partitions)
-        found |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in reported if p.leader_id >= 0}
-    return found
+        leaders |= {TopicPartition(t, p.partition_index): p.leader_id for t, p in reported if p.leader_id >= 0}
+    return leaders

@@ -50,17 +50,17 @@ class ThrottleState:
 
     def alive(self, broker: int) -> bool:
         """Return whether a broker is registered now."""
-        found = self.snapshot.brokers.get(broker)
-        return found is not None and found.alive
+        registered = self.snapshot.brokers.get(broker)
+        return registered is not None and registered.alive
 
-    def known(self) -> set[int]:
+    def known_brokers(self) -> set[int]:
         """Return the brokers that are registered, or named by a partition."""
         named = (p.replicas + p.adding + p.removing + p.isr + p.offline for p in self.snapshot.partitions.values())
         return {*self.rates, *(broker for brokers in named for broker in brokers)}
 
     def down(self) -> list[int]:
         """Return the brokers that are known, but not registered now."""
-        return [broker for broker in sorted(self.known()) if not self.alive(broker)]
+        return [broker for broker in sorted(self.known_brokers()) if not self.alive(broker)]
 
     def silent(self) -> list[int]:
         """Return the brokers that are registered, but did not report their rates."""
@@ -74,9 +74,11 @@ class ThrottleState:
         """Return the brokers on which a rate for moves between log directories is in force."""
         return [broker for broker, rates in sorted(self.rates.items()) if rates.log_dirs_bytes_per_s is not None]
 
-    def listed(self) -> dict[str, TopicConfig]:
+    def listed_topics(self) -> dict[str, TopicConfig]:
         """Return the topics that have a throttled replica list."""
-        return {topic: config for topic, config in sorted(self.snapshot.topic_configs.items()) if config.listed}
+        return {
+            topic: config for topic, config in sorted(self.snapshot.topic_configs.items()) if config.has_throttled_list
+        }
 
     def unread_topics(self) -> list[str]:
         """Return the topics whose lists could not be read."""

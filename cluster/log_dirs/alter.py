@@ -88,7 +88,7 @@ def alter_log_dirs(
         by_broker[replica.broker][replica] = path
     with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(by_broker)))) as pool:
         each = list(pool.map(lambda item: _alter(connection, item[0], item[1], timeout_s), by_broker.items()))
-    answers = {replica: answer for found in each for replica, answer in found.items()}
+    answers = {replica: answer for changes in each for replica, answer in changes.items()}
     return DirectoryChanges(
         {replica: answer for replica, answer in answers.items() if isinstance(answer, DirectoryChange)},
         {replica: answer for replica, answer in answers.items() if isinstance(answer, HeadroomError)},

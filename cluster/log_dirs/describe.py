@@ -68,10 +68,10 @@ def describe_log_dirs(
     request = DescribeLogDirsRequest(topics=None if names is None else _by_topic(names))
     with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(brokers)))) as pool:
         answers = pool.map(lambda broker: _describe(connection, broker, request, timeout_s), brokers)
-        found = dict(zip(brokers, answers, strict=True))
+        by_broker = dict(zip(brokers, answers, strict=True))
     return LogDirsReading(
-        {broker: answer for broker, answer in found.items() if isinstance(answer, BrokerLogs)},
-        {broker: answer for broker, answer in found.items() if isinstance(answer, HeadroomError)},
+        {broker: answer for broker, answer in by_broker.items() if isinstance(answer, BrokerLogs)},
+        {broker: answer for broker, answer in by_broker.items() if isinstance(answer, HeadroomError)},
     )
 
 

@@ -66,12 +66,14 @@ class SnapshotReader:
             HeadroomError: no broker could be reached at all.
         """
         began_s, cache = self._clock(), self._topics.cache
-        brokers = self._topics.read(_topics_of(self._last_reassignments) | self._configs.listed())
+        brokers = self._topics.read(_topics_of(self._last_reassignments) | self._configs.listed_topics())
         reassignments = self._reassignments()
         moving = _topics_of(reassignments)
         configs = self._configs.read(cache.ids(), moving)
         # Topics whose reassignment or list is new were not read yet in this snapshot.
-        newly_moving = [t for t in moving | self._configs.listed() if t in cache and cache.last_read_s(t) < began_s]
+        newly_moving = [
+            t for t in moving | self._configs.listed_topics() if t in cache and cache.last_read_s(t) < began_s
+        ]
         if newly_moving:
             self._topics.read_named(newly_moving)
         partitions = _with_reassignments(cache.partitions(), reassignments)

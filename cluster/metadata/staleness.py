@@ -36,9 +36,9 @@ class StalenessDetector:
     def contradicted_topics(self, snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> set[str]:
         """Return the topics with a contradiction that the last tick did not have."""
         answered = {broker: read.metrics for broker, read in reads.items() if read.metrics is not None}
-        found = {*_from_lags(snapshot, answered), *_from_logs(snapshot, answered)}
-        new = found - self._last
-        self._last = found
+        contradictions = {*_from_lags(snapshot, answered), *_from_logs(snapshot, answered)}
+        new = contradictions - self._last
+        self._last = contradictions
         return {contradiction.partition.topic for contradiction in new}
 
 

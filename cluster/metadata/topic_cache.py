@@ -38,7 +38,7 @@ class TopicCache:
     def __contains__(self, topic: object) -> bool:
         return topic in self._topics
 
-    def put(self, topic: Any, read_s: float) -> bool:
+    def put_topic(self, topic: Any, read_s: float) -> bool:
         """Store a broker's answer about one topic and return whether all of it was up to date.
 
         A topic that the broker could not describe, or a partition with an older leader epoch, keeps its cached state
@@ -60,7 +60,7 @@ class TopicCache:
         """
         names = {topic.name for topic in topics}
         self.forget([t for t in self._topics if t not in names and first <= t and (end is None or t < end)])
-        current = [self.put(topic, read_s) for topic in topics]
+        current = [self.put_topic(topic, read_s) for topic in topics]
         return all(current)
 
     def _store(self, topic: Any, read_s: float) -> bool:

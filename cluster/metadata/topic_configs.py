@@ -48,13 +48,13 @@ class TopicConfigs:
             self._read(due_topics[start : start + _CONFIGS_PER_REQUEST])
         return {topic: config for topic in topic_ids if (config := self._configs.get(topic)) is not None}
 
-    def listed(self) -> set[str]:
+    def listed_topics(self) -> set[str]:
         """Return the topics that had throttled replica lists when last read."""
-        return {topic for topic, config in self._configs.items() if config is not None and config.listed}
+        return {topic for topic, config in self._configs.items() if config is not None and config.has_throttled_list}
 
     def _is_due(self, topic: str) -> bool:
         config = self._configs.get(topic)
-        if topic not in self._configs or (config is not None and (config.listed or not config.current)):
+        if topic not in self._configs or (config is not None and (config.has_throttled_list or not config.current)):
             return True
         return self._clock() - self._read_s[topic] >= self._max_age_s
 

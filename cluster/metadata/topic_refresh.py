@@ -97,7 +97,7 @@ class TopicRefresh:
         sent_s = self._clock()
         wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
         answer = self._brokers.send_to_any(_SUBJECT, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
-        current = [self.cache.put(topic, sent_s) for topic in answer.topics]
+        current = [self.cache.put_topic(topic, sent_s) for topic in answer.topics]
         self._note_current(all(current))
         return list(answer.brokers)
 

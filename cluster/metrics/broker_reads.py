@@ -62,7 +62,7 @@ class BrokerMetricsReader:
                 reads[broker] = self._result(brokers[broker], usable)
             else:
                 rule = "still hangs on the read of an earlier tick" if broker in busy else no_answer
-                reads[broker] = self._unanswered(brokers[broker], rule)
+                reads[broker] = self._unanswered_read(brokers[broker], rule)
         return reads
 
     def _result(self, broker: Broker, future: Future[BrokerRead]) -> BrokerRead:
@@ -70,9 +70,9 @@ class BrokerMetricsReader:
         if error is None:
             return future.result()
         log.error("broker %d: reading it failed", broker.broker, exc_info=error)
-        return self._unanswered(broker, f"could not be read ({type(error).__name__})")
+        return self._unanswered_read(broker, f"could not be read ({type(error).__name__})")
 
-    def _unanswered(self, broker: Broker, rule: str) -> BrokerRead:
+    def _unanswered_read(self, broker: Broker, rule: str) -> BrokerRead:
         return BrokerRead(broker.broker, _UNKNOWN, None, str(HeadroomError(self._endpoint(broker), rule, HANGS)))
 
     def _start(self, broker: Broker, plan: ReadPlan, timeout_s: float) -> Future[BrokerRead]:
@@ -98,10 +98,10 @@ class BrokerMetricsReader:
 
     def _note_missing(self, broker: int, plan: ReadPlan, metrics: Metrics) -> str | None:
         """Return a text with the metrics that are missing from a broker's answer, and log it if it changed."""
-        found = find_missing_metrics(plan, metrics)
+        missing_metrics = find_missing_metrics(plan, metrics)
         before = self._missing_before.get(broker)
-        self._missing_before[broker] = {metric.base for metric in found}
-        lasting = [m for m in found if not m.transient or (m.at_once if before is None else m.base in before)]
+        self._missing_before[broker] = {metric.base for metric in missing_metrics}
+        lasting = [m for m in missing_metrics if not m.transient or (m.at_once if before is None else m.base in before)]
         described = describe_missing(lasting, self._collect.source)
         missing = " ".join(text for text in (describe_impossible(metrics), described) if text) or None
         if missing != self._last_missing.get(broker):

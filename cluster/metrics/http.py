@@ -109,9 +109,9 @@ class HttpReader:
                 rule, remedy = _rule_and_remedy(error)
                 # Without the query of the path, which may be long.
                 scheme, path = "https" if self._collect.http_ssl else "http", request.path.partition("?")[0]
-                raise MetricsError(f"{scheme}://{endpoint}{path}", self.shown(rule), remedy) from None
+                raise MetricsError(f"{scheme}://{endpoint}{path}", self.safe_line(rule), remedy) from None
 
-    def shown(self, text: str) -> str:
+    def safe_line(self, text: str) -> str:
         """Return an agent's text as one printable line of bounded length, with the sent secrets redacted."""
         authorization = self._authorization().get("Authorization", "")
         scheme, _, credentials = authorization.partition(" ")

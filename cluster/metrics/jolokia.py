@@ -78,9 +78,9 @@ class JolokiaSource:
         metrics = accumulator.metrics()
         # What is missing then is no matter of the policy, and the rest is of a broker that may end any moment.
         if exhausted := next((text for text in refusals if _OUT_OF_MEMORY in text), None):
-            raise MetricsError(where, self._http.shown(exhausted), _MORE_HEAP)
+            raise MetricsError(where, self._http.safe_line(exhausted), _MORE_HEAP)
         if refusals and not metrics.counters and not metrics.logs:
-            raise MetricsError(where, self._http.shown(refusals[0]), REMEDIES[Source.JOLOKIA])
+            raise MetricsError(where, self._http.safe_line(refusals[0]), REMEDIES[Source.JOLOKIA])
         return check_plausible(metrics, broker, plan, where)
 
 

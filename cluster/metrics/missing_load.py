@@ -45,7 +45,7 @@ def _missing_counters(metrics: Metrics) -> Iterator[MissingMetric]:
         (topic_consumed(), "BytesOutPerSec", "network_out"),
     ):
         total = metrics.counters.get(meter)
-        any_topic = any(found.topic is not None and found.meter == meter.meter for found in metrics.counters)
+        any_topic = any(counter.topic is not None and counter.meter == meter.meter for counter in metrics.counters)
         if not any_topic and (total is None or total.value):
             suffix = as_rate_suffix(meter.meter, metrics)
             consequence = f"the goal {goal} of headroom balance is lost"

@@ -59,9 +59,9 @@ def find_missing_metrics(plan: ReadPlan, metrics: Metrics) -> list[MissingMetric
     return list(_iterate_missing(plan, metrics))
 
 
-def describe_missing(found: list[MissingMetric], source: Source) -> str | None:
+def describe_missing(missing: list[MissingMetric], source: Source) -> str | None:
     """Return a text with the certainly missing metrics and the remedy for this source; None if there are none."""
-    parts = "; ".join(f"{m.metric} (without it: {m.consequence})" for m in found if m.certain)
+    parts = "; ".join(f"{m.metric} (without it: {m.consequence})" for m in missing if m.certain)
     return f"answers, but leaves out {parts}. {REMEDIES[source]}" if parts else None
 
 

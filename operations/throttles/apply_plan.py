@@ -200,7 +200,7 @@ def brokers_to_set(view: ThrottleState, wanted: Sequence[int] | None) -> tuple[l
         raise HeadroomError("--brokers", "is not given and no reassignment is running", "Name the brokers.")
     brokers = sorted(set(view.participants() if wanted is None else wanted))
     up = [broker for broker in brokers if view.alive(broker)]
-    unknown = [broker for broker in brokers if broker not in view.known()]
+    unknown = [broker for broker in brokers if broker not in view.known_brokers()]
     if unknown or not up:
         rule = "is not known to this cluster" if unknown else "is not up"
         names = ", ".join(map(str, unknown or brokers))

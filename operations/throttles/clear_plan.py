@@ -77,7 +77,7 @@ def clear_plan(view: ThrottleState, only: str | None, cluster_default: bool) -> 
     rates, lists = only != "lists", only != "rates"
     entities = ("broker", "default") if cluster_default else ("broker",)
     limited = tuple(b for b, r in sorted(view.rates.items()) if keys_from(r, *entities)) if rates else ()
-    topics = {topic: _list_keys(config) for topic, config in view.listed().items()} if lists else {}
+    topics = {topic: _list_keys(config) for topic, config in view.listed_topics().items()} if lists else {}
     default_keys = _default_keys(view) if rates and cluster_default else ()
     return ClearPlan(
         brokers=limited,
@@ -118,8 +118,8 @@ def clear_steps(view: ThrottleState, plan: ClearPlan) -> list[JournalStep]:
         (f"topic {topic} as {role}", text)
         for topic, keys in plan.topic_keys.items()
         for role, key, text in (
-            ("leader", LEADER_LIST, view.listed()[topic].leader_list),
-            ("follower", FOLLOWER_LIST, view.listed()[topic].follower_list),
+            ("leader", LEADER_LIST, view.listed_topics()[topic].leader_list),
+            ("follower", FOLLOWER_LIST, view.listed_topics()[topic].follower_list),
         )
         if key in keys
     ]

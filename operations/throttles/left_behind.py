@@ -123,7 +123,7 @@ def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator
     moving: dict[str, set[int]] = {}
     for partition in view.moving():
         moving.setdefault(partition.topic, set()).add(partition.partition)
-    for topic, config in view.listed().items():
+    for topic, config in view.listed_topics().items():
         for role, key, text in _lists_of(config):
             entries = _resting(text, moving.get(topic, set()))
             if entries is not None:

@@ -37,7 +37,7 @@ def view_rows(view: ThrottleState) -> list[tuple[str, ...]]:
     ]
     if keys_from(view.default, "default"):
         rows.append(("cluster default", *(throttle_text(view.default, role) for role in roles), ""))
-    for topic in sorted({*view.listed(), *(p.topic for p in moving)}):
+    for topic in sorted({*view.listed_topics(), *(p.topic for p in moving)}):
         config = view.snapshot.topic_configs.get(topic)
         count = sum(p.topic == topic for p in moving)
         lists = (UNKNOWN, UNKNOWN) if config is None else (config.leader_list or "none", config.follower_list or "none")
@@ -57,7 +57,7 @@ def view_json(view: ThrottleState) -> dict[str, Any]:
         "cluster_default": vars(view.default),
         "topics": [
             {"topic": topic, "leader_list": config.leader_list, "follower_list": config.follower_list}
-            for topic, config in view.listed().items()
+            for topic, config in view.listed_topics().items()
         ],
         "unread_topics": view.unread_topics(),
         "moving": [
@@ -71,7 +71,7 @@ def notes(view: ThrottleState) -> list[str]:
     """Return notes about the view that its rows do not show."""
     rates = view.rates.values()
     limited = any(r.leader_bytes_per_s is not None or r.follower_bytes_per_s is not None for r in rates)
-    listed = view.listed()
+    listed = view.listed_topics()
     lines = [f"{_partitions(len(view.moving()))} moving." if view.moving() else "Nothing is moving."]
     if (limited or listed) and not view.moving():
         lines.append(

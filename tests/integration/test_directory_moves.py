@@ -314,7 +314,7 @@ def test_a_running_move_without_a_throttle_gets_lists_and_rates(
     # The broker that was frozen may answer, and it reads the metadata log of the time when it stood still.
     wait_until(lambda: leader_entries(settings) == {"1:2", "0:1", "0:2"}, 30, "every broker has the new entries")
     state = read_throttles(settings)
-    assert state.listed()["orders"].follower_list == f"0:{VICTIM}"
+    assert state.listed_topics()["orders"].follower_list == f"0:{VICTIM}"
     assert {b: state.rates[b].leader_bytes_per_s for b in (1, 2)} == {1: SLOW, 2: SLOW}
 
     # 16 MB, of which 2 MB pass in a window of 11 to 12 s: it still moves while write rates are measured.
@@ -334,7 +334,7 @@ def test_a_running_move_without_a_throttle_gets_lists_and_rates(
 
 
 def leader_entries(settings: Settings) -> set[str]:
-    return set((read_throttles(settings).listed()["orders"].leader_list or "").split(","))
+    return set((read_throttles(settings).listed_topics()["orders"].leader_list or "").split(","))
 
 
 def reassign(link: AdminConnection, name: TopicPartition, replicas: list[int]) -> None:

@@ -174,7 +174,7 @@ class AlertmanagerReceiver:
         return result
 
     def _alert_json(self, event: AlertEvent, starts_ms: int, ends_ms: int) -> dict[str, Any]:
-        links = self._links.filled(event)
+        links = self._links.urls_of(event)
         return {
             "labels": labels(event),
             "annotations": alert_annotations(event, links),

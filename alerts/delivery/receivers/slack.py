@@ -166,9 +166,9 @@ class SlackReceiver:
         return has_risen or evidence_of(event).escalated_tick_ms == event.tick_ms
 
     def _post_new(self, event: AlertEvent, may_have_arrived: bool) -> Receipt:
-        found = self._find_arrived([event]) if may_have_arrived else {}
-        if found:
-            return found[event_key(event)]
+        arrived = self._find_arrived([event]) if may_have_arrived else {}
+        if arrived:
+            return arrived[event_key(event)]
         return _receipt("posted", self._post([event], plain_text(event), lambda most: self._blocks(event, most)))
 
     def _blocks(self, event: AlertEvent, most: int) -> list[Block]:
@@ -177,7 +177,7 @@ class SlackReceiver:
     def _update(self, event: AlertEvent, message: MessageRef, may_have_arrived: bool) -> Receipt:
         if not message.shared:
             self._edit(event, message)
-        if may_have_arrived and self._replied(event, message):
+        if may_have_arrived and self._has_reply(event, message):
             return _receipt("replied before", message)
         must_be_seen = self._must_be_seen(event)
         self._api.call(
@@ -234,7 +234,7 @@ class SlackReceiver:
         """Return by event key the receipts of messages that arrived in an earlier attempt."""
         since_ms = min(event.event_ms for event in events) - _CLOCKS_MS
         try:
-            found = self._api.find([event_key(event) for event in events], since_ms)
+            messages = self._api.find([event_key(event) for event in events], since_ms)
         except SlackError as error:
             self._accept_missing_scope(error)
             return {}
@@ -243,10 +243,10 @@ class SlackReceiver:
                 "was there already",
                 MessageRef(self._channel, _slack_id(_TS, message, "ts"), len(event_keys_of(message)) > 1),
             )
-            for key, message in found.items()
+            for key, message in messages.items()
         }
 
-    def _replied(self, event: AlertEvent, message: MessageRef) -> bool:
+    def _has_reply(self, event: AlertEvent, message: MessageRef) -> bool:
         try:
             return bool(self._api.find([event_key(event)], event.event_ms - _CLOCKS_MS, message.ts))
         except SlackError as error:

@@ -99,7 +99,7 @@ class SlackApi:
                     raise connection_error("slack", cause_of(error)) from None
                 head.is_cut = isinstance(error, ClientPayloadError)
         if head.status != HTTPStatus.OK or _object(content).get("ok") is not True:
-            raise _refused(head, _object(content))
+            raise _refusal(head, _object(content))
         return _object(content)
 
     def find(self, keys: Sequence[str], since_ms: int, thread_ts: str | None = None) -> dict[str, dict[str, Any]]:
@@ -113,14 +113,14 @@ class SlackApi:
         Raises:
             DeliveryError: the messages could not be read.
         """
-        found: dict[str, dict[str, Any]] = {}
+        messages: dict[str, dict[str, Any]] = {}
         for message in self._messages(since_ms, thread_ts):
             for key in event_keys_of(message):
                 if key in keys:
-                    found[key] = message
-            if len(found) == len(set(keys)):
+                    messages[key] = message
+            if len(messages) == len(set(keys)):
                 break
-        return found
+        return messages
 
     def _messages(self, since_ms: int, thread_ts: str | None) -> Iterator[dict[str, Any]]:
         method = "conversations.history" if thread_ts is None else "conversations.replies"
@@ -144,10 +144,10 @@ def metadata(keys: Sequence[str]) -> dict[str, Any]:
 
 def event_keys_of(message: Mapping[str, Any]) -> list[str]:
     """Return the event keys in a message's metadata; empty if Headroom did not send it."""
-    found = _object(message.get("metadata"))
-    if found.get("event_type") != _EVENT_TYPE:
+    message_metadata = _object(message.get("metadata"))
+    if message_metadata.get("event_type") != _EVENT_TYPE:
         return []
-    return str(_object(found.get("event_payload")).get("event_keys", "")).split(",")
+    return str(_object(message_metadata.get("event_payload")).get("event_keys", "")).split(",")
 
 
 def _object(value: object) -> dict[str, Any]:
@@ -197,7 +197,7 @@ class _Head:
         raise ClientError("a redirect")
 
 
-def _refused(head: _Head, content: dict[str, Any]) -> DeliveryError:
+def _refusal(head: _Head, content: dict[str, Any]) -> DeliveryError:
     if head.status == HTTPStatus.TOO_MANY_REQUESTS:
         wait_s = retry_after_s(head.retry_after)
         return DeliveryError("slack: rate limited", _BUSY_S if wait_s is None else wait_s, unsent=True)

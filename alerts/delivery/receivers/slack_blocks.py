@@ -31,17 +31,17 @@ _FENCE = "```"
 Block = dict[str, Any]
 
 
-def escaped(text: str, most: int) -> str:
+def escape_text(text: str, most: int) -> str:
     """Return text without links, mentions or tags, truncated to a number of characters after escaping."""
-    whole = _escaped(text)
+    whole = _escape(text)
     if len(whole) <= most:
         return whole
-    while len(_escaped(text)) > most - 1:
-        text = text[: -max(1, (len(_escaped(text)) - most) // 5)]
-    return f"{_escaped(text)}…"
+    while len(_escape(text)) > most - 1:
+        text = text[: -max(1, (len(_escape(text)) - most) // 5)]
+    return f"{_escape(text)}…"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     # A line break in a name must not start a new line.
     return printable(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -49,13 +49,13 @@ def _escaped(text: str) -> str:
 def headline(event: AlertEvent) -> str:
     """Return an event in one line."""
     icon = _RESOLVED_ICON if event.state == AlertState.RESOLVED.value else _ICONS[Severity.of(event.severity)]
-    who = escaped(f"{event.kind}, cluster {event.cluster}, {event.subject}", 1000)
+    who = escape_text(f"{event.kind}, cluster {event.cluster}, {event.subject}", 1000)
     return f"{icon} *{event.state.upper()}* {event.severity} {who}"
 
 
 def plain_text(event: AlertEvent) -> str:
     """Return an event as plain text, for notifications and screen readers."""
-    return f"{headline(event)}: {escaped(event.summary, TEXT_MOST - 1500)}"
+    return f"{headline(event)}: {escape_text(event.summary, TEXT_MOST - 1500)}"
 
 
 def alert_blocks(event: AlertEvent, links: Links, mention: str = "", most: int = MESSAGE_MOST) -> list[Block]:
@@ -69,9 +69,12 @@ def alert_blocks(event: AlertEvent, links: Links, mention: str = "", most: int =
     """
     context = _context(event, links)
     if event.state == AlertState.RESOLVED.value:
-        return [_section(f"{headline(event)}\nIt was: {escaped(event.summary, min(1800, most // 2 - 200))}"), context]
+        return [
+            _section(f"{headline(event)}\nIt was: {escape_text(event.summary, min(1800, most // 2 - 200))}"),
+            context,
+        ]
     first = _section(f"{headline(event)} {mention}".rstrip())
-    summary = _section(escaped(f"{event.summary}.", min(SECTION_MOST, most // 3)))
+    summary = _section(escape_text(f"{event.summary}.", min(SECTION_MOST, most // 3)))
     hint = _section("More with numbers and commands: `headroom alerts`")
     others = [*_fields(event), *_advice(event)]
     room = most - sum(map(text_length, (first, summary, hint, context)))
@@ -89,9 +92,9 @@ def change_text(event: AlertEvent, mention: str = "") -> str:
     """Return the reply in an alert's thread when it changes, with a mention if it has risen."""
     at = clock_text(event.tick_ms)
     if event.state == AlertState.RESOLVED.value:
-        return f"{_RESOLVED_ICON} {escaped(event.kind, 200)} of {escaped(event.subject, 500)} resolved at {at}"
+        return f"{_RESOLVED_ICON} {escape_text(event.kind, 200)} of {escape_text(event.subject, 500)} resolved at {at}"
     text = "; ".join(f"{name.lower()} {text}" for name, text in figures(event).items())
-    icon, summary = _ICONS[Severity.of(event.severity)], escaped(f"{event.summary}. {text}", SECTION_MOST - 300)
+    icon, summary = _ICONS[Severity.of(event.severity)], escape_text(f"{event.summary}. {text}", SECTION_MOST - 300)
     changed = f"{icon} Changed at {at}: {summary}"
     return f"{changed} {mention}".rstrip()
 
@@ -125,24 +128,24 @@ def _rest_of(count: int) -> Block:
 
 def _fields(event: AlertEvent) -> list[Block]:
     # Slack accepts up to ten fields; there are six.
-    fields = [f"*{name}*\n{escaped(text, FIELD_MOST - 100)}" for name, text in figures(event).items()]
+    fields = [f"*{name}*\n{escape_text(text, FIELD_MOST - 100)}" for name, text in figures(event).items()]
     return [{"type": "section", "fields": [_mrkdwn(text) for text in fields]}] if fields else []
 
 
 def _advice(event: AlertEvent) -> list[Block]:
-    blocks = [_section(f"*Do*: {escaped(reason_text(event), 1000)}")] if reason_text(event) else []
+    blocks = [_section(f"*Do*: {escape_text(reason_text(event), 1000)}")] if reason_text(event) else []
     command = next(iter(commands(event)), "")
     if not command:
         return blocks
     # A command is never truncated, because half of it may do harm. It must not close its own code block either.
-    code = f"{_FENCE}{_escaped(command)}{_FENCE}"
+    code = f"{_FENCE}{_escape(command)}{_FENCE}"
     fits = len(code) <= SECTION_MOST and _FENCE not in command
     return [*blocks, _section(code if fits else "The command is too long for Slack: `headroom alerts` shows it.")]
 
 
 def _context(event: AlertEvent, links: Links) -> Block:
-    link_texts = [f"<{_escaped(url).replace('|', '%7C')}|{name}>" for name, url in links.filled(event).items()]
-    text = " · ".join([*link_texts, f"id {escaped(event.alert_id, 100)}", clock_text(event.tick_ms)])
+    link_texts = [f"<{_escape(url).replace('|', '%7C')}|{name}>" for name, url in links.urls_of(event).items()]
+    text = " · ".join([*link_texts, f"id {escape_text(event.alert_id, 100)}", clock_text(event.tick_ms)])
     return {"type": "context", "elements": [_mrkdwn(text)]}
 
 

@@ -44,7 +44,7 @@ class WebhookReceiver:
             DeliveryError: the server did not accept it.
         """
         key = f"{event_key(event)}/{self.name}"
-        body = json_body({"key": key, "event": event.as_objects(), "links": self._links.filled(event)})
+        body = json_body({"key": key, "event": event.as_objects(), "links": self._links.urls_of(event)})
         secret, timestamp = self._secret(), str(self._clock_ms() // 1000)
         headers = {KEY_HEADER: key, TIMESTAMP_HEADER: timestamp}
         if secret is not None:

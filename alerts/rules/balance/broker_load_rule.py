@@ -58,21 +58,21 @@ def changed_by_move(tick: RuleInputs) -> set[int]:
     return {status.broker for status in tick.statuses if status.moving_partitions}
 
 
-def ordered(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
+def sort_by_deviation(states: Sequence[BrokerLoadState]) -> list[BrokerLoadState]:
     """Return states by their distance from the mean, in shares of it, the greatest first."""
     return sorted(states, key=lambda state: (-abs(deviation(state)), state.resource))
 
 
-def evidence_of(broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState]) -> BrokerLoadEvidence:
+def evidence_of(broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState]) -> BrokerLoadEvidence:
     """Return the evidence on a broker.
 
     Args:
         broker: id.
         loads: loads of all brokers.
-        found: its loads that the finding is about, the worst first.
+        states: its loads that the finding is about, the worst first.
     """
     return BrokerLoadEvidence(
-        broker_id=broker, loads=tuple(found), unknown=_unknown(loads.by_broker[broker]), minute_tick_ms=loads.tick_ms
+        broker_id=broker, loads=tuple(states), unknown=_unknown(loads.by_broker[broker]), minute_tick_ms=loads.tick_ms
     )
 
 

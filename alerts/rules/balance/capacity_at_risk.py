@@ -48,10 +48,10 @@ class CapacityAtRisk(Rule):
         by_loss: dict[str, list[LossRisk]] = defaultdict(list)
         for risk in risks:
             by_loss[risk.lost].append(risk)
-        return Assessment([self._finding(lost, found, tick) for lost, found in by_loss.items()])
+        return Assessment([self._finding(lost, risks_of_loss, tick) for lost, risks_of_loss in by_loss.items()])
 
-    def _finding(self, lost: str, found: Sequence[LossRisk], tick: RuleInputs) -> Finding:
-        worst, *others = sorted(found, key=lambda risk: (risk.limit - risk.load, risk.broker))
+    def _finding(self, lost: str, risks: Sequence[LossRisk], tick: RuleInputs) -> Finding:
+        worst, *others = sorted(risks, key=lambda risk: (risk.limit - risk.load, risk.broker))
         return Finding(
             kind=self.kind,
             subject=f"loss of {lost}",

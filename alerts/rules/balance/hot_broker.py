@@ -6,7 +6,13 @@ from collections.abc import Sequence
 
 from alerts.finding import Finding
 from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
-from alerts.rules.balance.broker_load_rule import UNEVEN, BrokerLoadRule, changed_by_move, evidence_of, ordered
+from alerts.rules.balance.broker_load_rule import (
+    UNEVEN,
+    BrokerLoadRule,
+    changed_by_move,
+    evidence_of,
+    sort_by_deviation,
+)
 from alerts.rules.rule import Assessment, RuleInputs
 from alerts.text.loads import VERBS, load_text
 from schemas.alerts import AlertKind, Severity
@@ -27,9 +33,9 @@ class HotBroker(BrokerLoadRule):
         moved = changed_by_move(tick)
         hot = {broker: [s for s in states if s.is_hot] for broker, states in loads.by_broker.items()}
         findings = [
-            self._finding(broker, loads, ordered(found), tick)
-            for broker, found in hot.items()
-            if found and broker not in moved
+            self._finding(broker, loads, sort_by_deviation(hot_states), tick)
+            for broker, hot_states in hot.items()
+            if hot_states and broker not in moved
         ]
         near = {
             (self.kind, f"broker {broker}")
@@ -38,26 +44,26 @@ class HotBroker(BrokerLoadRule):
         }
         return Assessment(findings, near & tick.active_of(self.kind))
 
-    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+    def _finding(self, broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
         return Finding(
             kind=self.kind,
             subject=f"broker {broker}",
             severity=Severity.WARNING,
-            summary=_summary(broker, found),
-            evidence=evidence_of(broker, loads, found),
+            summary=_summary(broker, states),
+            evidence=evidence_of(broker, loads, states),
             recommendation=tick.recommender.balance_load(loads.uneven, tick.loads.advice, loads.tick_ms),
             hold_s=tick.settings.hot_broker_s,
             cause=UNEVEN,
-            weight=max((state.load or 0.0) / (state.load_limit or 1.0) for state in found),
+            weight=max((state.load or 0.0) / (state.load_limit or 1.0) for state in states),
             # An alert on another broker that is merely uneven does not cover a hot one.
             joins=False,
             continues=(UNEVEN,),
         )
 
 
-def _summary(broker: int, found: Sequence[BrokerLoadState]) -> str:
+def _summary(broker: int, states: Sequence[BrokerLoadState]) -> str:
     parts = []
-    for state in found:
+    for state in states:
         load, limit, share = (
             load_text(state.resource, value or 0.0) for value in (state.load, state.load_limit, state.mean)
         )

@@ -14,7 +14,7 @@ from alerts.rules.balance.broker_load_rule import (
     describe_bands,
     deviation,
     evidence_of,
-    ordered,
+    sort_by_deviation,
 )
 from alerts.rules.rule import Assessment, RuleInputs
 from schemas.alerts import AlertKind, Severity
@@ -38,30 +38,31 @@ class LoadOutOfBand(BrokerLoadRule):
         if loads.is_broker_down:
             return Assessment(keep_firing=active)
         moved, resources = changed_by_move(tick), _resources(tick)
-        findings, kept = [], {subject for subject in active if _is_of(subject[1], moved)}
+        findings = []
+        kept = {subject for subject in active if any(subject[1] == f"broker {broker}" for broker in moved)}
         for broker, states in loads.by_broker.items():
             own = [state for state in states if state.resource in resources]
             # A hot broker has an alert of its own, with which this one continues.
             if broker not in moved and not any(state.is_hot for state in states):
-                found = ordered([state for state in own if state.in_band is False])
-                findings += [self._finding(broker, loads, found, tick)] if found else []
+                out_of_band = sort_by_deviation([state for state in own if state.in_band is False])
+                findings += [self._finding(broker, loads, out_of_band, tick)] if out_of_band else []
             if any(state.is_near_edge(tick.settings.exit_ratio) for state in own):
                 kept.add((self.kind, f"broker {broker}"))
         return Assessment(findings, kept & active)
 
-    def _finding(self, broker: int, loads: MinuteLoads, found: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
-        busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in found)
+    def _finding(self, broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
+        busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in states)
         return Finding(
             kind=self.kind,
             subject=f"broker {broker}",
             severity=Severity.WARNING if busy else Severity.INFO,
-            summary=describe_bands(broker, found),
-            evidence=evidence_of(broker, loads, found),
+            summary=describe_bands(broker, states),
+            evidence=evidence_of(broker, loads, states),
             recommendation=tick.recommender.balance_load(loads.uneven, tick.loads.advice, loads.tick_ms),
             hold_s=tick.settings.out_of_band_s,
             cause=UNEVEN,
             precedence=1,
-            weight=abs(deviation(found[0])),
+            weight=abs(deviation(states[0])),
             continues=(UNEVEN,),
         )
 
@@ -71,7 +72,3 @@ def _resources(tick: RuleInputs) -> Collection[str]:
     balances = tick.balances or ()
     away = any(state.is_out_of_balance or state.unavailable for state in balances)
     return [resource for resource in LOADS if not (away and resource in OF_LEADERS)]
-
-
-def _is_of(subject: str, brokers: Collection[int]) -> bool:
-    return any(subject == f"broker {broker}" for broker in brokers)

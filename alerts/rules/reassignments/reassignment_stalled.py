@@ -49,13 +49,13 @@ class ReassignmentStalled(Rule):
     def evaluate(self, tick: RuleInputs) -> Assessment:
         """Return a finding for each destination with such replicas; an unknown verdict keeps its alert firing."""
         slow_leaders = {status.broker for status in tick.below_required if status.role is Role.LEADER}
-        found = [
+        findings = [
             self._finding(status, stalls, tick)
             for status in tick.statuses
-            if status.role is Role.FOLLOWER and (stalls := _unexplained(status, slow_leaders))
+            if status.role is Role.FOLLOWER and (stalls := _unexplained_stalls(status, slow_leaders))
         ]
         unknown = [status for status in tick.statuses if status.verdict is Verdict.NO_DATA]
-        return Assessment(found, {(self.kind, status.subject) for status in unknown})
+        return Assessment(findings, {(self.kind, status.subject) for status in unknown})
 
     def _finding(self, status: ThrottleStatus, stalls: Sequence[Stall], tick: RuleInputs) -> Finding:
         worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
@@ -83,7 +83,7 @@ class ReassignmentStalled(Rule):
         )
 
 
-def _unexplained(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[Stall]:
+def _unexplained_stalls(status: ThrottleStatus, slow_leaders: Collection[int]) -> list[Stall]:
     """Return the stalls that no throttle explains: neither the destination's own, nor that of the leader."""
     return [
         stall

@@ -26,13 +26,13 @@ class LeaderUnthrottled(Rule):
         has no rate. While a throttle is too low or a verdict unknown, alerts keep firing.
         """
         leaders = [status for status in tick.statuses if status.role is Role.LEADER]
-        found = [
+        findings = [
             self._finding(status, _unlimited_partitions(status), tick)
             for status in leaders
             if tick.has_limited_replicas and status.verdict is not Verdict.NO_DATA and _unlimited_partitions(status)
         ]
         keep_firing = leaders if tick.has_unknown_verdict or tick.too_low else []
-        return Assessment(found, {(self.kind, status.subject) for status in keep_firing})
+        return Assessment(findings, {(self.kind, status.subject) for status in keep_firing})
 
     def _finding(self, status: ThrottleStatus, count: int, tick: RuleInputs) -> Finding:
         rateless = _has_no_rate(status) and status.limited_partitions > 0

@@ -61,8 +61,8 @@ class ThrottleLeftBehind(Rule):
             for status in tick.statuses
             if status.load.throttle_bytes_per_s is not None and (listed or status.throttle_source != "default")
         ]
-        found = [self._finding(rated, listed, tick)] if rated or listed else []
-        return Assessment(found, {(self.kind, _SUBJECT)} if _has_unread_rates(tick.statuses) else set())
+        findings = [self._finding(rated, listed, tick)] if rated or listed else []
+        return Assessment(findings, {(self.kind, _SUBJECT)} if _has_unread_rates(tick.statuses) else set())
 
     def _finding(self, rated: Sequence[ThrottleStatus], listed: Collection[str], tick: RuleInputs) -> Finding:
         statuses = tick.statuses
@@ -98,16 +98,16 @@ class ThrottleLeftBehind(Rule):
 def _summary(
     rated: Sequence[ThrottleStatus], brokers: Sequence[int], listed: Collection[str], names: Sequence[str], count: int
 ) -> str:
-    found = []
+    parts = []
     if rated:
         rates = sorted({status.load.throttle_bytes_per_s or 0.0 for status in rated})
         span = rate_text(rates[0]) if len(rates) == 1 else f"{rate_text(rates[0])} to {rate_text(rates[-1])}"
-        found.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
+        parts.append(f"a throttle of {span} on broker(s) {join_names([str(b) for b in brokers], most=10)}")
     if listed:
         # A list may contain only replicas that do not fetch now, as those of a broker that is down.
         entries = f"that name {join_names(names, count)}" if names else f"of {join_names(sorted(listed))}"
-        found.append(f"throttled replica lists {entries}")
-    return f"No reassignment is running, but there is still {' and '.join(found)}"
+        parts.append(f"throttled replica lists {entries}")
+    return f"No reassignment is running, but there is still {' and '.join(parts)}"
 
 
 def _set_by(owners: Sequence[ThrottleOwner]) -> str:

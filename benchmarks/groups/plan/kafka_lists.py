@@ -149,8 +149,10 @@ def _execute_with_tool(bench: BenchCluster, twin: TwinPlan) -> TopicLists:
     file, topic = str(_file(bench, twin, _KAFKA)), twin.topic(_KAFKA)
     _tool(bench, "--reassignment-json-file", file, "--execute", "--throttle", str(_THROTTLE))
     # The broker that is asked may learn of the lists a moment later.
-    await_true(lambda: topic in read_throttles(bench.settings).listed(), _TIMEOUT_S, f"the lists of plan {twin.number}")
-    config = read_throttles(bench.settings).listed()[topic]
+    await_true(
+        lambda: topic in read_throttles(bench.settings).listed_topics(), _TIMEOUT_S, f"the lists of plan {twin.number}"
+    )
+    config = read_throttles(bench.settings).listed_topics()[topic]
     await_true(lambda: not bench.admin.list_partition_reassignments(), _TIMEOUT_S, f"the end of plan {twin.number}")
     _tool(bench, "--reassignment-json-file", file, "--verify")
     return TopicLists(config.leader_list, config.follower_list)

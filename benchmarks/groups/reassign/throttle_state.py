@@ -66,7 +66,7 @@ def throttles_in_force(settings: Settings) -> ThrottleValues:
     }
     entries = {
         (topic, role, partition, broker)
-        for topic, config in found.listed().items()
+        for topic, config in found.listed_topics().items()
         for role, text in (("leader", config.leader_list), ("follower", config.follower_list))
         if (listed := parse_replica_list(text)) is not None
         for partition, broker in listed.entries

@@ -43,8 +43,8 @@ INTEGRATION_FAULTS = (
         layer="cluster",
         what="A broker that is down is taken for one that is up.",
         path="cluster/live/throttle_state.py",
-        old="return found is not None and found.alive",
-        new="return found is not None",
+        old="return registered is not None and registered.alive",
+        new="return registered is not None",
         tier=_INTEGRATION,
         tests=(
             f"{_TESTS}/test_throttle_commands.py"
@@ -66,7 +66,7 @@ INTEGRATION_FAULTS = (
         layer="cluster",
         what="The rate of moves between log directories is never set, because the snapshot does not have it.",
         path="cluster/live/live_control.py",
-        old="            found[LogDirsRate(broker)] = _in_force(throttles, DirectoryRole.LOG_DIRS)\n",
+        old="            rates_by_role[LogDirsRate(broker)] = _in_force(throttles, DirectoryRole.LOG_DIRS)\n",
         new="",
         tier=_INTEGRATION,
         tests=(

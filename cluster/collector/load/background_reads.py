@@ -62,15 +62,15 @@ class BackgroundReads(Generic[_Result]):
     def take(self) -> dict[int, _Result]:
         """Return the results of the reads that have ended since the last call, by broker."""
         ended = {broker: future for broker, future in self._running.items() if future.done()}
-        found: dict[int, _Result] = {}
+        results: dict[int, _Result] = {}
         for broker, future in ended.items():
             del self._running[broker]
             error = future.exception()
             self._note(broker, error)
             if error is None and broker not in self._discarded:
-                found[broker] = future.result()
+                results[broker] = future.result()
             self._discarded.discard(broker)
-        return found
+        return results
 
     def idle(self) -> bool:
         """Return whether no read is running."""

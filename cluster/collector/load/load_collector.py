@@ -87,7 +87,7 @@ class LoadCollector:
         for broker, metrics in loads.items():
             self._samples.add(broker, metrics)
             self._note_missing(broker, metrics)
-        alive = {broker for broker, found in snapshot.brokers.items() if found.alive}
+        alive = {broker for broker, registered in snapshot.brokers.items() if registered.alive}
         self._samples.keep_brokers(alive)
         now_ms = self._clock.now_ms()
         self._samples.drop_before(now_ms - int(_STALE_INTERVALS * 1000 * self._collect.load_interval_s))
@@ -132,7 +132,7 @@ class LoadCollector:
             with self._connecting:
                 self._connection.client()
             try:
-                found = describe_broker_log_dirs(self._connection, broker, _DESCRIBE_S)
+                logs = describe_broker_log_dirs(self._connection, broker, _DESCRIBE_S)
             except HeadroomError:
                 raise
             except Exception:
@@ -140,7 +140,7 @@ class LoadCollector:
                 with contextlib.suppress(Exception):
                     self._connection.close()
                 raise
-            return self._clock.now_ms(), found
+            return self._clock.now_ms(), logs
 
         return read
 
@@ -156,7 +156,7 @@ class LoadCollector:
             sizes.append(replica_size_columns(logs, read_ms))
         if not directories:
             return {}
-        return {"log_dirs": directories, "replica_sizes": Columns.joined(REPLICA_SIZES, sizes)}
+        return {"log_dirs": directories, "replica_sizes": Columns.concatenate(REPLICA_SIZES, sizes)}
 
     def _size_columns(self, answered: Collection[int], now_ms: int) -> Iterator[Mapping[str, Sequence[Any]]]:
         """Yield the latest sizes of log directories, as columns of the kind ``meters``."""

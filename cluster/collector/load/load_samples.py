@@ -46,7 +46,7 @@ class LoadSamples:
 
     def add(self, broker: int, metrics: Metrics) -> None:
         """Add a reading of a broker."""
-        if self._restarts.found(broker, metrics):
+        if self._restarts.may_have_restarted(broker, metrics):
             # The broker has restarted, and its counters began at zero.
             self._topics.forget(broker)
             self._brokers.forget(broker)

@@ -19,7 +19,7 @@ class Columns(Sequence[Row]):
         self.columns = columns
 
     @classmethod
-    def joined(cls, names: Iterable[str], parts: Iterable[Mapping[str, Sequence[Any]]]) -> Columns:
+    def concatenate(cls, names: Iterable[str], parts: Iterable[Mapping[str, Sequence[Any]]]) -> Columns:
         """Return the concatenated rows of all parts; each part has the columns of ``names``."""
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for part in parts:

@@ -147,7 +147,7 @@ def without_progress(sample: Row) -> Row:
     return {key: value for key, value in sample.items() if not key.startswith(("lag_", "prev_lag_", "unchanged_"))}
 
 
-def shifted(row: Row, step_ms: int) -> Row:
+def shift_times(row: Row, step_ms: int) -> Row:
     """Return a log or counter sample with its times shifted by ``step_ms`` after a clock step."""
     return row | {name: row[name] + step_ms for name in _TIMES if row.get(name) is not None}
 
@@ -243,7 +243,7 @@ def log_columns(
         "topic": [name.topic for name in ends.row_index],
         "partition": [name.partition for name in ends.row_index],
         "is_leader": [p.leader == broker for p in led],
-        "preferred": [p.preferred if p.leader == broker != p.preferred else None for p in led],
+        "preferred": [p.preferred_leader if p.leader == broker != p.preferred_leader else None for p in led],
         "broker": [broker] * len(read_ms),
         "read_ms": list(read_ms),
         "log_end_offset": list(now),

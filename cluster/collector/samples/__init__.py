@@ -1,1 +1,1 @@
-"""Earlier samples of counters and leaders, kept from tick to tick."""
+"""Earlier samples of counters and logs, kept from tick to tick."""

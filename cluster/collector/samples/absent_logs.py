@@ -32,7 +32,7 @@ class AbsentLogs:
             answered: brokers that reported their logs in this tick; the others are unknown.
             shown: brokers that reported a log of the partition.
         """
-        found = []
+        absent = []
         for broker in partition.replicas:
             key = (partition.name, broker)
             if broker in shown or broker in partition.isr:
@@ -41,8 +41,8 @@ class AbsentLogs:
             if broker not in answered or partition.leader not in shown:
                 continue
             if tick_ms - self._since_ms.setdefault(key, tick_ms) >= ABSENT_MS:
-                found.append(broker)
-        return found
+                absent.append(broker)
+        return absent
 
     def keep_only(self, watched: Collection[TopicPartition]) -> None:
         """Drop the partitions that are no longer watched."""

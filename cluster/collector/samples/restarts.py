@@ -18,7 +18,7 @@ class Restarts:
     def __init__(self) -> None:
         self._last: dict[int, Metrics] = {}
 
-    def found(self, broker: int, metrics: Metrics) -> bool:
+    def may_have_restarted(self, broker: int, metrics: Metrics) -> bool:
         """Return whether a broker may have restarted since its last reading; true for the first one."""
         before, self._last[broker] = self._last.get(broker), metrics
         if before is None or before.started_ms != metrics.started_ms:

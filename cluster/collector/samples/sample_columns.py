@@ -162,8 +162,8 @@ class _BrokerSamples(Generic[_Key]):
 
     def samples(self, key: _Key) -> list[EarlierSample]:
         row = self._row_index.get(key)
-        found = [part.sample(row) for part in self._slices] if row is not None else []
-        return [sample for sample in found if sample is not None]
+        samples = [part.sample(row) for part in self._slices] if row is not None else []
+        return [sample for sample in samples if sample is not None]
 
     def drop(self, key: _Key) -> None:
         row = self._row_index.get(key)
@@ -198,8 +198,8 @@ def _oldest(slices: Sequence[_Slice]) -> _Slice | None:
     oldest = slices[0]
     read_ms, values = array("q", oldest.read_ms), array("q", oldest.values)
     for row in [row for row, at in enumerate(read_ms) if at == _NONE]:
-        found = next((part for part in slices if part.read_ms[row] != _NONE), oldest)
-        read_ms[row], values[row] = found.read_ms[row], found.values[row]
+        first = next((part for part in slices if part.read_ms[row] != _NONE), oldest)
+        read_ms[row], values[row] = first.read_ms[row], first.values[row]
     return _Slice(oldest.at_ms, read_ms, values)
 
 

@@ -128,12 +128,12 @@ def meaning_of(metric: str) -> Meaning | None:
         return None
     inner = _KEYS_IN_NAME.search(domain[2])
     plain = (domain[2][: inner.start()] + (inner["rest"] or "") if inner else domain[2]).replace("_", "")
-    found = _of_percentile(metric, plain) or (
+    meaning = _of_percentile(metric, plain) or (
         _of_log(metric, plain) if domain[1] == "log" else _of_server(metric, plain)
     )
-    if found is None or inner is None:
-        return found
-    return found._replace(fetcher=_thread(inner[1], inner[2]), topic=inner["topic"], partition=inner["partition"])
+    if meaning is None or inner is None:
+        return meaning
+    return meaning._replace(fetcher=_thread(inner[1], inner[2]), topic=inner["topic"], partition=inner["partition"])
 
 
 def keys_in(meaning: Meaning, labels: dict[str, str], topic_of: Callable[[str], str | None]) -> dict[str, str]:

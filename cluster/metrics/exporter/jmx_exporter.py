@@ -82,7 +82,7 @@ class PrometheusSource:
             raise MetricsError(where, error.rule, error.remedy) from None
         except ValueError as error:
             rule = f"the answer is not in Prometheus' text format: {error}"
-            raise MetricsError(where, self._http.shown(rule), NOT_ITS_OWN) from None
+            raise MetricsError(where, self._http.safe_line(rule), NOT_ITS_OWN) from None
         return check_plausible(metrics, broker, plan, where)
 
 
@@ -95,14 +95,14 @@ def parse(response: Response, plan: ReadPlan) -> Metrics:
     """
     accumulator, meters, topics = MetricsAccumulator(plan), _MeterValues(), _topics_by_spelling(plan)
 
-    def wanted(metric: str) -> Meaning | None:
+    def planned_meaning(metric: str) -> Meaning | None:
         # An exporter exports everything at every scrape. Lines that are not read cost no parsing of their labels.
-        found = meaning_of(metric)
-        if found is not None and found.kind == SCRAPE_ERROR:
-            return found
-        return found if found is not None and plan.includes(found.kind, found.name) else None
+        candidate = meaning_of(metric)
+        if candidate is not None and candidate.kind == SCRAPE_ERROR:
+            return candidate
+        return candidate if candidate is not None and plan.includes(candidate.kind, candidate.name) else None
 
-    for meaning, labels, value, time_ms in read_samples(response.body.decode(), wanted):
+    for meaning, labels, value, time_ms in read_samples(response.body.decode(), planned_meaning):
         if time_ms is not None and response.read_ms - time_ms > _OLDEST_MS:
             age_s = (response.read_ms - time_ms) / 1000
             raise StaleAnswerError(f"its samples are {age_s:.0f} s old by their own time", _NOT_A_CACHE)

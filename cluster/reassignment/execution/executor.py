@@ -125,16 +125,16 @@ class ReassignmentExecutor:
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
         for number, batch in enumerate(self._batches, start=1):
-            snapshot = self._retried(f"batch {number}", self._control.read)
+            snapshot = self._retry(f"batch {number}", self._control.read)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
-            self._note_missing(changes)
+            self._refused |= dict.fromkeys(changes.missing, "does not exist")
             if not changes.moves:
                 self._done += 1
                 continue
             if self._done and self._began():
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
-                snapshot = self._retried(f"batch {number}", self._control.read)
+                snapshot = self._retry(f"batch {number}", self._control.read)
             snapshot, reason = self._lasting_reason(number, start, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
@@ -154,7 +154,7 @@ class ReassignmentExecutor:
             if self._stop.is_set() or self._clock() >= give_up_s:
                 break
             self._sleep(self._policy.poll_s)
-            snapshot = self._retried(f"batch {number}", self._control.read)
+            snapshot = self._retry(f"batch {number}", self._control.read)
         return snapshot, reason
 
     def _reason_to_end(self, start: RunSnapshot, snapshot: RunSnapshot) -> str | None:
@@ -218,7 +218,7 @@ class ReassignmentExecutor:
             HeadroomError: the cluster or the journal failed for longer than the policy allows.
         """
         while True:
-            snapshot, moving, placing = self._retried(what, self._look)
+            snapshot, moving, placing = self._retry(what, self._look)
             if not moving and not placing:
                 return snapshot
             self._output.note(f"{what}: {self._progress(moving, placing, snapshot)}")
@@ -234,7 +234,7 @@ class ReassignmentExecutor:
             parts += [f"{left:.0f} MB are left between log directories"] * bool(left)
         return "; ".join(parts)
 
-    def _retried(self, what: str, call: Callable[[], _T]) -> _T:
+    def _retry(self, what: str, call: Callable[[], _T]) -> _T:
         """Return the result of a call that is repeated while it fails, because a broker or a disk may be back soon.
 
         Raises:
@@ -312,7 +312,3 @@ class ReassignmentExecutor:
             self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
             return
         self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
-
-    def _note_missing(self, changes: BatchChanges) -> None:
-        for name in changes.missing:
-            self._refused[name] = "does not exist"

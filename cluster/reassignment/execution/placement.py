@@ -63,7 +63,9 @@ class RunPlacement:
             ]
         )
         refused = self._control.place(requested_of(places))
-        self._journal.write([_failed(replica, places[replica].before, why) for replica, why in sorted(refused.items())])
+        self._journal.write(
+            [_failed_step(replica, places[replica].before, why) for replica, why in sorted(refused.items())]
+        )
         return {replica.name: f"broker {replica.broker}: {why}" for replica, why in sorted(refused.items())}
 
     def note_ended(self, snapshot: RunSnapshot) -> dict[ReplicaKey, str]:
@@ -79,7 +81,7 @@ class RunPlacement:
             if state.state is DirectoryState.DONE:
                 steps.append(JournalStep(StepKind.PLACE, StepState.DONE, str(replica), place.before, place.after))
             elif (reason := self._reason_to_give_up(replica, state, snapshot)) is not None:
-                steps.append(_failed(replica, place.before, reason))
+                steps.append(_failed_step(replica, place.before, reason))
                 given_up[replica] = reason
         self._journal.write(steps)
         return given_up
@@ -162,9 +164,9 @@ def end_copies(
     journal.write(list(steps.values()))
     refused = control.place(copies)
     journal.write([replace(step, state=StepState.DONE) for r, step in steps.items() if r not in refused])
-    journal.write([_failed(replica, copies[replica], reason) for replica, reason in refused.items()])
+    journal.write([_failed_step(replica, copies[replica], reason) for replica, reason in refused.items()])
     return {replica.name: f"broker {replica.broker}: {reason}" for replica, reason in refused.items()}
 
 
-def _failed(replica: ReplicaKey, before: str | None, reason: str) -> JournalStep:
+def _failed_step(replica: ReplicaKey, before: str | None, reason: str) -> JournalStep:
     return JournalStep(StepKind.PLACE, StepState.FAILED, str(replica), before, f"broker {replica.broker}: {reason}")

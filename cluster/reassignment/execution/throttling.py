@@ -27,7 +27,7 @@ from planning.reassignments.run.loads import (
     required_bytes_per_s,
     short_throttles,
 )
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from planning.reassignments.run.snapshot import RunSnapshot
 from planning.throttles.load import ThrottleLoad
 from planning.throttles.rate_options import rate_options
 from planning.throttles.replica_lists import format_replica_list
@@ -75,7 +75,7 @@ class RunThrottle:
             self._rate = max(rate, min(enough, up_to))
             return self._rate
         who = f"broker {greatest.broker} as {greatest.role.value}"
-        rule = f"{_shown(greatest.throttle_bytes_per_s)} is too low: {who} must exceed {_shown(needed)}"
+        rule = f"{_rate_or_none(greatest.throttle_bytes_per_s)} is too low: {who} must exceed {_rate_or_none(needed)}"
         if self._policy.force:
             self._output.line(f"Throttle {rule}; it is used all the same (--force).")
             return rate
@@ -135,11 +135,11 @@ class RunThrottle:
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
         raised: dict[BrokerRate, PlannedRate] = {
-            load.broker_role: rate for load in short if (rate := self._raised(load, snapshot)) is not None
+            load.broker_role: rate for load in short if (rate := self._raised_rate(load, snapshot)) is not None
         }
         for name, rate in self._change(raised).items():
-            now = _shown(snapshot.rates[name].in_force)
-            self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {_shown(rate.after)}.")
+            now = _rate_or_none(snapshot.rates[name].in_force)
+            self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {_rate_or_none(rate.after)}.")
         self._report([load for load in short if load.broker_role not in raised])
 
     def _change(self, rates: Mapping[BrokerRate, PlannedRate]) -> dict[BrokerRate, PlannedRate]:
@@ -155,7 +155,7 @@ class RunThrottle:
             self._output.note(f"the throttle of broker {broker} was not set: {reason}")
         return done
 
-    def _raised(self, load: ThrottleLoad, snapshot: RunSnapshot) -> PlannedRate | None:
+    def _raised_rate(self, load: ThrottleLoad, snapshot: RunSnapshot) -> PlannedRate | None:
         """Return the rate to which the run may raise a throttle that is too low; None if it may not."""
         up_to, now = self._policy.auto_up_to_bytes_per_s, snapshot.rates[load.broker_role]
         if up_to is None or is_changed_by_others(self._journal.record.rates.get(load.broker_role), now):
@@ -168,18 +168,18 @@ class RunThrottle:
         return math.ceil(self._policy.throttles.with_margin(max(map(lasting_required_bytes_per_s, short))))
 
     def _report(self, short: Collection[ThrottleLoad]) -> None:
-        found = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
+        reported = {(load.broker_role, load.throttle_bytes_per_s) for load in short}
         new = [load for load in short if (load.broker_role, load.throttle_bytes_per_s) not in self._reported]
-        self._reported = found
+        self._reported = reported
         if not new:
             return
         needed, lasting = (max(map(rate, short)) for rate in (required_bytes_per_s, lasting_required_bytes_per_s))
-        later = f", and {_shown(lasting)} once dead brokers are back" if lasting > needed else ""
+        later = f", and {_rate_or_none(lasting)} once dead brokers are back" if lasting > needed else ""
         enough = self._enough_for(short)
         names = ", ".join(rate_subject(load.broker_role) for load in new)
         command = self._output.raise_command(enough, sorted({load.broker for load in short}))
         self._output.line(
-            f"The throttle of {names} has become too low: it must exceed {_shown(needed)}{later}. {command}"
+            f"The throttle of {names} has become too low: it must exceed {_rate_or_none(needed)}{later}. {command}"
         )
 
     def release(self, snapshot: RunSnapshot) -> None:
@@ -211,7 +211,10 @@ class RunThrottle:
         kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
         self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
         for name, now in plan.kept.items():
-            self._report_kept(name, now)
+            self._output.line(
+                f"The rate of {rate_subject(name)} stays at {_rate_or_none(now.own)}: it was changed since the run "
+                "set it."
+            )
         for name in plan.unreachable:
             self._output.line(
                 f"The rate of {rate_subject(name)} could not be taken back: the broker is down or did not report its "
@@ -223,11 +226,6 @@ class RunThrottle:
                 "clean --execute"
             )
 
-    def _report_kept(self, name: BrokerRate, now: RateInForce) -> None:
-        self._output.line(
-            f"The rate of {rate_subject(name)} stays at {_shown(now.own)}: it was changed since the run set it."
-        )
-
 
 def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> list[JournalStep]:
     return [
@@ -236,7 +234,7 @@ def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> li
     ]
 
 
-def _shown(bytes_per_s: float | None) -> str:
+def _rate_or_none(bytes_per_s: float | None) -> str:
     return "none" if bytes_per_s is None else rate_text(bytes_per_s)
 
 

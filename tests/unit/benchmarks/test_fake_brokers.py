@@ -41,5 +41,7 @@ def test_paged_named_and_full_reads_return_the_same_cluster(monkeypatch: pytest.
     }
     moving = {n: p.adding for n, p in whole.partitions.items() if p.moving}
     assert moving == {TopicPartition(p.topic, p.partition): (p.adding,) for p in made.partitions if p.adding}
-    assert {topic for topic, config in whole.topic_configs.items() if config.listed} == {n.topic for n in moving}
+    assert {topic for topic, config in whole.topic_configs.items() if config.has_throttled_list} == {
+        n.topic for n in moving
+    }
     assert sorted(whole.brokers) == list(range(1, BROKERS + 1))

@@ -174,7 +174,7 @@ def delivered(settings: Settings, server: BadServer, names: int) -> str:
     outbox = Outbox(build_receivers(settings.notify), log, settings.notify, lambda: 1_800_000_000_000)
     outbox.start()
     try:
-        outbox.put([event()])
+        outbox.add([event()])
         until(lambda: len({record.receiver for record in log.records if record.answer}) == names, log.states)
     finally:
         outbox.stop()

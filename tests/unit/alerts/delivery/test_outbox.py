@@ -105,7 +105,7 @@ def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
     log, inbox = MemoryLog(die_at=["sending", "delivered", "failed"]), Inbox()
     outbox = running(log, inbox)
     outbox.go_without_store(True)
-    outbox.put([event()])
+    outbox.add([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
     until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
     assert log.records == []
@@ -113,7 +113,7 @@ def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
     outbox.go_without_store(False)
     until(lambda: len(log.records) == 2, log.states)
     assert log.states() == ["sending", "delivered"]
-    outbox.put([event("b")])
+    outbox.add([event("b")])
     until(lambda: len(log.records) == 4, log.states)
     assert inbox.got == [event_key(event()), event_key(event("b"))]
 
@@ -123,7 +123,7 @@ def test_what_failed_for_want_of_a_table_is_told_once_it_is_known_that_nothing_c
 ) -> None:
     log, inbox = MemoryLog(die_at=["sending"]), Inbox()
     outbox = running(log, inbox)
-    outbox.put([event()])
+    outbox.add([event()])
     until(lambda: "failed" in log.states(), log.states)
     assert inbox.got == []
     outbox.go_without_store(True)
@@ -162,11 +162,11 @@ def test_a_panic_of_the_log_ends_no_receiver_and_loses_no_step(
 ) -> None:
     log, inbox = PanickingLog(state), Inbox()
     outbox = running(log, inbox)
-    outbox.put([event()])
+    outbox.add([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
     if state == "delivered":
         until(lambda: outbox.figures()[0].last_delivery_ms is not None, outbox.figures)
-        outbox.put([event("b")])
+        outbox.add([event("b")])
     until(lambda: len(log.records) == len(states), log.states)
     assert log.states() == states
 
@@ -185,7 +185,7 @@ def test_a_turn_that_fails_ends_no_receiver(
     was = DeliveryQueue.due
     monkeypatch.setattr(DeliveryQueue, "due", due)
     inbox = Inbox()
-    running(MemoryLog(), inbox).put([event()])
+    running(MemoryLog(), inbox).add([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
     told = [record.message for record in caplog.records if "goes on" in record.message]
     assert told == [f"the delivery to inbox failed, and goes on: {name}" for name in ("Panic", "ValueError")]
@@ -194,7 +194,7 @@ def test_a_turn_that_fails_ends_no_receiver(
 def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
-    outbox.put([event()])
+    outbox.add([event()])
     until(lambda: len(log.records) == 2, log.states)
     assert log.states() == ["sending", "delivered"]
     assert (log.records[1].answer, log.records[1].reference) == ("ok", f"first {event_key(event())}")
@@ -207,7 +207,7 @@ def test_a_receiver_that_hangs_delays_no_other_and_no_stop(running: Callable[...
     hanging, inbox = Hanging(), Inbox()
     outbox = running(MemoryLog(), hanging, inbox)
     began = time.monotonic()
-    outbox.put([event()])
+    outbox.add([event()])
     assert time.monotonic() - began < 1
     until(lambda: len(inbox.got) == 1, lambda: inbox.got)
     assert [f.undelivered for f in outbox.figures()] == [1, 0]
@@ -218,7 +218,7 @@ def test_a_receiver_that_hangs_delays_no_other_and_no_stop(running: Callable[...
 
 def test_what_fails_is_tried_until_it_arrives(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox(failures=3)
-    running(log, inbox).put([event()])
+    running(log, inbox).add([event()])
     until(lambda: "delivered" in log.states(), log.states)
     assert log.states() == [*["sending", "failed"] * 3, "sending", "delivered"]
     assert [record.attempt for record in log.records] == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -303,7 +303,7 @@ def test_what_is_silenced_is_told_when_the_silence_is_ended_and_others_at_once(r
     made = silence(starts_ms=now_ms() - 1000, ends_ms=now_ms() + 3_600_000, subject="broker 2*")
     outbox.update_suppressions(Suppressions.of([made]))
     covered, other = recent(), recent(alert_id="b", broker=3)
-    outbox.put([covered, other])
+    outbox.add([covered, other])
     until(lambda: inbox.got == [event_key(other)], lambda: inbox.got)
     until(lambda: outbox.figures()[0].undelivered == 0, outbox.figures)
     outbox.update_suppressions(Suppressions.of([made, ended(made, now_ms())]))
@@ -315,7 +315,7 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
     outbox = running(log, inbox)
     ends_ms = now_ms() + 300
     outbox.update_suppressions(Suppressions.of([silence(starts_ms=0, ends_ms=ends_ms)]))
-    outbox.put([recent()])
+    outbox.add([recent()])
     until(lambda: "delivered" in log.states(), log.states)
     assert 0 <= log.records[0].delivery_ms - ends_ms < 5000
 
@@ -344,12 +344,12 @@ def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     first, update, last = recent(ago_ms=3), recent(ago_ms=2), recent("resolved")
-    outbox.put([first])
+    outbox.add([first])
     until(lambda: "delivered" in log.states(), log.states)
     outbox.update_suppressions(Suppressions.of([ack()]))
-    outbox.put([update])
+    outbox.add([update])
     until(lambda: "silenced" in log.states(), log.states)
-    outbox.put([last])
+    outbox.add([last])
     until(lambda: log.states().count("delivered") == 2, log.states)
     assert inbox.got == [event_key(first), event_key(last)]
 
@@ -362,7 +362,7 @@ def test_what_an_unknown_error_says_is_not_repeated(
             raise ValueError("Invalid header value b'Bearer xoxb-secret'")
 
     log = MemoryLog()
-    running(log, Leaking()).put([event()])
+    running(log, Leaking()).add([event()])
     until(lambda: "failed" in log.states(), log.states)
     assert "ValueError" in caplog.text
     assert "xoxb" not in caplog.text + repr(log.records)
@@ -402,7 +402,7 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
     outbox = Outbox([inbox], MemoryLog(), NotifySettings(retry_s=0.4, retry_max_s=0.4), clock)
     outbox.start()
     try:
-        outbox.put([event()])
+        outbox.add([event()])
         until(lambda: inbox.failures == 1, lambda: inbox.failures)
         clock.set_ms = set_s * 1000
         until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)

@@ -32,14 +32,14 @@ def test_events_of_one_alert_go_in_order_and_a_failing_one_holds_up_no_other_ale
     queue.add([event("a"), event("b"), event("a", "resolved", NOW_MS + 1)])
     first = due_batch(queue)
     assert event_key(first.pending[0].event) == f"a/{NOW_MS}/firing"
-    queue.failed(first, DeliveryError("no"), NOW_MS)
+    queue.record_failure(first, DeliveryError("no"), NOW_MS)
     other = due_batch(queue)
     assert other.pending[0].event.alert_id == "b"
-    queue.delivered(other.pending[0], Receipt("ok"))
+    queue.record_delivery(other.pending[0], Receipt("ok"))
     assert queue.due(NOW_MS) is None
     again = due_batch(queue, NOW_MS + 1000)
     assert event_key(again.pending[0].event) == f"a/{NOW_MS}/firing"
-    queue.delivered(again.pending[0], Receipt("ok", "here"))
+    queue.record_delivery(again.pending[0], Receipt("ok", "here"))
     last = due_batch(queue, NOW_MS + 1000)
     assert (last.pending[0].event.state, last.before) == ("resolved", "here")
 
@@ -48,7 +48,7 @@ def test_waits_double_up_to_the_longest() -> None:
     queue, waits, now = new_queue(), [], NOW_MS
     queue.add([event()])
     for _ in range(4):
-        queue.failed(due_batch(queue, now), DeliveryError("no"), now)
+        queue.record_failure(due_batch(queue, now), DeliveryError("no"), now)
         due = queue.next_ms(now)
         assert due is not None
         waits.append(due - now)
@@ -59,7 +59,7 @@ def test_waits_double_up_to_the_longest() -> None:
 def test_retry_after_is_honoured_for_every_alert_of_the_receiver() -> None:
     queue = new_queue()
     queue.add([event("a"), event("b")])
-    queue.failed(due_batch(queue), DeliveryError("slow down", retry_after_s=30, unsent=True), NOW_MS)
+    queue.record_failure(due_batch(queue), DeliveryError("slow down", retry_after_s=30, unsent=True), NOW_MS)
     assert queue.due(NOW_MS + 29_999) is None
     assert queue.next_ms(NOW_MS) == NOW_MS + 30_000
     assert not due_batch(queue, NOW_MS + 30_000).may_have_arrived
@@ -68,9 +68,9 @@ def test_retry_after_is_honoured_for_every_alert_of_the_receiver() -> None:
 def test_only_an_attempt_that_may_have_arrived_is_looked_for() -> None:
     queue = new_queue()
     queue.add([event()])
-    queue.failed(due_batch(queue), DeliveryError("refused", unsent=True), NOW_MS)
+    queue.record_failure(due_batch(queue), DeliveryError("refused", unsent=True), NOW_MS)
     assert not due_batch(queue, NOW_MS + 9000).may_have_arrived
-    queue.failed(due_batch(queue, NOW_MS + 9000), DeliveryError("no answer"), NOW_MS)
+    queue.record_failure(due_batch(queue, NOW_MS + 9000), DeliveryError("no answer"), NOW_MS)
     assert due_batch(queue, NOW_MS + 90_000).may_have_arrived
 
 
@@ -78,14 +78,14 @@ def test_nobody_is_told_of_what_is_pending_or_of_the_end_of_what_never_fired() -
     queue = new_queue()
     queue.add([event(state="pending"), event(state="resolved", tick_ms=NOW_MS + 1)])
     assert queue.due(NOW_MS) is None
-    assert queue.undelivered(NOW_MS) == []
+    assert queue.undelivered_events(NOW_MS) == []
 
 
 def test_an_event_that_comes_twice_is_told_once() -> None:
     queue = new_queue()
     for _ in range(2):
         queue.add([event()])
-    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
+    queue.record_delivery(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([event()])
     assert queue.due(NOW_MS) is None
 
@@ -117,7 +117,7 @@ def test_an_event_is_dropped_only_long_after_its_alert_has_resolved() -> None:
     # Resolved at 6 ms: 5 ms after its tick; 100 s on end at 100,006 ms.
     gone = queue.take_expired(NOW_MS + 100_007)
     assert [event_key(p.event) for p in gone] == [f"a/{NOW_MS}/firing", f"a/{NOW_MS + 1}/resolved"]
-    assert len(queue.undelivered(NOW_MS)) == 1
+    assert len(queue.undelivered_events(NOW_MS)) == 1
 
 
 def test_many_that_fire_at_once_are_told_together_also_after_a_failure() -> None:
@@ -127,6 +127,6 @@ def test_many_that_fire_at_once_are_told_together_also_after_a_failure() -> None
     queue.add([event("c")])
     together = due_batch(queue)
     assert [p.event.alert_id for p in together.pending] == ["a", "b", "c"]
-    queue.failed(together, DeliveryError("no"), NOW_MS)
+    queue.record_failure(together, DeliveryError("no"), NOW_MS)
     assert queue.due(NOW_MS + 999) is None
     assert len(due_batch(queue, NOW_MS + 1000).pending) == 3

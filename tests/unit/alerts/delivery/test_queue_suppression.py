@@ -46,9 +46,9 @@ def keys(*events: AlertEvent) -> list[str]:
 def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
     queue = suppressed_queue(at(1))
     assert (muted(queue), queue.due(NOW_MS + 1), queue.next_ms(NOW_MS + 1)) == ([], None, END_MS)
-    assert queue.undelivered(NOW_MS + 1) == []
+    assert queue.undelivered_events(NOW_MS + 1) == []
     assert due_batch(queue, END_MS).pending[0].event == at(1)
-    assert len(queue.undelivered(END_MS)) == 1
+    assert len(queue.undelivered_events(END_MS)) == 1
 
 
 def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
@@ -65,7 +65,7 @@ def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
 
 def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
     queue = suppressed_queue(at(1, severity="info"), suppressions=Suppressions())
-    assert (muted(queue), queue.due(NOW_MS + 10_000), queue.undelivered(NOW_MS)) == ([], None, [])
+    assert (muted(queue), queue.due(NOW_MS + 10_000), queue.undelivered_events(NOW_MS)) == ([], None, [])
     queue.add([at(2, severity="warning")])
     assert muted(queue) == keys(at(1))
     assert due_batch(queue).pending[0].event == at(2, severity="warning")
@@ -78,7 +78,7 @@ def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> 
 
 def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
     queue = suppressed_queue(at(-1), suppressions=Suppressions())
-    queue.delivered(due_batch(queue).pending[0], Receipt("ok", "here"))
+    queue.record_delivery(due_batch(queue).pending[0], Receipt("ok", "here"))
     queue.update_suppressions(SUPPRESSED)
     queue.add([at(1)])
     assert queue.due(NOW_MS + 1) is None
@@ -91,19 +91,19 @@ def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
 def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
     queue = suppressed_queue(at(1), at(1001, "resolved"))
     assert muted(queue) == []
-    queue.delivered(due_batch(queue, END_MS + 1).pending[0], Receipt("ok"))
+    queue.record_delivery(due_batch(queue, END_MS + 1).pending[0], Receipt("ok"))
     assert due_batch(queue, END_MS + 1).pending[0].event == at(1001, "resolved")
 
 
 def test_what_may_have_arrived_is_told_to_its_end() -> None:
     queue = suppressed_queue(at(-1), suppressions=Suppressions())
-    queue.failed(due_batch(queue), DeliveryError("no answer"), NOW_MS)
+    queue.record_failure(due_batch(queue), DeliveryError("no answer"), NOW_MS)
     queue.update_suppressions(SUPPRESSED)
     queue.add([at(1), at(2, "resolved")])
     assert muted(queue) == keys(at(1))
     # It is not tried again before its time for that.
     assert queue.due(NOW_MS + 999) is None
-    queue.delivered(due_batch(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
+    queue.record_delivery(due_batch(queue, NOW_MS + 10_000).pending[0], Receipt("was there already"))
     assert due_batch(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
 
 
@@ -130,10 +130,10 @@ def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises()
     queue = suppressed_queue(at(1, severity="warning"), suppressions=Suppressions.of([ack(severity="warning")]))
     # Its beginning is no update.
     assert muted(queue) == []
-    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
+    queue.record_delivery(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([at(2, severity="warning"), at(3, severity="critical")])
     assert muted(queue) == keys(at(2, severity="warning"))
-    queue.delivered(due_batch(queue).pending[0], Receipt("ok"))
+    queue.record_delivery(due_batch(queue).pending[0], Receipt("ok"))
     queue.add([at(4, "resolved", severity="critical")])
     assert muted(queue) == []
     assert due_batch(queue).pending[0].event.state == "resolved"
@@ -195,7 +195,7 @@ class World:
                 self.restart()
                 self.run(now_ms, "")
                 return
-            self.queue.delivered(one, Receipt("ok", "here"))
+            self.queue.record_delivery(one, Receipt("ok", "here"))
             self.records.append(record(one.event, "delivered", "here"))
 
 
@@ -231,11 +231,11 @@ def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_onc
             expected += [("resolved", now, now)] if expected else []
             kept = []
     assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.told] == expected
-    assert (world.queue.take_muted(), world.queue.undelivered(NOW_MS + _LAST)) == ([], [])
+    assert (world.queue.take_muted(), world.queue.undelivered_events(NOW_MS + _LAST)) == ([], [])
 
 
 def test_an_event_of_an_unknown_severity_is_sent_as_a_critical_one() -> None:
     queue = DeliveryQueue("r", replace(SETTINGS, least_severity="critical"), lambda: 1.0)
     queue.add([at(1, severity="catastrophic"), at(1, alert_id="b", severity="warning")])
-    assert [one.event.severity for one in queue.undelivered(NOW_MS + 1)] == ["catastrophic"]
+    assert [one.event.severity for one in queue.undelivered_events(NOW_MS + 1)] == ["catastrophic"]
     assert headline(at(1, severity="catastrophic")).startswith(headline(at(1)).split("*")[0])

@@ -21,7 +21,7 @@ from alerts.delivery.receivers.slack_blocks import (
     SECTION_MOST,
     alert_blocks,
     digest_blocks,
-    escaped,
+    escape_text,
 )
 from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
 from schemas.config import SlackSettings
@@ -190,8 +190,8 @@ def test_the_limits_of_slack_are_kept_and_no_command_is_cut() -> None:
 
 def test_cut_text_breaks_no_entity() -> None:
     # "a" and two entities of five characters would be eleven; one fits with the mark.
-    assert escaped("a&&", 10) == "a&amp;…"
-    assert escaped("a&&", 11) == "a&amp;&amp;"
+    assert escape_text("a&&", 10) == "a&amp;…"
+    assert escape_text("a&&", 11) == "a&amp;&amp;"
 
 
 def test_an_incoming_webhook_gets_each_event_and_its_url_stays_secret() -> None:

@@ -47,7 +47,7 @@ def test_a_column_that_is_null_throughout_is_left_out() -> None:
 
 def test_rows_kept_as_columns_give_the_messages_of_the_same_rows() -> None:
     rows = [{"n": n, "none": None, "list": (n, 2)} for n in range(MAX_COLUMNAR_ROWS + 2)]
-    kept = Columns.joined(rows[0], ({name: [row[name]] for name in row} for row in rows))
+    kept = Columns.concatenate(rows[0], ({name: [row[name]] for name in row} for row in rows))
     assert (len(kept), kept[3]) == (len(rows), rows[3])
     assert encode_rows("c", 1, {"logs": kept}) == encode_rows("c", 1, {"logs": rows})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.collector.samples.leader_switches import LeaderSwitches, PreviousLeader, Switch
+from cluster.collector.leader_switches import LeaderSwitches, PreviousLeader, Switch
 from cluster.model import Partition
 from schemas.keys import TopicPartition
 

@@ -42,6 +42,6 @@ def test_a_restart_is_another_start_time_or_without_one_a_count_that_falls(
     before: Metrics, now: Metrics, restarted: bool
 ) -> None:
     restarts = Restarts()
-    assert restarts.found(1, before)
-    assert restarts.found(1, now) == restarted
-    assert restarts.found(2, now)
+    assert restarts.may_have_restarted(1, before)
+    assert restarts.may_have_restarted(1, now) == restarted
+    assert restarts.may_have_restarted(2, now)

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.rows.message_rows import log_sample, shifted
+from cluster.collector.rows.message_rows import log_sample, shift_times
 from cluster.collector.samples.history import EarlierSample
-from cluster.collector.tick_builder import Rows, TickBuilder, unanswered
-from cluster.metadata.throttled_partitions import ReadPlanner, watched_partitions
+from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
+from cluster.metadata.throttled_partitions import watched_partitions
 from cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
+from cluster.metrics.read_planner import ReadPlanner
 from cluster.model import (
     Broker,
     BrokerRead,
@@ -154,7 +155,7 @@ def test_a_broker_that_did_not_answer_costs_only_its_own_rows() -> None:
     assert {row["broker"] for row in rows["meters"]} == {1, 2}
     silent = next(row for row in rows["brokers"] if row["broker"] == 3)
     assert (silent["alive"], silent["answered"], silent["throttles_known"]) == (True, False, False)
-    assert unanswered(metadata, read) == [{"broker": 3, "reason": "hangs"}]
+    assert unanswered_brokers(metadata, read) == [{"broker": 3, "reason": "hangs"}]
 
 
 def test_rates_of_unknown_brokers_are_unknown_and_unset_ones_are_none() -> None:
@@ -304,11 +305,11 @@ def test_a_partition_that_is_watched_from_now_on_is_unchanged_since_its_end_was_
 
 def test_a_sample_moves_with_the_clock_in_all_its_times() -> None:
     now, earlier = EarlierSample(5000, (9, 0, 900, None)), EarlierSample(2000, (8, 0, 800, None))
-    assert shifted(log_sample(1, now, earlier, 2, 4000), -1000) == log_sample(
+    assert shift_times(log_sample(1, now, earlier, 2, 4000), -1000) == log_sample(
         1, now._replace(read_ms=4000), earlier._replace(read_ms=1000), 2, 3000
     )
     first = log_sample(1, now, None, None)
-    assert shifted(first, 7) == first | {"read_ms": 5007}
+    assert shift_times(first, 7) == first | {"read_ms": 5007}
 
 
 def test_lag_gauges_stand_with_the_replica_that_they_are_of() -> None:

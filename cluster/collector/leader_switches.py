@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from cluster.collector.rows.columns import Row
-from cluster.collector.rows.message_rows import shifted
+from cluster.collector.rows.message_rows import shift_times
 from cluster.model import Partition
 from schemas.keys import TopicPartition
 
@@ -21,9 +21,11 @@ class PreviousLeader:
     log: Row
     topic_counters: Row | None
 
-    def shifted(self, step_ms: int) -> PreviousLeader:
+    def shift_times(self, step_ms: int) -> PreviousLeader:
         """Return the same samples with their times shifted by ``step_ms``."""
-        return PreviousLeader(shifted(self.log, step_ms), self.topic_counters and shifted(self.topic_counters, step_ms))
+        return PreviousLeader(
+            shift_times(self.log, step_ms), self.topic_counters and shift_times(self.topic_counters, step_ms)
+        )
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,12 @@ class Switch:
     switch_tick_ms: int | None
     before: PreviousLeader | None
 
-    def shifted(self, step_ms: int) -> Switch:
+    def shift_times(self, step_ms: int) -> Switch:
         """Return the same switch with its times shifted by ``step_ms``."""
         return Switch(
             self.previous_leader,
             None if self.switch_tick_ms is None else self.switch_tick_ms + step_ms,
-            self.before and self.before.shifted(step_ms),
+            self.before and self.before.shift_times(step_ms),
         )
 
 
@@ -111,10 +113,10 @@ class LeaderSwitches:
     def shift(self, step_ms: int) -> None:
         """Shift the times of all switches and of their earlier samples after a clock step."""
         for state in self._states.values():
-            state.before = state.before and state.before.shifted(step_ms)
-            state.switch = state.switch and state.switch.shifted(step_ms)
+            state.before = state.before and state.before.shift_times(step_ms)
+            state.switch = state.switch and state.switch.shift_times(step_ms)
             if state.returned is not None:
-                state.returned = state.returned[0] + step_ms, state.returned[1].shifted(step_ms)
+                state.returned = state.returned[0] + step_ms, state.returned[1].shift_times(step_ms)
 
     def of(self, name: TopicPartition, tick_ms: int) -> Switch | None:
         """Return the partition's last switch as a tick reports it; None if none is known."""
