@@ -24,7 +24,7 @@ from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
-from benchmarks.groups.nasty import group as nasty
+from benchmarks.groups.large_moves import group as large_moves
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.precision import group as precision
@@ -58,7 +58,7 @@ GROUPS: dict[str, Callable[[OnProgress], list[Figure]]] = {
     "sources": sources.measure,
     "standalone": standalone.measure,
     "precision": precision.measure,
-    "nasty": nasty.measure,
+    "large_moves": large_moves.measure,
     "kills": crash_recovery.measure,
     "cuts": power_cuts.measure,
     "damages": damages.measure,

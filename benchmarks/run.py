@@ -46,7 +46,7 @@ def run(only: str | None) -> None:
     tables      BENCH_DAYS, BENCH_DAY_TICKS, BENCH_HOUR_TICKS: simulated time
     precision   BENCH_FAULTS, BENCH_FAULT_S, BENCH_HEALTHY_S: number of faults, maximum length, time of healthy moves
                 BENCH_STOCK_FOR_RATIO: factor for the times of stock rules
-    nasty       BENCH_SCENES, BENCH_SCENES_EACH: scenes, and number per class
+    large_moves BENCH_SCENES, BENCH_SCENES_EACH: scenes, and number per class
     kills       BENCH_KILLS, BENCH_RECEIVER_DOWN_S: number of kills, time without receivers
     cuts        BENCH_CUTS: number of power cuts
     damages     BENCH_DAMAGES: number of rounds of six damages

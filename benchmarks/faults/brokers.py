@@ -10,11 +10,11 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from benchmarks.fixtures.bench_cluster import await_true, failure
-from benchmarks.fixtures.leaders_in_turn import PARTITIONS
+from benchmarks.faults.leaders_in_turn import PARTITIONS
 from benchmarks.fixtures.preferred_leaders import PREFERRED, is_led
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.watching.blind import Span
-from benchmarks.groups.outages.watching.failover import Failover
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.groups.outages.blind import Span
+from benchmarks.groups.outages.failover import Failover
 from cluster.collector.ticks_topic import topic_configs
 
 # Leads partition 0 of the ticks topic, takes no part in the move, and is no controller.

@@ -159,7 +159,7 @@ class LiveWatch:
         return [
             sys.executable,
             "-m",
-            "benchmarks.groups.outages.stage.set_clock",
+            "benchmarks.faults.set_clock",
             str(self._clock(process)),
             *arguments,
         ]

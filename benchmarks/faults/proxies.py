@@ -22,7 +22,7 @@ class ProxyProcess:
 
     def __init__(self, routes: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.groups.outages.stage.proxy", *routes],
+            [sys.executable, "-m", "benchmarks.faults.proxy", *routes],
             cwd=CHECKOUT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups.outages.stage.proxy [http:]LISTEN:TARGET ...``: a TCP proxy that takes orders.
+"""``python -m benchmarks.faults.proxy [http:]LISTEN:TARGET ...``: a TCP proxy that takes orders.
 
 An order is a line on standard input. It is repeated on standard output once it is in force. The proxy ends with its
 input, also if its parent is killed.
@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.groups.outages.stage.answers import garbled, with_absurd_offset
+from benchmarks.faults.answers import garbled, with_absurd_offset
 
 _HOST = "127.0.0.1"
 _PIECE_BYTES = 1 << 20

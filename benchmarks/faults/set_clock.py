@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups.outages.stage.set_clock FILE ARGUMENTS``: ``headroom`` with a settable wall clock.
+"""``python -m benchmarks.faults.set_clock FILE ARGUMENTS``: ``headroom`` with a settable wall clock.
 
 The file has the offset of this process's clock in seconds, and is read ten times a second. ``time.monotonic`` is not
 affected, as when the clock of a machine is set. Child processes, Spark's JVM included, have the clock of the machine.

@@ -26,7 +26,7 @@ from types import TracebackType
 
 from alerts.delivery.delivery_log import notifiable
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers

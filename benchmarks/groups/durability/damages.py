@@ -42,10 +42,10 @@ from pathlib import Path
 
 from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.durability.harms import (
+from benchmarks.faults.store_files import (
     DamagedPlace,
     PlannedDamage,
     do_damage,

@@ -43,13 +43,13 @@ from typing import TypeVar
 
 from alerts.delivery.delivery_log import event_key
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.fixtures.receivers.alert_events import stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.durability.cut_disk import OPTIONS, CutDisk
-from benchmarks.groups.durability.harms import row_count
+from benchmarks.faults.store_files import row_count
 from benchmarks.groups.durability.runs import TOPIC, EndlessRuns
 from benchmarks.groups.outages.stage.damage import repair
 from benchmarks.results import Figure

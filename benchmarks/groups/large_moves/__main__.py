@@ -1,4 +1,4 @@
-"""``python -m benchmarks.groups.nasty``: run the scenes of BENCH_SCENES, print their figures and store none."""
+"""``python -m benchmarks.groups.large_moves``: run the scenes of BENCH_SCENES, print their figures and store none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from benchmarks.groups.nasty.group import measure
+from benchmarks.groups.large_moves.group import measure
 from cli.common.output import print_table
 
 

@@ -1,4 +1,4 @@
-"""Group ``nasty``: large and difficult moves. Is every alert true and announced once, and does its advice work?
+"""Group ``large_moves``: large and difficult moves. Is every alert true and announced once, and does its advice work?
 
 Scenes run on four real brokers, one after another, each with a fresh `headroom watch` at one tick a second. Their
 numbers come from a fixed random seed. Each scene defines its causes (faults), the alerts that may be about each cause,
@@ -41,8 +41,8 @@ scene itself does what an operator must do by hand (start a broker, repair a dir
   rate) or 30 % (remaining bytes).
 
 **Parts.** BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number of scenes per
-class. `benchmarks/parts/nasty` keeps the record of each scene. Scenes recorded with the same code (the product's and
-their own) count together and are not repeated. `python -m benchmarks.groups.nasty` runs scenes without keeping the
+class. `benchmarks/parts/large_moves` keeps the record of each scene. Scenes recorded with the same code (the product's and
+their own) count together and are not repeated. `python -m benchmarks.groups.large_moves` runs scenes without keeping the
 figures.
 """
 
@@ -58,7 +58,7 @@ from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
 from benchmarks.fixtures.processes import kill_tree
-from benchmarks.groups.nasty.record import (
+from benchmarks.groups.large_moves.record import (
     SceneResult,
     is_recorded,
     outcome,
@@ -67,13 +67,13 @@ from benchmarks.groups.nasty.record import (
     store_record,
     stored_record,
 )
-from benchmarks.groups.nasty.scenes.base import BROKERS, NastyScene
-from benchmarks.groups.nasty.schedule import schedule
-from benchmarks.groups.nasty.scoring.advice import CommandRotation
-from benchmarks.groups.nasty.stage.damage import BrokerDamage
-from benchmarks.groups.nasty.stage.shell import Shell
-from benchmarks.groups.nasty.stage.stage import SceneContext, SceneTools
-from benchmarks.groups.nasty.stage.topic import LargeTopic
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MoveScene
+from benchmarks.groups.large_moves.schedule import schedule
+from benchmarks.groups.large_moves.scoring.advice import CommandRotation
+from benchmarks.groups.large_moves.stage.damage import BrokerDamage
+from benchmarks.groups.large_moves.stage.shell import Shell
+from benchmarks.groups.large_moves.stage.stage import SceneContext, SceneTools
+from benchmarks.groups.large_moves.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
 from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
@@ -113,7 +113,7 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     """Return the figures of scenes. Void scenes count only as such, and a ratio without any items is left out.
 
     Args:
-        records: records of ``benchmarks.groups.nasty.record``.
+        records: records of ``benchmarks.groups.large_moves.record``.
     """
     real = [one for one in records if one["void"] is None]
     alerts = [alert for one in real for alert in one["alerts"]]
@@ -141,9 +141,9 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     ]
 
 
-def _folder(scene: NastyScene) -> Path:
+def _folder(scene: MoveScene) -> Path:
     """Return the folder for the record of a scene. It depends only on the scene's own code, not on other scenes."""
-    return parts("nasty", __name__, type(scene).__module__, without=schedule.__module__)
+    return parts("large_moves", __name__, type(scene).__module__, without=schedule.__module__)
 
 
 def _pin_ticks_topic(bench: BenchCluster) -> None:
@@ -153,7 +153,7 @@ def _pin_ticks_topic(bench: BenchCluster) -> None:
     bench.admin.alter_replica_log_dirs(log_dirs)
 
 
-def _play(tools: SceneTools, scene: NastyScene) -> SceneResult:
+def _play(tools: SceneTools, scene: MoveScene) -> SceneResult:
     """Run a scene, and return its outcome. A void scene runs once more."""
     for attempt in range(_ATTEMPTS):
         tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
@@ -165,7 +165,7 @@ def _play(tools: SceneTools, scene: NastyScene) -> SceneResult:
     return played
 
 
-def _played(tools: SceneTools, scene: NastyScene, attempt: int) -> SceneResult:
+def _played(tools: SceneTools, scene: MoveScene, attempt: int) -> SceneResult:
     """Run a scene once. Afterwards all brokers are up, nothing moves, and no throttle is set."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.bench.folder / f"store-{name}"
@@ -182,7 +182,7 @@ def _played(tools: SceneTools, scene: NastyScene, attempt: int) -> SceneResult:
             tools.damage.repair()
 
 
-def _run_scene(scene: NastyScene, context: SceneContext) -> str | None:
+def _run_scene(scene: MoveScene, context: SceneContext) -> str | None:
     """Run a scene, and return the reason if it is void, otherwise None."""
     try:
         _await_steady(context.watch)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fixtures.part_records import read_record, write_record
-from benchmarks.groups.nasty.scenes.base import NastyScene
-from benchmarks.groups.nasty.scoring.advice import FollowedAdvice, RatesInForce
-from benchmarks.groups.nasty.scoring.scoring import Score, ScoredAlert, score
-from benchmarks.groups.nasty.scoring.truth import Cause, PrintedAlert
-from benchmarks.groups.nasty.stage.stage import SceneContext
+from benchmarks.groups.large_moves.scenes.base import MoveScene
+from benchmarks.groups.large_moves.scoring.advice import FollowedAdvice, RatesInForce
+from benchmarks.groups.large_moves.scoring.scoring import Score, ScoredAlert, score
+from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert
+from benchmarks.groups.large_moves.stage.stage import SceneContext
 from cli.common.output import print_table
 
 
@@ -30,7 +30,7 @@ class SceneResult:
         record: all of this as JSON values. Figures are computed from it, so that a run can be made in parts.
     """
 
-    scene: NastyScene
+    scene: MoveScene
     void: str | None
     score: Score
     followed: Sequence[FollowedAdvice]
@@ -38,7 +38,7 @@ class SceneResult:
     record: dict[str, Any]
 
 
-def outcome(scene: NastyScene, context: SceneContext, void: str | None) -> SceneResult:
+def outcome(scene: MoveScene, context: SceneContext, void: str | None) -> SceneResult:
     """Return the result of a scene.
 
     Args:
@@ -57,18 +57,18 @@ def store_record(one: SceneResult, folder: Path) -> None:
     write_record(folder, _file_name(one.scene), one.record)
 
 
-def is_recorded(scene: NastyScene, folder: Path) -> bool:
+def is_recorded(scene: MoveScene, folder: Path) -> bool:
     """Return whether a scene has a record that counts."""
     record = stored_record(scene, folder)
     return record is not None and record["void"] is None
 
 
-def stored_record(scene: NastyScene, folder: Path) -> dict[str, Any] | None:
+def stored_record(scene: MoveScene, folder: Path) -> dict[str, Any] | None:
     """Return the record of a scene; None if it has not run."""
     return read_record(folder, _file_name(scene))
 
 
-def _file_name(scene: NastyScene) -> str:
+def _file_name(scene: MoveScene) -> str:
     return scene.name.replace(":", "-")
 
 
@@ -126,7 +126,7 @@ def _row(one: SceneResult) -> tuple[str, ...]:
     return (one.scene.name, one.scene.title, *(str(count) for count in counts), "void" if one.void else "")
 
 
-def _record(scene: NastyScene, context: SceneContext, void: str | None, scored: Score) -> dict[str, Any]:
+def _record(scene: MoveScene, context: SceneContext, void: str | None, scored: Score) -> dict[str, Any]:
     epoch_s = time.time() - time.monotonic()
     return {
         "scene": scene.name,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.nasty.scenes.base import NastyScene
-from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
-from benchmarks.groups.nasty.scenes.directories import LogDirectories
-from benchmarks.groups.nasty.scenes.growing import GrowingFault
-from benchmarks.groups.nasty.scenes.large import LargeMove
-from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
-from benchmarks.groups.nasty.scenes.near import NearThreshold
-from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartDuring
-from benchmarks.groups.nasty.scenes.short import LowThrottle
-from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
+from benchmarks.groups.large_moves.scenes.base import MoveScene
+from benchmarks.groups.large_moves.scenes.death import DestinationDeath, LeaderDeath
+from benchmarks.groups.large_moves.scenes.directories import LogDirectories
+from benchmarks.groups.large_moves.scenes.growing import GrowingFault
+from benchmarks.groups.large_moves.scenes.large import LargeMove
+from benchmarks.groups.large_moves.scenes.leaderless import LeaderlessPartition
+from benchmarks.groups.large_moves.scenes.near import NearThreshold
+from benchmarks.groups.large_moves.scenes.restart import RestartBefore, RestartDuring
+from benchmarks.groups.large_moves.scenes.short import LowThrottle
+from benchmarks.groups.large_moves.scenes.uneven import UnevenThrottles
 
-CLASSES: tuple[type[NastyScene], ...] = (
+CLASSES: tuple[type[MoveScene], ...] = (
     LargeMove,
     LowThrottle,
     LeaderDeath,
@@ -31,7 +31,7 @@ CLASSES: tuple[type[NastyScene], ...] = (
 )
 
 
-def schedule(wanted: str = "", each: int | None = None) -> list[NastyScene]:
+def schedule(wanted: str = "", each: int | None = None) -> list[MoveScene]:
     """Return the scenes to run, class by class.
 
     Args:
@@ -46,7 +46,7 @@ def schedule(wanted: str = "", each: int | None = None) -> list[NastyScene]:
     return [scene for name in names for scene in _named(name, classes, each)]
 
 
-def _named(name: str, classes: dict[str, type[NastyScene]], each: int | None) -> Sequence[NastyScene]:
+def _named(name: str, classes: dict[str, type[MoveScene]], each: int | None) -> Sequence[MoveScene]:
     key, _, number = name.partition(":")
     if key not in classes or (number and not number.isdigit()):
         raise failure(f"BENCH_SCENES names {name!r}; there are {', '.join(classes)}, and near:2 for one scene")

@@ -12,17 +12,17 @@ import psutil
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
-from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
+from benchmarks.faults.leaders_in_turn import LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.outages.stage.brokers import BrokerFaults, ReplicatedTicksTopic
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.stage.proxies import Proxies
-from benchmarks.groups.outages.watching.blind import Span, merged
-from benchmarks.groups.outages.watching.freshness import Freshness
-from benchmarks.groups.outages.watching.live import LiveWatch
-from benchmarks.groups.outages.watching.notices import Notifications
+from benchmarks.faults.brokers import BrokerFaults, ReplicatedTicksTopic
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.faults.proxies import Proxies
+from benchmarks.groups.outages.blind import Span, merged
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.faults.live_watch import LiveWatch
+from benchmarks.fixtures.receivers.notifications import Notifications
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.25

@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.outages.watching.blind import Span
+from benchmarks.groups.outages.blind import Span
 from cluster.connection.admin_connection import AdminConnection
 from schemas.errors import HeadroomError
 

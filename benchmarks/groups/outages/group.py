@@ -79,8 +79,8 @@ from benchmarks.groups.outages.record import (
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import ScenarioTools, configure, session
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.watching.freshness import Freshness
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.fixtures.freshness import Freshness
 from benchmarks.results import Figure, parts
 from schemas.errors import HeadroomError
 

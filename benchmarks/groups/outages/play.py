@@ -15,9 +15,9 @@ from alerts.rules.no_ticks import TICKS
 from benchmarks.groups.outages.record import Critical, RunRecord
 from benchmarks.groups.outages.scenarios.arrangement import Void
 from benchmarks.groups.outages.schedule import Play
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Blind, Span, blind, gaps
-from benchmarks.groups.outages.watching.notices import Count, critical
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.blind import Blind, Span, blind, gaps
+from benchmarks.fixtures.receivers.notifications import Count, critical
 from schemas.alerts import AlertEvent, AlertKind
 from schemas.errors import HeadroomError
 

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import OnProgress
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.brokers import BrokerFaults, ReplicatedTicksTopic
+from benchmarks.faults.brokers import BrokerFaults, ReplicatedTicksTopic
 from benchmarks.groups.outages.stage.damage import newest_tick_ms
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.stage.proxies import Proxies
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.freshness import Freshness
-from benchmarks.groups.outages.watching.live import LiveWatch
-from benchmarks.groups.outages.watching.notices import Notifications
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.faults.proxies import Proxies
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.faults.live_watch import LiveWatch
+from benchmarks.fixtures.receivers.notifications import Notifications
 from schemas.tables import THROTTLE_HEADROOM
 
 # A leader that took over from another one requires 4 MB/s, and a broker that was down also has to catch up.

@@ -25,9 +25,9 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_tr
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.alert_latency import SWITCH_BYTES_PER_S, catching_up, find_alert, switch_brokers, switch_move
 from benchmarks.groups.outages.scenarios.arrangement import Void
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.watching.freshness import Freshness
-from benchmarks.groups.outages.watching.live import jvms_of
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.faults.live_watch import jvms_of
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from benchmarks.groups.durability import damages as group
 from benchmarks.groups.durability.damages import DamageRound, figures
-from benchmarks.groups.durability.harms import (
+from benchmarks.faults.store_files import (
     FILES,
     HARMS,
     DamagedPlace,

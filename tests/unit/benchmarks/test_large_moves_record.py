@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.groups.nasty.group import figures
-from benchmarks.groups.nasty.record import is_recorded, stored_record
-from benchmarks.groups.nasty.scenes.near import NearThreshold
+from benchmarks.groups.large_moves.group import figures
+from benchmarks.groups.large_moves.record import is_recorded, stored_record
+from benchmarks.groups.large_moves.scenes.near import NearThreshold
 from benchmarks.results import code
 
 

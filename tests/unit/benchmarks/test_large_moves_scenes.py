@@ -1,4 +1,4 @@
-"""Loads, rates and sizes of the nasty scenes, computed by hand, and the same in every run."""
+"""Loads, rates and sizes of the scenes of large moves, computed by hand, and the same in every run."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.nasty.scenes.base import NastyScene
-from benchmarks.groups.nasty.scenes.death import DestinationDeath, LeaderDeath
-from benchmarks.groups.nasty.scenes.directories import LogDirectories, Sample, around, nearest
-from benchmarks.groups.nasty.scenes.growing import GrowingFault
-from benchmarks.groups.nasty.scenes.large import LargeMove
-from benchmarks.groups.nasty.scenes.leaderless import LeaderlessPartition
-from benchmarks.groups.nasty.scenes.near import NearThreshold, move_outcome
-from benchmarks.groups.nasty.scenes.restart import RestartBefore, RestartDuring
-from benchmarks.groups.nasty.scenes.short import LowThrottle
-from benchmarks.groups.nasty.scenes.uneven import UnevenThrottles
-from benchmarks.groups.nasty.schedule import CLASSES, schedule
-from benchmarks.groups.nasty.scoring.claims import number_checks
-from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load, partitions
+from benchmarks.groups.large_moves.scenes.base import MoveScene
+from benchmarks.groups.large_moves.scenes.death import DestinationDeath, LeaderDeath
+from benchmarks.groups.large_moves.scenes.directories import LogDirectories, Sample, around, nearest
+from benchmarks.groups.large_moves.scenes.growing import GrowingFault
+from benchmarks.groups.large_moves.scenes.large import LargeMove
+from benchmarks.groups.large_moves.scenes.leaderless import LeaderlessPartition
+from benchmarks.groups.large_moves.scenes.near import NearThreshold, move_outcome
+from benchmarks.groups.large_moves.scenes.restart import RestartBefore, RestartDuring
+from benchmarks.groups.large_moves.scenes.short import LowThrottle
+from benchmarks.groups.large_moves.scenes.uneven import UnevenThrottles
+from benchmarks.groups.large_moves.schedule import CLASSES, schedule
+from benchmarks.groups.large_moves.scoring.claims import number_checks
+from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load, partitions
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
-from tests.unit.benchmarks.test_nasty_scoring import announcement
+from tests.unit.benchmarks.test_large_moves_scoring import announcement
 
 ALL = schedule()
 SIZE = (1_000_000, 2_000_000)
 
 
-def rate_of(scene: NastyScene, role: Role) -> float:
+def rate_of(scene: MoveScene, role: Role) -> float:
     """Return the rate of all brokers in one role."""
     found = {rate for (_, of), rate in scene.rates().items() if of is role}
     assert len(found) == 1
@@ -98,7 +98,7 @@ def test_scenes_can_be_chosen_by_class_and_number() -> None:
 
 
 @pytest.mark.parametrize("scene", ALL, ids=lambda scene: scene.name)
-def test_a_scene_uses_its_four_brokers_and_has_a_title(scene: NastyScene) -> None:
+def test_a_scene_uses_its_four_brokers_and_has_a_title(scene: MoveScene) -> None:
     assert sorted((scene.a, scene.b, scene.c, scene.d)) == [1, 2, 3, 4]
     assert scene.title
     used = {broker for group in scene.groups() for broker in (*group.before, *group.after)}

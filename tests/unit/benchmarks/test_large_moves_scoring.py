@@ -1,4 +1,4 @@
-"""Scores of alerts and advice in nasty scenes, computed by hand."""
+"""Scores of alerts and advice in scenes of large moves, computed by hand."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.groups.nasty.scenes.restart import Downtime
-from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice, lowered, resolve_limit_s
-from benchmarks.groups.nasty.scoring.claims import broker_claims
-from benchmarks.groups.nasty.scoring.scoring import score
-from benchmarks.groups.nasty.scoring.truth import (
+from benchmarks.groups.large_moves.scenes.restart import Downtime
+from benchmarks.groups.large_moves.scoring.advice import CommandRotation, FollowedAdvice, lowered, resolve_limit_s
+from benchmarks.groups.large_moves.scoring.claims import broker_claims
+from benchmarks.groups.large_moves.scoring.scoring import score
+from benchmarks.groups.large_moves.scoring.truth import (
     GRACE_S,
     Cause,
     Claim,
@@ -23,7 +23,7 @@ from benchmarks.groups.nasty.scoring.truth import (
     near,
     shows_extent,
 )
-from benchmarks.groups.nasty.stage.shell import Shell, tool_scripts
+from benchmarks.groups.large_moves.stage.shell import Shell, tool_scripts
 from benchmarks.results import CHECKOUT
 from schemas.alerts import AlertKind, Role, Severity
 

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from prometheus_client import generate_latest
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
+from benchmarks.faults.leaders_in_turn import PARTITIONS, LeadersInTurn
 from benchmarks.fixtures.preferred_leaders import is_led
 from benchmarks.groups.outages import group, play
 from benchmarks.groups.outages.play import explained
@@ -31,19 +31,19 @@ from benchmarks.groups.outages.scenarios import messages
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement, Void
 from benchmarks.groups.outages.scenarios.scenario import Scenario
 from benchmarks.groups.outages.schedule import SCENARIOS, Play, batches, schedule
-from benchmarks.groups.outages.stage.answers import ABSURD, garbled, with_absurd_offset
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
+from benchmarks.faults.answers import ABSURD, garbled, with_absurd_offset
+from benchmarks.faults.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
 from benchmarks.groups.outages.stage.damage import cut_newest_commit, damaged, newest_tick_ms, remove_events_of_the_past
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.outage_cluster import BROKERS, listeners
-from benchmarks.groups.outages.stage.proxies import ProxyProcess
-from benchmarks.groups.outages.stage.proxy import Order
-from benchmarks.groups.outages.stage.set_clock import SettableClock
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Span, blind, gaps, is_fresh, merged
-from benchmarks.groups.outages.watching.failover import depends_on
-from benchmarks.groups.outages.watching.freshness import Freshness, tick_of
-from benchmarks.groups.outages.watching.notices import critical, is_news
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.groups.outages.outage_cluster import BROKERS, listeners
+from benchmarks.faults.proxies import ProxyProcess
+from benchmarks.faults.proxy import Order
+from benchmarks.faults.set_clock import SettableClock
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.blind import Span, blind, gaps, is_fresh, merged
+from benchmarks.groups.outages.failover import depends_on
+from benchmarks.fixtures.freshness import Freshness, tick_of
+from benchmarks.fixtures.receivers.notifications import critical, is_news
 from cli.maintain.repair import repair_store
 from cluster.embedded.files import BrokerFiles, write_properties
 from cluster.embedded.layout import free_ports, ports_from
@@ -619,7 +619,7 @@ def test_a_clock_has_the_offset_in_its_file(tmp_path: Path) -> None:
 
 
 def test_headroom_runs_with_a_clock_that_is_set(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.groups.outages.stage.set_clock", str(tmp_path / "none"), "--version"]
+    command = [sys.executable, "-m", "benchmarks.faults.set_clock", str(tmp_path / "none"), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "headroom,")
 

@@ -13,10 +13,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Span
-from benchmarks.groups.outages.watching.notices import Notifications
+from benchmarks.faults.leaders_in_turn import LeadersInTurn
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.blind import Span
+from benchmarks.fixtures.receivers.notifications import Notifications
 from cli.common.watch_output import Line
 from schemas.alerts import AlertEvent
 from schemas.config import Settings

@@ -1,1 +1,1 @@
-"""The scenes of group `nasty`."""
+"""The scenes of group `large_moves`."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates
+from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates
 
-S = TypeVar("S", bound="NastyScene")
+S = TypeVar("S", bound="MoveScene")
 BROKERS = 4
 # Fixed, so that records of scenes from different runs count together.
 _SEED = 41
@@ -22,7 +22,7 @@ MB = 1_000_000
 
 
 @dataclass(frozen=True)
-class NastyScene(ABC):
+class MoveScene(ABC):
     """One scene.
 
     Attributes:

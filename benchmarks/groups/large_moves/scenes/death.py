@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import SIZES
-from benchmarks.groups.nasty.scoring.claims import broker_claims, leader_throttle_claims, number_checks
-from benchmarks.groups.nasty.scoring.remedies import follow_advice, repair_by_hand
-from benchmarks.groups.nasty.scoring.truth import Cause, all_of
-from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import SIZES
+from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice, repair_by_hand
+from benchmarks.groups.large_moves.scoring.truth import Cause, all_of
+from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 # Time until the controllers fence a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0
@@ -24,7 +24,7 @@ _HEALTHY_S, _OBSERVED_S, _AFTER_S = 15.0, 12.0, 5.0
 _SMALL = (20_000, 60_000)
 
 
-class LeaderDeath(NastyScene):
+class LeaderDeath(MoveScene):
     """A leader dies, and one or two other brokers take over."""
 
     key: ClassVar[str] = "death"
@@ -117,7 +117,7 @@ class LeaderDeath(NastyScene):
         )
 
 
-class DestinationDeath(NastyScene):
+class DestinationDeath(MoveScene):
     """A destination dies that also has other replicas."""
 
     key: ClassVar[str] = "destination"

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES
-from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks
-from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.scoring.truth import Cause, Claim, all_of
-from benchmarks.groups.nasty.stage.acts import await_end, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import ALERT_S, COUNT, SIZES
+from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, all_of
+from benchmarks.groups.large_moves.stage.acts import await_end, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 from schemas.alerts import AlertKind
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
@@ -49,7 +49,7 @@ class Sample:
     missing_bytes: int
 
 
-class LogDirectories(NastyScene):
+class LogDirectories(MoveScene):
     """Replicas of the leader, of an in-sync follower or of the destination move to another directory."""
 
     key: ClassVar[str] = "directories"

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.death import DEAD_S
-from benchmarks.groups.nasty.scoring.claims import broker_claims
-from benchmarks.groups.nasty.scoring.remedies import repair_by_hand
-from benchmarks.groups.nasty.scoring.truth import shows_extent
-from benchmarks.groups.nasty.stage.acts import await_in_sync, finish_fast, start_move
-from benchmarks.groups.nasty.stage.groups import Group, partitions
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.death import DEAD_S
+from benchmarks.groups.large_moves.scoring.claims import broker_claims
+from benchmarks.groups.large_moves.scoring.remedies import repair_by_hand
+from benchmarks.groups.large_moves.scoring.truth import shows_extent
+from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, partitions
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 # The next checkpoint notices the missing directory within 5 s. If the controller knows the directory, it removes its
 # replicas from the ISR then. Otherwise the leader does, 30 s after the last fetch. The alert fires after 20 s more.
@@ -26,7 +26,7 @@ _COPYING_S, _ACTIVE_S, _MOVING_S, _OBSERVED_S, _AFTER_S = 8.0, 10.0, 8.0, 10.0, 
 _LEAST, _MOST = 20_000, 60_000
 
 
-class GrowingFault(NastyScene):
+class GrowingFault(MoveScene):
     """The log directory of one replica fails, and later its broker dies."""
 
     key: ClassVar[str] = "growing"

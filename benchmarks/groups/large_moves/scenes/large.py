@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.stage.acts import await_end, start_move
-from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.stage.acts import await_end, start_move
+from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 _COUNTS = (240, 600)
 _LEAST_BYTES = 200_000
@@ -23,7 +23,7 @@ _WRITES = (0.0, 0.25 * MB, 0.5 * MB)
 _EARLY_S, _LATE_S, _AFTER_S = 35.0, 300.0, 8.0
 
 
-class LargeMove(NastyScene):
+class LargeMove(MoveScene):
     """A healthy move; a third of the partitions changes its leader at the end, as planned."""
 
     key: ClassVar[str] = "large"

@@ -7,27 +7,27 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, COUNT, SIZES
-from benchmarks.groups.nasty.scoring.claims import (
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import ALERT_S, BURST_S, COUNT, SIZES
+from benchmarks.groups.large_moves.scoring.claims import (
     broker_claims,
     leader_throttle_claims,
     leaderless_claims,
     number_checks,
 )
-from benchmarks.groups.nasty.scoring.remedies import follow_advice, repair_by_hand
-from benchmarks.groups.nasty.scoring.truth import all_of
-from benchmarks.groups.nasty.stage.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice, repair_by_hand
+from benchmarks.groups.large_moves.scoring.truth import all_of
+from benchmarks.groups.large_moves.stage.acts import LOSING_S, await_in_sync, finish_fast, require_losing, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 # Kafka's leader id for a partition without a leader.
 _NO_LEADER = -1
 _LEADERLESS_S, _STALLED_S, _AFTER_S = 40.0, 45.0, 5.0
 
 
-class LeaderlessPartition(NastyScene):
+class LeaderlessPartition(MoveScene):
     """The only replica of one partition is lost, and the others fall behind under their throttle."""
 
     key: ClassVar[str] = "leaderless"

@@ -6,15 +6,15 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S
-from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks
-from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.scoring.truth import all_of
-from benchmarks.groups.nasty.stage.acts import start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import ALERT_S, BURST_S
+from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.scoring.truth import all_of
+from benchmarks.groups.large_moves.stage.acts import start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 from benchmarks.results import slope_per_s
 
 _LEAST_OFF, _MOST_OFF = 0.04, 0.08
@@ -29,7 +29,7 @@ _GAINS_RATIO, _LOSES_RATIO = 0.05, 0.02
 _AFTER_S = 5.0
 
 
-class NearThreshold(NastyScene):
+class NearThreshold(MoveScene):
     """A throttle within 8 % of a threshold."""
 
     key: ClassVar[str] = "near"

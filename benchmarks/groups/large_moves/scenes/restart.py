@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, COUNT, SIZES, run_losing_move
-from benchmarks.groups.nasty.scoring.claims import broker_claims, leader_throttle_claims, number_checks
-from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.scoring.truth import GRACE_S, PrintedAlert, all_of, blames_no_switch
-from benchmarks.groups.nasty.stage.acts import LOSING_S, await_end, await_in_sync, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import ALERT_S, COUNT, SIZES, run_losing_move
+from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.scoring.truth import GRACE_S, PrintedAlert, all_of, blames_no_switch
+from benchmarks.groups.large_moves.stage.acts import LOSING_S, await_end, await_in_sync, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0
@@ -56,7 +56,7 @@ class Downtime:
         return announcement.at_s <= self.until_s + GRACE_S
 
 
-class RestartBefore(NastyScene):
+class RestartBefore(MoveScene):
     """A rolling restart, then a move whose throttle is too low, not because of a leader switch."""
 
     key: ClassVar[str] = "restart_before"
@@ -107,7 +107,7 @@ class RestartBefore(NastyScene):
         run_losing_move(context, self.rates(), low, LOSING_S)
 
 
-class RestartDuring(NastyScene):
+class RestartDuring(MoveScene):
     """A rolling restart in the middle of a healthy move."""
 
     key: ClassVar[str] = "restart_during"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.nasty.scenes.base import BROKERS, MB, NastyScene
-from benchmarks.groups.nasty.scoring.claims import leader_throttle_claims, number_checks, severity_of
-from benchmarks.groups.nasty.scoring.remedies import await_promised_end, follow_advice
-from benchmarks.groups.nasty.scoring.truth import Cause, all_of, has_severity
-from benchmarks.groups.nasty.stage.acts import LOSING_S, require_losing, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks, severity_of
+from benchmarks.groups.large_moves.scoring.remedies import await_promised_end, follow_advice
+from benchmarks.groups.large_moves.scoring.truth import Cause, all_of, has_severity
+from benchmarks.groups.large_moves.stage.acts import LOSING_S, require_losing, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 
 COUNT = 60
 # Larger than a fetch of 1 MiB per partition, so that the first burst completes no replica and changes no load.
@@ -23,7 +23,7 @@ ALERT_S = 30.0
 _AFTER_S, _END_S = 5.0, 60.0
 
 
-class LowThrottle(NastyScene):
+class LowThrottle(MoveScene):
     """A throttle that is too low from the start."""
 
     key: ClassVar[str] = "short"

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.nasty.scenes.base import MB, NastyScene
-from benchmarks.groups.nasty.scenes.short import ALERT_S, BURST_S, SIZES
-from benchmarks.groups.nasty.scoring.claims import inbound_throttle_claims, leader_throttle_claims, number_checks
-from benchmarks.groups.nasty.scoring.remedies import follow_advice
-from benchmarks.groups.nasty.scoring.truth import Claim, all_of
-from benchmarks.groups.nasty.stage.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
-from benchmarks.groups.nasty.stage.groups import Group, Load, inbound_load, leader_load
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates
+from benchmarks.groups.large_moves.scenes.base import MB, MoveScene
+from benchmarks.groups.large_moves.scenes.short import ALERT_S, BURST_S, SIZES
+from benchmarks.groups.large_moves.scoring.claims import inbound_throttle_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.scoring.truth import Claim, all_of
+from benchmarks.groups.large_moves.stage.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
+from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates
 from schemas.alerts import AlertKind, Role
 
 _COUNT = 30
 _AFTER_S, _LEFT_S = 5.0, 25.0
 
 
-class UnevenThrottles(NastyScene):
+class UnevenThrottles(MoveScene):
     """One of many rates is too low."""
 
     key: ClassVar[str] = "uneven"

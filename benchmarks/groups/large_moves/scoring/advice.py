@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.groups.nasty.scoring.truth import PrintedAlert
-from benchmarks.groups.nasty.stage.shell import RanLine
+from benchmarks.groups.large_moves.scoring.truth import PrintedAlert
+from benchmarks.groups.large_moves.stage.shell import RanLine
 from planning.finish.quota import WINDOW_S
 from schemas.alerts import Role
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.groups.nasty.scoring.truth import Check, Claim, Matcher, PrintedAlert, applies_always, near, within
-from benchmarks.groups.nasty.stage.groups import Load
+from benchmarks.groups.large_moves.scoring.truth import Check, Claim, Matcher, PrintedAlert, applies_always, near, within
+from benchmarks.groups.large_moves.stage.groups import Load
 from schemas.alerts import AlertKind, Severity
 
 # Effects of a dead broker; alerts about any of them have the same cause.

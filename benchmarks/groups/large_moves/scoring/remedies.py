@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from benchmarks.groups.nasty.scoring.advice import BY_HAND, FollowedAdvice, RatesInForce, resolve_limit_s
-from benchmarks.groups.nasty.scoring.truth import PrintedAlert, announcement_of
-from benchmarks.groups.nasty.stage.acts import await_end
-from benchmarks.groups.nasty.stage.stage import SceneContext
+from benchmarks.groups.large_moves.scoring.advice import BY_HAND, FollowedAdvice, RatesInForce, resolve_limit_s
+from benchmarks.groups.large_moves.scoring.truth import PrintedAlert, announcement_of
+from benchmarks.groups.large_moves.stage.acts import await_end
+from benchmarks.groups.large_moves.stage.stage import SceneContext
 from cluster.throttles.rates import read_throttles
 from schemas.alerts import Role, Severity
 

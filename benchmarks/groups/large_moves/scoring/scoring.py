@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.groups.nasty.scoring.truth import Cause, PrintedAlert
+from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from benchmarks.fixtures.bench_cluster import await_true, failure
-from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.stage import SceneContext
-from benchmarks.groups.nasty.stage.topic import Rates
+from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates
 from planning.finish.finish_time import QUOTA_CYCLE_S
 from schemas.alerts import Role
 from schemas.errors import HeadroomError

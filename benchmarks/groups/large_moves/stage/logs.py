@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.nasty.stage.groups import Group
+from benchmarks.groups.large_moves.stage.groups import Group
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER
 from cluster.connection.admin_connection import AdminConnection

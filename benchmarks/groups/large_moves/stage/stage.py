@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
-from benchmarks.groups.nasty.scoring.advice import CommandRotation, FollowedAdvice
-from benchmarks.groups.nasty.scoring.truth import Cause, Claim, PrintedAlert, announcements
-from benchmarks.groups.nasty.stage.damage import BrokerDamage
-from benchmarks.groups.nasty.stage.groups import Group
-from benchmarks.groups.nasty.stage.shell import Shell
-from benchmarks.groups.nasty.stage.topic import LargeTopic
+from benchmarks.groups.large_moves.scoring.advice import CommandRotation, FollowedAdvice
+from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, PrintedAlert, announcements
+from benchmarks.groups.large_moves.stage.damage import BrokerDamage
+from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.stage.shell import Shell
+from benchmarks.groups.large_moves.stage.topic import LargeTopic
 from cli.common.watch_process import WatchProcess
 
 _POLL_S = 0.5

@@ -15,8 +15,8 @@ from kafka import KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
-from benchmarks.groups.nasty.stage.groups import Group, partitions
-from benchmarks.groups.nasty.stage.logs import TopicLogs
+from benchmarks.groups.large_moves.stage.groups import Group, partitions
+from benchmarks.groups.large_moves.stage.logs import TopicLogs
 from cluster.embedded.paced_producer import PacedProducer
 from cluster.throttles.rates import apply_lists, apply_rates, clear_lists, clear_rates
 from planning.throttles.replica_lists import Move, lists_of_plan

@@ -17,8 +17,8 @@ from benchmarks.groups.outages.stage.damage import (
     remove_newest_file,
     repair,
 )
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.groups.outages.context import ScenarioContext
 from schemas.alerts import AlertKind
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
 

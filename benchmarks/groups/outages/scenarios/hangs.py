@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.groups.outages.scenarios.kills import active_controller
+from benchmarks.groups.outages.scenarios.processes import active_controller
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.faults.brokers import DESTINATION, TICKS_LEADER
+from benchmarks.groups.outages.context import ScenarioContext
 
 _HANGS_S = 10.0
 # Longer than the timeout of a request to a receiver.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.context import ScenarioContext
 
 # Longer than the timeout of a request to a receiver.
 _RECEIVERS_S = 12.0

@@ -10,9 +10,9 @@ import psutil
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.fixtures.processes import kill_tree
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.live import jvms_of
+from benchmarks.faults.brokers import DESTINATION, TICKS_LEADER
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.faults.live_watch import jvms_of
 
 Victim = Callable[[ScenarioContext], int]
 # Controllers fence a broker after 9 s, and may have to elect an active controller first. The broker stays down until

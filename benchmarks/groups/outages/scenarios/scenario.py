@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.context import ScenarioContext
 from schemas.alerts import AlertKind
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.context import ScenarioContext
 
 _STOPPED_S = 2.0
 _MORE_PARTITIONS = 2

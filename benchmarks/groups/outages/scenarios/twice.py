@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.live import ProcessName
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.faults.live_watch import ProcessName
 
 _ENDS_S = 30.0
 # Exit code of a command that refuses to run.
