@@ -1,1 +1,1 @@
-"""Context of the faults of group `outages`: brokers, proxies, disks, clocks."""
+"""Faults of brokers, processes, networks, disks, files and clocks, made on purpose, and undone."""

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import psutil
 
-from benchmarks.fixtures.bench_cluster import failure, find_child
-from benchmarks.fixtures.processes import kill_tree
+from benchmarks.fixtures.bench_cluster import await_child
+from benchmarks.fixtures.processes import jvms_of, kill_tree, kill_watch
 from benchmarks.results import CHECKOUT
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line
@@ -24,10 +23,8 @@ from schemas.errors import HeadroomError
 ProcessName = Literal["watch", "collector"]
 _NAME = "headroom watch"
 _CHILD_S = 90.0
-_POLL_S = 0.1
 # Like a supervisor's delay: processes get this long after a start before the next check.
 _RETRY_S = 2.0
-_JAVA = "java"
 
 
 class _Watch(WatchProcess):
@@ -47,6 +44,7 @@ class LiveWatch:
         own_clocks: whether watch and collector are separate processes with clocks that can be set.
 
     Attributes:
+        config: configuration file.
         ended: unexpected ends of processes, a line each.
         environment: variables for commands on the same store.
     """
@@ -54,7 +52,7 @@ class LiveWatch:
     def __init__(self, config: Path, store: Path, folder: Path, own_clocks: bool = False) -> None:
         self.ended: list[str] = []
         self.environment = {"HEADROOM_STORE__PATH": str(store)}
-        self._config = config
+        self.config = config
         self._folder = folder
         self._own_clocks = own_clocks
         self._watches: list[_Watch] = []
@@ -77,11 +75,8 @@ class LiveWatch:
 
     def kill(self) -> int:
         """Kill the watch with all its child processes, and return the number of processes."""
-        processes = self.watch.processes()
-        count = kill_tree(processes[0]) if processes else 0
-        self.watch.stop()
         self._is_down = True
-        return count
+        return kill_watch(self.watch)
 
     def close(self) -> None:
         """Kill all processes. The tables are not used again."""
@@ -110,19 +105,6 @@ class LiveWatch:
         for watch in self._watches:
             yield from watch.events()
 
-    def child(self, word: str) -> psutil.Process:
-        """Return the child process of the watch whose command line has a word, once it runs.
-
-        Raises:
-            HeadroomError: it does not run in time.
-        """
-        deadline = time.monotonic() + _CHILD_S
-        while (found := find_child(self.watch, word)) is None:
-            if time.monotonic() > deadline:
-                raise failure(f"not within {_CHILD_S:.0f} s: a child of the watch that runs {word}")
-            time.sleep(_POLL_S)
-        return found
-
     def process(self) -> psutil.Process:
         """Return the process of the watch.
 
@@ -134,11 +116,13 @@ class LiveWatch:
 
     def collector(self) -> psutil.Process:
         """Return the collector."""
-        return self.child("collect") if self._collector is None else psutil.Process(self._collector.pid)
+        if self._collector is None:
+            return await_child(self.watch, "collect", _CHILD_S)
+        return psutil.Process(self._collector.pid)
 
     def history(self) -> psutil.Process:
         """Return the history process."""
-        return self.child("record")
+        return await_child(self.watch, "record", _CHILD_S)
 
     def evaluating(self) -> list[psutil.Process]:
         """Return the processes that evaluate ticks: the watch and its JVM."""
@@ -156,30 +140,20 @@ class LiveWatch:
         """Return the command line of ``headroom``, with a clock that can be set if this watch has one."""
         if not self._own_clocks:
             return headroom_command(*arguments)
-        return [
-            sys.executable,
-            "-m",
-            "benchmarks.faults.set_clock",
-            str(self._clock(process)),
-            *arguments,
-        ]
-
-    def config_arguments(self) -> list[str]:
-        """Return the arguments with the configuration file."""
-        return ["--config", str(self._config)]
+        return [sys.executable, "-m", "benchmarks.faults.set_clock", str(self._clock(process)), *arguments]
 
     def _clock(self, process: ProcessName) -> Path:
         return self._folder / f"{process}.clock"
 
     def _start_watch(self) -> None:
         separate = ["--without-collector"] if self._own_clocks else []
-        arguments = ["watch", *self.config_arguments(), "--format", "json", "--with-parent", *separate]
+        arguments = ["watch", "--config", str(self.config), "--format", "json", "--with-parent", *separate]
         environment = {**self.environment, **self._module_path()}
         self._watches.append(_Watch(self.command("watch", *arguments), self._folder / "watch.log", environment))
         self._next_check_s = time.monotonic() + _RETRY_S
 
     def _start_collector(self) -> None:
-        command = self.command("collector", "collect", *self.config_arguments(), "--with-parent")
+        command = self.command("collector", "collect", "--config", str(self.config), "--with-parent")
         with (self._folder / "collector.log").open("ab") as log:
             self._collector = subprocess.Popen(
                 command,
@@ -197,14 +171,3 @@ class LiveWatch:
     def _note_end(self, text: str) -> None:
         self.ended.append(text)
         self._next_check_s = time.monotonic() + _RETRY_S
-
-
-def jvms_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return the JVMs that are direct children of a process."""
-    found = []
-    for child in process.children():
-        # A short-lived child may have ended.
-        with suppress(psutil.NoSuchProcess):
-            if child.name() == _JAVA:
-                found.append(child)
-    return found

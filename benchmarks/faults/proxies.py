@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.results import CHECKOUT
@@ -31,14 +30,6 @@ class ProxyProcess:
             start_new_session=True,
         )
         self._require("listening")
-
-    def __enter__(self) -> ProxyProcess:
-        """Return the running proxy."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop the proxy."""
-        self.close()
 
     def order(self, order: str) -> None:
         """Send an order to the proxy, and return once it is in force.

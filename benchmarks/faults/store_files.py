@@ -1,19 +1,24 @@
-"""Damage to one file of a store: which file, and what becomes of it."""
+"""Damage to one file of a store: which file, and what becomes of it; and the repair of a store."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from benchmarks.fixtures.bench_cluster import failure
-from schemas.tables import DURABLE_TABLES
+from benchmarks.fixtures.receivers.alert_events import stored_events
+from cli.common.child_process import headroom_command
+from schemas.alerts import AlertState
+from schemas.tables import ALERT_EVENTS, DURABLE_TABLES
 from streaming.delta.append import without_panic
 from streaming.delta.damage import COMMIT, LOG, actions_of, definition_of
 
@@ -21,6 +26,7 @@ _CHECKPOINT_FILES = "*.checkpoint*.parquet"
 _HINT = "_last_checkpoint"
 # A footer's length is in the last eight bytes of a Parquet file, before its four last ones.
 _FOOTER_LENGTH_AT = -8
+_REPAIR_S = 90.0
 
 
 class DamagedPlace(str, Enum):
@@ -102,17 +108,16 @@ HARMS: Mapping[str, Callable[[Path], None]] = {
 }
 
 
-def _newest_commit(table: Path) -> Path:
-    newest = _commits(table)[-1]
-    if list((table / LOG).glob(f"{newest.stem}{_CHECKPOINT_FILES}")):
-        # No reader needs a commit that a checkpoint of the log includes.
+def newest_commit(table: Path) -> Path:
+    """Return the newest commit of a table."""
+    return max(file for file in (table / LOG).iterdir() if COMMIT.fullmatch(file.name))
+
+
+def _needed_commit(table: Path) -> Path:
+    """Return the newest commit. If a checkpoint of the log includes it, no reader needs it, and another one follows."""
+    if list((table / LOG).glob(f"{newest_commit(table).stem}{_CHECKPOINT_FILES}")):
         DeltaTable(str(table)).alter.set_table_properties({"headroom.benchmark": "1"}, raise_if_not_exists=False)
-        newest = _commits(table)[-1]
-    return newest
-
-
-def _commits(table: Path) -> list[Path]:
-    return sorted(file for file in (table / LOG).iterdir() if COMMIT.fullmatch(file.name))
+    return newest_commit(table)
 
 
 def _log_checkpoint(table: Path) -> Path:
@@ -136,7 +141,7 @@ def _newest_in(folder: Path) -> Path:
 
 # Kind of file to the file, of the folder of a table or checkpoint, or of the path of a lock.
 FILES: Mapping[str, Callable[[Path], Path]] = {
-    "newest commit": _newest_commit,
+    "newest commit": _needed_commit,
     "checkpoint of the log": _log_checkpoint,
     "_last_checkpoint": _hint,
     "data file": _newest_data_file,
@@ -214,3 +219,83 @@ def lock_owner(lock: Path) -> int | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return pid if isinstance(pid, int) else None
+
+
+def remove_file_of_newest_rows(table: Path) -> Path:
+    """Remove the file with the newest rows of a table, and return its path."""
+    ticks_ms = _ticks_of_files(table)
+    removed = table / max(ticks_ms, key=lambda path: ticks_ms[path][1])
+    removed.unlink()
+    return removed
+
+
+def cut_newest_commit(table: Path) -> Path:
+    """Truncate the newest commit of a table to half its size, and return its path."""
+    commit = newest_commit(table)
+    cut(commit)
+    return commit
+
+
+def remove_events_of_the_past(store: Path) -> Path:
+    """Remove the newest file of ``alerts/events`` with events of resolved alerts only, and return its path.
+
+    Active alerts keep all their events. Without them an alert would rightly fire as a new one.
+
+    Raises:
+        HeadroomError: there is no such file.
+    """
+    table = store / ALERT_EVENTS.path
+    events = stored_events(str(store))
+    ended = {event.alert_id for event in events if event.state == AlertState.RESOLVED.value}
+    past = {
+        path: last_ms
+        for path, (first_ms, last_ms) in _ticks_of_files(table).items()
+        if {event.alert_id for event in events if first_ms <= event.tick_ms <= last_ms} <= ended
+    }
+    if not past:
+        raise failure("no file of alerts/events is about resolved alerts alone")
+    removed = table / max(past, key=lambda path: past[path])
+    removed.unlink()
+    return removed
+
+
+def newest_tick_ms(table: Path) -> int:
+    """Return the newest tick in a table, epoch milliseconds; -1 if there is none."""
+    if not (table / LOG).is_dir():
+        return -1
+    return max((last_ms for _, last_ms in _ticks_of_files(table).values()), default=-1)
+
+
+def _ticks_of_files(table: Path) -> dict[str, tuple[int, int]]:
+    """Return the lowest and highest tick of each file of a table.
+
+    Raises:
+        HeadroomError: the table cannot be read, for example because it is damaged.
+    """
+    try:
+        files = DeltaTable(str(table)).get_add_actions(flatten=True)
+    except DeltaError as error:
+        raise failure(f"{table} cannot be read: {error}") from None
+    paths, least, most = (files.column(name).to_pylist() for name in ("path", "min.tick_ms", "max.tick_ms"))
+    return {path: (low, high) for path, low, high in zip(paths, least, most, strict=True)}
+
+
+def repair_store_of(config: Path, environment: Mapping[str, str] | None = None, timeout_s: float = _REPAIR_S) -> None:
+    """Run ``headroom maintain --repair``.
+
+    Args:
+        config: configuration file.
+        environment: variables in addition to those of this process.
+        timeout_s: longest time that it may take, seconds.
+
+    Raises:
+        HeadroomError: it failed; the text has its error output.
+    """
+    command = headroom_command("maintain", "--config", str(config), "--repair")
+    variables = {**os.environ, **(environment or {})}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, env=variables, check=False)
+    except subprocess.TimeoutExpired:
+        raise failure(f"`headroom maintain --repair` took longer than {timeout_s:.0f} s") from None
+    if done.returncode:
+        raise failure(f"`headroom maintain --repair` ended with code {done.returncode}: {done.stderr.strip()[-500:]}")

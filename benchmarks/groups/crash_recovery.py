@@ -22,12 +22,14 @@ import os
 import random
 import time
 from collections.abc import Callable
+from itertools import islice
 from types import TracebackType
 
 from alerts.delivery.delivery_log import notifiable
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
-from benchmarks.fixtures.processes import kill_tree
+from benchmarks.faults.schedule import in_rounds
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
+from benchmarks.fixtures.processes import kill_tree, kill_watch
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
@@ -88,7 +90,9 @@ def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgre
     """Kill one process after another, each while an alert fires or resolves, and let it come back."""
     draw = random.Random(_SEED)
     starving = False
-    for number, victim in enumerate(victims(kills, draw)):
+    # Chosen before the moments are drawn, from the same source.
+    victims = list(islice(in_rounds(list(VICTIMS), draw), kills))
+    for number, victim in enumerate(victims):
         starving = not starving
         watched.throttle(starving)
         time.sleep(draw.uniform(0, 10))
@@ -111,19 +115,6 @@ def _stop_receivers_for(watched: SupervisedWatch, length_s: float) -> None:
         watched.change_throttle(starving=False)
         time.sleep(min(_CHANGE_EVERY_S, left_s))
     watched.start_again()
-
-
-def victims(count: int, draw: random.Random) -> list[str]:
-    """Return the processes to kill, each once before any is repeated.
-
-    Args:
-        count: number of kills.
-        draw: random source.
-    """
-    chosen: list[str] = []
-    while len(chosen) < count:
-        chosen += draw.sample(_VICTIMS, len(_VICTIMS))
-    return chosen[:count]
 
 
 class SupervisedWatch:
@@ -170,11 +161,7 @@ class SupervisedWatch:
 
     def throttle(self, starving: bool) -> None:
         """Starve the next leader, or give the current one a sufficient rate."""
-        if starving:
-            self._leaders.advance()
-            self._leaders.starve()
-        else:
-            self._leaders.restore()
+        self._leaders.turn(starving)
 
     def await_alert(self, starving: bool) -> None:
         """Return once the leader's alert fires, or has resolved, according to the table of events."""
@@ -189,7 +176,7 @@ class SupervisedWatch:
 
     def kill(self, victim: str) -> int:
         """Kill a victim with all its child processes, and return the number of processes."""
-        return _VICTIMS_BY_NAME[victim](self)
+        return VICTIMS[victim](self)
 
     def kill_child(self, word: str) -> int:
         """Kill the child process whose command line has a word, once it runs."""
@@ -197,10 +184,8 @@ class SupervisedWatch:
 
     def kill_watch(self) -> int:
         """Kill the watch with all its child processes."""
-        count = kill_tree(self._watch.processes()[0])
-        self._watch.stop()
         self._runs = False
-        return count
+        return kill_watch(self._watch)
 
     def kill_receivers(self) -> int:
         """Kill the receivers."""
@@ -229,10 +214,9 @@ class SupervisedWatch:
         return events[-1].state if events else None
 
 
-_VICTIMS_BY_NAME: dict[str, Callable[[SupervisedWatch], int]] = {
+VICTIMS: dict[str, Callable[[SupervisedWatch], int]] = {
     "collector": lambda watched: watched.kill_child("collect"),
     "watch": SupervisedWatch.kill_watch,
     "history": lambda watched: watched.kill_child("record"),
     "receivers": SupervisedWatch.kill_receivers,
 }
-_VICTIMS = tuple(_VICTIMS_BY_NAME)

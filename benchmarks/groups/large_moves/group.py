@@ -41,9 +41,9 @@ scene itself does what an operator must do by hand (start a broker, repair a dir
   rate) or 30 % (remaining bytes).
 
 **Parts.** BENCH_SCENES names classes or single scenes (`large,near:2`), BENCH_SCENES_EACH the number of scenes per
-class. `benchmarks/parts/large_moves` keeps the record of each scene. Scenes recorded with the same code (the product's and
-their own) count together and are not repeated. `python -m benchmarks.groups.large_moves` runs scenes without keeping the
-figures.
+class. `benchmarks/parts/large_moves` keeps the record of each scene. Scenes recorded with the same code (the product's
+and their own) count together and are not repeated. `python -m benchmarks.groups.large_moves` runs scenes without
+keeping the figures.
 """
 
 from __future__ import annotations

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-# A tick older than the last one by more than this comes from a collector whose clock was set back.
-_SET_BACK_S = 60.0
-
 
 @dataclass(frozen=True)
 class Span:
@@ -40,16 +37,6 @@ class Blind:
     blind_s: float
     gap: Span
     kafka_s: float
-
-
-def is_fresh(last_tick_s: float | None, tick_s: float) -> bool:
-    """Return whether an evaluated tick is new: later than the last one, or of a clock that was set back.
-
-    Args:
-        last_tick_s: time of the last tick, epoch seconds; None if there is none.
-        tick_s: time of this tick, epoch seconds.
-    """
-    return last_tick_s is None or tick_s > last_tick_s or tick_s < last_tick_s - _SET_BACK_S
 
 
 def gaps(moments: Sequence[float], over: Span) -> list[Span]:

@@ -11,18 +11,18 @@ from pathlib import Path
 import psutil
 from kafka.errors import KafkaError
 
-from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.faults.disks import OwnDisk
 from benchmarks.faults.leaders_in_turn import LeadersInTurn
+from benchmarks.faults.live_watch import LiveWatch
+from benchmarks.faults.proxies import Proxies
+from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.fixtures.receivers.notifications import Notifications
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.faults.brokers import BrokerFaults, ReplicatedTicksTopic
-from benchmarks.faults.disks import OwnDisk
-from benchmarks.groups.outages.outage_cluster import OutageCluster
-from benchmarks.faults.proxies import Proxies
 from benchmarks.groups.outages.blind import Span, merged
-from benchmarks.fixtures.freshness import Freshness
-from benchmarks.faults.live_watch import LiveWatch
-from benchmarks.fixtures.receivers.notifications import Notifications
+from benchmarks.groups.outages.brokers import OutageBrokers, ReplicatedTicksTopic
+from benchmarks.groups.outages.outage_cluster import OutageCluster
 from schemas.errors import HeadroomError
 
 _POLL_S = 0.25
@@ -52,6 +52,8 @@ class ScenarioContext:
         disk: separate file system of the tables; None without.
         notes: actions, a line each.
         starved: subjects of the expected alerts about starved leaders.
+        kafka_spans: times without a ticks topic, or in which the watch could not reach Kafka.
+        unreachable_since_s: time since which the watch cannot reach Kafka, monotonic seconds; None if it can.
     """
 
     bench: OutageCluster
@@ -60,7 +62,7 @@ class ScenarioContext:
     receivers: Receivers
     notifications: Notifications
     leaders: LeadersInTurn
-    brokers: BrokerFaults
+    brokers: OutageBrokers
     ticks: ReplicatedTicksTopic
     fresh: Freshness
     store: Path
@@ -69,9 +71,9 @@ class ScenarioContext:
     disk: OwnDisk | None = None
     notes: list[str] = field(default_factory=list)
     starved: set[str] = field(default_factory=set)
+    kafka_spans: list[Span] = field(default_factory=list)
+    unreachable_since_s: float | None = None
     _suspended: list[psutil.Process] = field(default_factory=list)
-    _kafka_spans: list[Span] = field(default_factory=list)
-    _unreachable_since_s: float | None = None
 
     def reset(self) -> None:
         """Begin another scenario: clear the notes and times of the previous one."""
@@ -156,25 +158,16 @@ class ScenarioContext:
                 process.suspend()
                 self._suspended.append(process)
 
-    def mark_kafka_unreachable(self) -> None:
-        """Record that the watch cannot reach Kafka from now on."""
-        self._unreachable_since_s = time.monotonic()
-
-    def mark_kafka_reachable(self) -> None:
-        """Record that the watch can reach Kafka again."""
-        if self._unreachable_since_s is not None:
-            self._kafka_spans.append(Span(self._unreachable_since_s, time.monotonic()))
-            self._unreachable_since_s = None
-
-    def add_kafka_span(self, span: Span) -> None:
-        """Record a time without a ticks topic."""
-        self._kafka_spans.append(span)
-
     def pop_kafka_spans(self) -> list[Span]:
         """Return the times in which Kafka could not accept ticks, and clear them."""
-        self.mark_kafka_reachable()
-        spans, self._kafka_spans = self._kafka_spans, []
+        self._end_unreachable()
+        spans, self.kafka_spans = self.kafka_spans, []
         return merged([*spans, *self.brokers.pop_spans()])
+
+    def _end_unreachable(self) -> None:
+        if self.unreachable_since_s is not None:
+            self.kafka_spans.append(Span(self.unreachable_since_s, time.monotonic()))
+            self.unreachable_since_s = None
 
     def recover(self) -> None:
         """Undo all faults.
@@ -189,7 +182,7 @@ class ScenarioContext:
         self._suspended.clear()
         if self.proxies is not None:
             self.proxies.pass_all()
-        self.mark_kafka_reachable()
+        self._end_unreachable()
         self.receivers.start()
         self.live.start()
-        self.brokers.bring_back()
+        self.brokers.repair()

@@ -42,14 +42,6 @@ class OutageCluster(BenchCluster):
         super().__enter__()
         return self
 
-    def pause(self, broker_id: int) -> None:
-        """Suspend a broker: its connections stay open without any response."""
-        self._cluster.pause(broker_id)
-
-    def resume(self, broker_id: int) -> None:
-        """Resume a suspended broker."""
-        self._cluster.resume(broker_id)
-
     def routes(self) -> dict[str, list[str]]:
         """Return the routes of each proxy by what is behind it."""
         ids = range(1, BROKERS + 1)

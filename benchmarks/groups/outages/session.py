@@ -7,20 +7,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.faults.disks import OwnDisk
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.live_watch import LiveWatch
+from benchmarks.faults.proxies import Proxies
+from benchmarks.faults.store_files import newest_tick_ms
+from benchmarks.fixtures.bench_cluster import OnProgress
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.fixtures.receivers.notifications import Notifications
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.faults.brokers import BrokerFaults, ReplicatedTicksTopic
-from benchmarks.groups.outages.stage.damage import newest_tick_ms
-from benchmarks.faults.disks import OwnDisk
-from benchmarks.groups.outages.outage_cluster import OutageCluster
-from benchmarks.faults.proxies import Proxies
+from benchmarks.groups.outages.brokers import OutageBrokers, ReplicatedTicksTopic
 from benchmarks.groups.outages.context import ScenarioContext
-from benchmarks.fixtures.freshness import Freshness
-from benchmarks.faults.live_watch import LiveWatch
-from benchmarks.fixtures.receivers.notifications import Notifications
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.groups.outages.scenarios.scenario import Arrangement
 from schemas.tables import THROTTLE_HEADROOM
 
 # A leader that took over from another one requires 4 MB/s, and a broker that was down also has to catch up.
@@ -74,8 +74,8 @@ def session(tools: ScenarioTools, arrangement: Arrangement, number: int) -> Iter
         stack.callback(context.recover)
         context.move.start_move(ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
         context.await_fresh(_FIRST_VERDICT_S)
-        table = THROTTLE_HEADROOM.path
-        context.await_true(lambda: newest_tick_ms(context.store, table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
+        table = context.store / THROTTLE_HEADROOM.path
+        context.await_true(lambda: newest_tick_ms(table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
         yield context
 
 
@@ -103,7 +103,7 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
         receivers=receivers,
         notifications=Notifications(str(store), live, receivers),
         leaders=LeadersInTurn(bench.settings, ENOUGH_BYTES_PER_S),
-        brokers=BrokerFaults(bench, move.topic),
+        brokers=OutageBrokers(bench),
         ticks=ticks,
         fresh=tools.fresh,
         store=store,

@@ -21,13 +21,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
+from benchmarks.fixtures.freshness import Freshness
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.alert_latency import SWITCH_BYTES_PER_S, catching_up, find_alert, switch_brokers, switch_move
-from benchmarks.groups.outages.scenarios.arrangement import Void
-from benchmarks.faults.disks import OwnDisk
-from benchmarks.fixtures.freshness import Freshness
-from benchmarks.faults.live_watch import jvms_of
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line
 from cli.common.watch_process import WatchProcess
@@ -94,7 +92,8 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
             move.start_move(SWITCH_BYTES_PER_S)
             watch.wait(lambda: catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
             trouble = _break(disk, number)
-            killed_s = _kill_jvm(watch)
+            watch.kill_jvm()
+            killed_s = time.monotonic()
             await_true(lambda: fresh.since(killed_s + _SHOWN_S), _BACK_S, "a tick evaluated by the next JVM")
             back_s = time.monotonic()
             alert = _switch(watch, move, b)
@@ -103,13 +102,6 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
         f"{alert.at_s - back_s:.2f} s later, load {os.getloadavg()[0]:.1f}"
     )
     return back_s - killed_s, alert.at_s - back_s
-
-
-def _kill_jvm(watch: WatchProcess) -> float:
-    """Kill the JVM that evaluates ticks, and return the monotonic time of that."""
-    for jvm in jvms_of(watch.processes()[0]):
-        jvm.kill()
-    return time.monotonic()
 
 
 def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> float:
@@ -157,7 +149,5 @@ def _own_disk(bench: BenchCluster, number: int) -> Iterator[OwnDisk]:
     try:
         disk.mount()
         yield disk
-    except Void as error:
-        raise failure(str(error)) from None
     finally:
         disk.close()

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from benchmarks.groups.durability import damages as group
-from benchmarks.groups.durability.damages import DamageRound, figures
 from benchmarks.faults.store_files import (
     FILES,
     HARMS,
@@ -20,6 +18,8 @@ from benchmarks.faults.store_files import (
     path_of,
     rows_by_file,
 )
+from benchmarks.groups.durability import damages as group
+from benchmarks.groups.durability.damages import DamageRound, figures
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.groups.durability.upgrades import write_row
 from schemas.errors import HeadroomError

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.groups.large_moves.scoring.truth import Check, Claim, Matcher, PrintedAlert, applies_always, near, within
+from benchmarks.groups.large_moves.scoring.truth import (
+    Check,
+    Claim,
+    Matcher,
+    PrintedAlert,
+    applies_always,
+    near,
+    within,
+)
 from benchmarks.groups.large_moves.stage.groups import Load
 from schemas.alerts import AlertKind, Severity
 

@@ -1,23 +1,18 @@
-"""Processes killed with SIGKILL."""
+"""Processes of Headroom and receivers: killed with SIGKILL, or stopped with SIGSTOP and continued with SIGCONT."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import psutil
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.fixtures.processes import kill_tree
-from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.faults.brokers import DESTINATION, TICKS_LEADER
+from benchmarks.fixtures.processes import jvms_of, kill_tree
 from benchmarks.groups.outages.context import ScenarioContext
-from benchmarks.faults.live_watch import jvms_of
+from benchmarks.groups.outages.scenarios.scenario import Scenario
 
-Victim = Callable[[ScenarioContext], int]
-# Controllers fence a broker after 9 s, and may have to elect an active controller first. The broker stays down until
-# others lead its partitions.
-DOWN_S = 12.0
+Processes = Callable[[ScenarioContext], Sequence[psutil.Process]]
 # A supervisor restarts an ended process after about a second.
 _SUPERVISOR_S = 1.0
 _RUNS_S = 120.0
@@ -32,8 +27,8 @@ class Kill(Scenario):
         awaited: returns the processes that have to run before; None if they always do.
     """
 
-    kill: Victim
-    awaited: Callable[[ScenarioContext], Sequence[psutil.Process]] | None = None
+    kill: Callable[[ScenarioContext], int]
+    awaited: Processes | None = None
     length_s: float = _SUPERVISOR_S
 
     def prepare(self, context: ScenarioContext) -> None:
@@ -55,41 +50,35 @@ class Kill(Scenario):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BrokerKill(Scenario):
-    """A broker is killed, and restarted once others lead its partitions.
+class Hang(Scenario):
+    """Processes hang.
 
     Attributes:
-        broker: returns the broker.
+        processes: returns the processes.
     """
 
-    broker: Victim
-    length_s: float = DOWN_S
+    processes: Processes
+    length_s: float = 10.0
 
-    def excluded_leaders(self, context: ScenarioContext) -> Collection[int]:
-        """Return the broker, because no rate can be set on it."""
-        return (self.broker(context),)
+    def prepare(self, context: ScenarioContext) -> None:
+        """Wait until the processes run."""
+        self.processes(context)
 
     def begin(self, context: ScenarioContext) -> None:
-        """Kill the broker."""
-        broker_id = self.broker(context)
-        context.note(f"broker {broker_id} is killed")
-        context.brokers.kill(broker_id)
+        """Suspend the processes."""
+        context.suspend(self.processes(context))
 
 
-def _kill_all(processes: Iterable[psutil.Process]) -> int:
-    return sum(kill_tree(process) for process in processes)
+def _history_and_jvm(context: ScenarioContext) -> list[psutil.Process]:
+    process = context.live.history()
+    return [process, *process.children(recursive=True)]
 
 
 def _history_jvms(context: ScenarioContext) -> list[psutil.Process]:
     return jvms_of(context.live.history())
 
 
-def active_controller(context: ScenarioContext) -> int:
-    """Return the active controller."""
-    return context.brokers.controller()
-
-
-SCENARIOS: tuple[Scenario, ...] = (
+KILLS: tuple[Scenario, ...] = (
     Kill(name="kill_collector", title="collector killed", kill=lambda s: kill_tree(s.live.collector())),
     Kill(
         name="kill_watch",
@@ -100,7 +89,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Kill(
         name="kill_watch_jvm",
         title="JVM of the watch killed",
-        kill=lambda s: _kill_all(s.live.evaluating()[1:]),
+        kill=lambda s: sum(map(kill_tree, s.live.evaluating()[1:])),
         restarts_judging=True,
     ),
     Kill(
@@ -112,15 +101,19 @@ SCENARIOS: tuple[Scenario, ...] = (
     Kill(
         name="kill_history_jvm",
         title="JVM of the history process killed",
-        kill=lambda s: _kill_all(_history_jvms(s)),
+        kill=lambda s: sum(map(kill_tree, _history_jvms(s))),
         awaited=_history_jvms,
     ),
     Kill(name="kill_receivers", title="receivers killed", kill=lambda s: s.receivers.kill(), length_s=5.0),
-    BrokerKill(
-        name="kill_ticks_leader",
-        title="broker killed that leads partition 0 of the ticks",
-        broker=lambda s: TICKS_LEADER,
+)
+HANGS: tuple[Scenario, ...] = (
+    Hang(name="hang_collector", title="collector hangs for 10 s", processes=lambda s: [s.live.collector()]),
+    Hang(name="hang_history", title="history process and its JVM hang for 10 s", processes=_history_and_jvm),
+    Hang(
+        name="hang_receivers",
+        title="receivers hang for 12 s",
+        processes=lambda s: [s.receivers.process()],
+        # Longer than the timeout of a request to a receiver.
+        length_s=12.0,
     ),
-    BrokerKill(name="kill_destination", title="destination killed", broker=lambda s: DESTINATION),
-    BrokerKill(name="kill_controller", title="active controller killed", broker=active_controller),
 )
