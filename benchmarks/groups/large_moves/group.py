@@ -56,26 +56,18 @@ from typing import Any
 
 from kafka.errors import KafkaError
 
+from benchmarks.faults.brokers import BrokerFaults
 from benchmarks.fixtures.bench_cluster import SHORT_ALERT_TIMES, BenchCluster, OnProgress
-from benchmarks.fixtures.processes import kill_tree
-from benchmarks.groups.large_moves.record import (
-    SceneResult,
-    is_recorded,
-    outcome,
-    print_outcomes,
-    problems,
-    store_record,
-    stored_record,
-)
+from benchmarks.fixtures.part_records import PartRecords, print_outcomes
+from benchmarks.fixtures.processes import kill_watch
+from benchmarks.groups.large_moves.record import HEADER, problems, row, scene_record
 from benchmarks.groups.large_moves.scenes.base import BROKERS, MoveScene
 from benchmarks.groups.large_moves.schedule import schedule
 from benchmarks.groups.large_moves.scoring.advice import CommandRotation
-from benchmarks.groups.large_moves.stage.damage import BrokerDamage
 from benchmarks.groups.large_moves.stage.shell import Shell
 from benchmarks.groups.large_moves.stage.stage import SceneContext, SceneTools
 from benchmarks.groups.large_moves.stage.topic import LargeTopic
 from benchmarks.results import Figure, parts
-from cli.common.watch_process import WatchProcess
 from cluster.embedded import BrokerOptions
 from schemas.errors import HeadroomError
 
@@ -96,17 +88,17 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
-    scenes = [scene for scene in wanted if not is_recorded(scene, _folder(scene))]
-    outcomes: list[SceneResult] = []
+    scenes = RECORDS.left(wanted)
+    records: list[dict[str, Any]] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
         bench.add_section("alerts", SHORT_ALERT_TIMES)
-        tools = SceneTools(bench, BrokerDamage(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
+        tools = SceneTools(bench, BrokerFaults(bench), Shell(bench.folder / "shell"), CommandRotation(), on_progress)
         _pin_ticks_topic(bench)
         for scene in scenes:
-            outcomes.append(_play(tools, scene))
-            store_record(outcomes[-1], _folder(scene))
-    print_outcomes(outcomes)
-    return figures([record for scene in schedule() if (record := stored_record(scene, _folder(scene))) is not None])
+            records.append(_play(tools, scene))
+            RECORDS.write(scene, records[-1])
+    print_outcomes(HEADER, [(row(record), problems(record)) for record in records])
+    return figures(RECORDS.read_all(schedule()))
 
 
 def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
@@ -132,8 +124,7 @@ def figures(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
     return [
         *(Figure(name, good / count, "ratio", count) for name, good, count in ratios if count),
         Figure("alert_causes_doubled", doubled, "alerts", len(causes)),
-        # Records of older versions do not have it.
-        Figure("advice_repaged", sum(advice.get("repaged", False) for advice in followed), "alerts", len(followed)),
+        Figure("advice_repaged", sum(advice["repaged"] for advice in followed), "alerts", len(followed)),
         Figure("advice_lowered", lowered, "rates", len(followed)),
         Figure("numbers_wrong", sum(len(one["wrong_numbers"]) for one in real), "numbers", checked),
         Figure("nasty_scenes", len(real), "scenes", len(records)),
@@ -146,6 +137,9 @@ def _folder(scene: MoveScene) -> Path:
     return parts("large_moves", __name__, type(scene).__module__, without=schedule.__module__)
 
 
+RECORDS: PartRecords[MoveScene] = PartRecords(_folder)
+
+
 def _pin_ticks_topic(bench: BenchCluster) -> None:
     """Keep the ticks topic out of the second log directories, which some scenes remove."""
     ticks = bench.settings.ticks
@@ -153,56 +147,43 @@ def _pin_ticks_topic(bench: BenchCluster) -> None:
     bench.admin.alter_replica_log_dirs(log_dirs)
 
 
-def _play(tools: SceneTools, scene: MoveScene) -> SceneResult:
-    """Run a scene, and return its outcome. A void scene runs once more."""
+def _play(tools: SceneTools, scene: MoveScene) -> dict[str, Any]:
+    """Run a scene, and return its record. A void scene runs once more."""
     for attempt in range(_ATTEMPTS):
         tools.on_progress(f"{scene.name}: {scene.title}{', once more' if attempt else ''}")
-        played = _played(tools, scene, attempt)
-        for problem in problems(played):
+        record = _play_once(tools, scene, attempt)
+        for problem in problems(record):
             tools.on_progress(f"    {problem}")
-        if played.void is None:
+        if record["void"] is None:
             break
-    return played
+    return record
 
 
-def _played(tools: SceneTools, scene: MoveScene, attempt: int) -> SceneResult:
+def _play_once(tools: SceneTools, scene: MoveScene, attempt: int) -> dict[str, Any]:
     """Run a scene once. Afterwards all brokers are up, nothing moves, and no throttle is set."""
     name = f"{scene.key.replace('_', '-')}-{scene.number}-{attempt}"
     store = tools.bench.folder / f"store-{name}"
     topic = LargeTopic(
-        tools.bench, name, scene.groups(), scene.sizes_draw(), tools.damage.down, scene.log_dirs(tools.bench)
+        tools.bench, name, scene.groups(), scene.sizes_draw(), tools.brokers.down, scene.log_dirs(tools.bench)
     )
     with tools.bench.watch(store) as watch, topic:
         context = SceneContext(tools, watch, store, topic)
         try:
-            void = _run_scene(scene, context)
-            return outcome(scene, context, void)
+            return scene_record(scene, context, _void(scene, context))
         finally:
-            _end(watch)
-            tools.damage.repair()
+            # Its tables are not used again.
+            kill_watch(watch)
+            tools.brokers.repair()
 
 
-def _run_scene(scene: MoveScene, context: SceneContext) -> str | None:
-    """Run a scene, and return the reason if it is void, otherwise None."""
+def _void(scene: MoveScene, context: SceneContext) -> str | None:
+    """Run a scene once write rates are known, and return the reason if it is void, otherwise None."""
+    watch = context.watch
     try:
-        _await_steady(context.watch)
+        watch.wait(lambda: watch.verdicts() is not None, _FIRST_VERDICT_S, "the first verdicts")
+        context.observe(_STEADY_S)
         context.began_s = time.monotonic()
         scene.play(context)
     except (HeadroomError, KafkaError) as error:
         return str(error)[:_REASON_CHARACTERS]
     return None
-
-
-def _end(watch: WatchProcess) -> None:
-    """Kill a watch with all its processes. Its tables are not used again."""
-    for process in watch.processes()[:1]:
-        kill_tree(process)
-
-
-def _await_steady(watch: WatchProcess) -> None:
-    """Return once the watch has evaluated a tick and write rates are known."""
-    watch.wait(lambda: watch.verdicts() is not None, _FIRST_VERDICT_S, "the first verdicts")
-    until_s = time.monotonic() + _STEADY_S
-    while time.monotonic() < until_s:
-        watch.require_running()
-        time.sleep(0.5)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.faults.schedule import chosen_names
 from benchmarks.groups.large_moves.scenes.base import MoveScene
 from benchmarks.groups.large_moves.scenes.death import DestinationDeath, LeaderDeath
 from benchmarks.groups.large_moves.scenes.directories import LogDirectories
@@ -42,14 +40,8 @@ def schedule(wanted: str = "", each: int | None = None) -> list[MoveScene]:
         HeadroomError: there is no such class, or no such number.
     """
     classes = {of.key: of for of in CLASSES}
-    names = [name.strip() for name in wanted.split(",") if name.strip()] or list(classes)
-    return [scene for name in names for scene in _named(name, classes, each)]
-
-
-def _named(name: str, classes: dict[str, type[MoveScene]], each: int | None) -> Sequence[MoveScene]:
-    key, _, number = name.partition(":")
-    if key not in classes or (number and not number.isdigit()):
-        raise failure(f"BENCH_SCENES names {name!r}; there are {', '.join(classes)}, and near:2 for one scene")
-    if number:
-        return [classes[key].drawn(int(number))]
-    return [classes[key].drawn(n) for n in range(classes[key].count if each is None else each)]
+    return [
+        classes[key].drawn(n)
+        for key, number in chosen_names(wanted, classes, "BENCH_SCENES")
+        for n in ([number] if number is not None else range(classes[key].count if each is None else each))
+    ]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.fixtures.part_records import PartRecords
 from benchmarks.groups.large_moves.group import figures
-from benchmarks.groups.large_moves.record import is_recorded, stored_record
+from benchmarks.groups.large_moves.scenes.base import MoveScene
 from benchmarks.groups.large_moves.scenes.near import NearThreshold
 from benchmarks.results import code
 
@@ -44,15 +45,16 @@ def test_figures_are_over_the_scenes_that_count() -> None:
 
 
 def test_a_counted_scene_is_recorded_and_a_void_one_runs_again(tmp_path: Path) -> None:
+    records: PartRecords[MoveScene] = PartRecords(lambda scene: tmp_path)
     scene = NearThreshold.drawn(2)
-    assert not is_recorded(scene, tmp_path)
+    assert records.left([scene]) == [scene]
     path = tmp_path / "near-2.json"
     path.write_text(json.dumps(record(void="the lag did not grow")))
-    assert not is_recorded(scene, tmp_path)
+    assert records.left([scene]) == [scene]
     path.write_text(json.dumps(record()))
-    assert is_recorded(scene, tmp_path)
-    assert stored_record(scene, tmp_path) == record()
-    assert stored_record(NearThreshold.drawn(3), tmp_path) is None
+    assert records.left([scene]) == []
+    assert records.read(scene) == record()
+    assert records.read(NearThreshold.drawn(3)) is None
 
 
 def test_the_name_of_the_code_is_the_same_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

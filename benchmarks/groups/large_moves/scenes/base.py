@@ -10,15 +10,24 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.truth import Cause, Check, all_of
+from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
+from schemas.alerts import Role
 
 S = TypeVar("S", bound="MoveScene")
 BROKERS = 4
 # Fixed, so that records of scenes from different runs count together.
 _SEED = 41
 MB = 1_000_000
+# Partitions of one leader, and the bounds of their sizes in bytes. A size is larger than a fetch of 1 MiB per
+# partition, so that the first burst completes no replica and changes no load.
+COUNT, SIZES = 60, (1_600_000, 2_400_000)
+ALERT_S = 30.0
+# Time in which an alert of a cause that has ended would still come.
+AFTER_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,10 @@ class MoveScene(ABC):
         load: 0 to 1: position between the bounds of the load.
     """
 
-    # Name of the class in BENCH_SCENES, and its number of scenes.
+    # Name of the class in BENCH_SCENES, its number of scenes, and a short description of the fault of each variant.
     key: ClassVar[str]
     count: ClassVar[int] = 4
+    titles: ClassVar[Sequence[str]]
 
     number: int
     a: int
@@ -60,9 +70,9 @@ class MoveScene(ABC):
         return f"{self.key}:{self.number}"
 
     @property
-    @abstractmethod
     def title(self) -> str:
         """Return a short description of the fault."""
+        return self.titles[self.number % len(self.titles)]
 
     @abstractmethod
     def groups(self) -> Sequence[Group]:
@@ -95,3 +105,36 @@ class MoveScene(ABC):
     def loaded(self, low: float, high: float) -> float:
         """Return the number at this scene's load between two bounds."""
         return low + (high - low) * self.load
+
+
+class OneLeaderScene(MoveScene):
+    """A scene in which broker ``a`` leads the last group, and all brokers have the same rate in both roles."""
+
+    def load_of_leader(self) -> Load:
+        """Return the load of the leader when the move begins."""
+        return leader_load(self.groups(), self.a)
+
+    @abstractmethod
+    def throttle_bytes_per_s(self) -> float:
+        """Return the rate."""
+
+    def rates(self) -> Rates:
+        """Return the same rate for all brokers and roles."""
+        return all_rates(self.throttle_bytes_per_s())
+
+    def low_throttle_check(self, context: SceneContext) -> Check:
+        """Return the check of the numbers of an alert about the throttle. The move must not have begun."""
+        load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups()[-1:])
+        return all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
+
+    def expect_low(self, context: SceneContext, check: Check) -> Cause:
+        """Expect the alert that the throttle of the leader is too low."""
+        claims = leader_throttle_claims([self.a], check)
+        return context.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)
+
+
+def all_rates(leader_bytes_per_s: float, follower_bytes_per_s: float | None = None) -> dict[tuple[int, Role], float]:
+    """Return one rate for every broker as leader, and one as destination; the same if that is None."""
+    follower = leader_bytes_per_s if follower_bytes_per_s is None else follower_bytes_per_s
+    rates = {(broker, Role.LEADER): leader_bytes_per_s for broker in range(1, BROKERS + 1)}
+    return {**rates, **{(broker, Role.FOLLOWER): follower for broker, _ in rates}}

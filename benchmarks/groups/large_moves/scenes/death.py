@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
-from benchmarks.groups.large_moves.scenes.short import SIZES
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, MB, SIZES, MoveScene, all_rates
 from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
-from benchmarks.groups.large_moves.scoring.remedies import follow_advice, repair_by_hand
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice, repair_by_hand, restart_by_hand
 from benchmarks.groups.large_moves.scoring.truth import Cause, all_of
 from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast, start_move
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.stage.topic import Rates
 
 # Time until the controllers fence a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0
 # Limits for the alerts. The watch waits 20 s for out-of-sync replicas, and not at all for a low throttle after a
 # switch.
 DEAD_S, SWITCHED_S = SESSION_S + 45.0, SESSION_S + 20.0
-_HEALTHY_S, _OBSERVED_S, _AFTER_S = 15.0, 12.0, 5.0
+_HEALTHY_S, _OBSERVED_S = 15.0, 12.0
 _SMALL = (20_000, 60_000)
 
 
@@ -28,6 +27,11 @@ class LeaderDeath(MoveScene):
     """A leader dies, and one or two other brokers take over."""
 
     key: ClassVar[str] = "death"
+    titles: ClassVar[Sequence[str]] = tuple(
+        f"leader dies, {new_leaders}, throttle then {throttle}"
+        for throttle in ("too low", "enough")
+        for new_leaders in ("one takes over", "two take over")
+    )
 
     @property
     def split(self) -> bool:
@@ -38,12 +42,6 @@ class LeaderDeath(MoveScene):
     def enough(self) -> bool:
         """Return whether the throttle is sufficient after the death too."""
         return self.number % 4 >= 2
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        new_leaders = "two take over" if self.split else "one takes over"
-        return f"leader dies, {new_leaders}, throttle then {'enough' if self.enough else 'too low'}"
 
     @property
     def unit_bytes_per_s(self) -> float:
@@ -87,7 +85,7 @@ class LeaderDeath(MoveScene):
         """
         unit = self.unit_bytes_per_s
         leader = (8.0 if self.enough else self.between(3.25, 3.5)) * unit
-        return both_roles(range(1, BROKERS + 1), leader, 8 * unit if self.split or self.enough else leader)
+        return all_rates(leader, 8 * unit if self.split or self.enough else leader)
 
     def play(self, context: SceneContext) -> None:
         """Kill the leader in a healthy move, follow the advice, let the move end, and restart the broker."""
@@ -100,10 +98,17 @@ class LeaderDeath(MoveScene):
         context.observe(_OBSERVED_S)
         follow_advice(context)
         context.end_causes(*low)
-        context.observe(_AFTER_S)
-        finish_and_bring_back(context, self.a)
+        context.observe(AFTER_S)
+        finish_fast(context)
+        context.clear()
+        repair_by_hand(context, lambda: self._start_dead(context), lambda: await_in_sync(context, self.a))
         context.end_causes(dead)
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)
+
+    def _start_dead(self, context: SceneContext) -> None:
+        context.start(self.a)
+        # Rates of a broker cannot be cleared while it is down.
+        context.clear()
 
     def _too_low(self, context: SceneContext) -> Cause:
         groups, load = self.groups(), self.load_after()
@@ -122,11 +127,7 @@ class DestinationDeath(MoveScene):
 
     key: ClassVar[str] = "destination"
     count: ClassVar[int] = 2
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        return "destination dies in a move of 120 partitions"
+    titles: ClassVar[Sequence[str]] = ("destination dies in a move of 120 partitions",)
 
     @property
     def unit_bytes_per_s(self) -> float:
@@ -141,8 +142,7 @@ class DestinationDeath(MoveScene):
 
     def rates(self) -> Rates:
         """Return a sufficient rate; in units, every leader and the destination require 2."""
-        rate = self.between(3.0, 3.8) * self.unit_bytes_per_s
-        return both_roles(range(1, BROKERS + 1), rate, rate)
+        return all_rates(self.between(3.0, 3.8) * self.unit_bytes_per_s)
 
     def play(self, context: SceneContext) -> None:
         """Kill the destination, wait for its alert, and restart it."""
@@ -152,25 +152,12 @@ class DestinationDeath(MoveScene):
         context.kill(self.d)
         context.await_announced(dead)
         context.observe(_OBSERVED_S)
-        repair_by_hand(context, lambda: context.start(self.d), lambda: await_in_sync(context, self.d))
+        restart_by_hand(context, self.d)
         context.end_causes(dead)
         follow_advice(context)
         finish_fast(context)
         context.clear()
-        context.observe(_AFTER_S)
-
-
-def finish_and_bring_back(context: SceneContext, broker: int) -> None:
-    """Let the move end without a broker, clear the throttles, and restart the broker."""
-    finish_fast(context)
-    context.clear()
-
-    def start() -> None:
-        context.start(broker)
-        # Rates of a broker cannot be cleared while it is down.
-        context.clear()
-
-    repair_by_hand(context, start, lambda: await_in_sync(context, broker))
+        context.observe(AFTER_S)
 
 
 def _required(load: Load) -> float:

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
-from benchmarks.groups.large_moves.scenes.short import ALERT_S, COUNT, SIZES
-from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, COUNT, MB, SIZES, OneLeaderScene
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice
-from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, all_of
-from benchmarks.groups.large_moves.stage.acts import await_end, start_move
-from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.scoring.truth import Cause, Claim
+from benchmarks.groups.large_moves.stage.acts import end_healthy, start_move
+from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
 from schemas.alerts import AlertKind
 from schemas.tables import THROTTLE_HEADROOM
 from streaming.delta.query_table import query
@@ -24,7 +21,7 @@ from streaming.delta.query_table import query
 _MOVED = 20
 # Slow enough that the copies outlast the alert, and fast enough to keep up with the writes.
 _DIRS_BYTES_PER_S = 1_500_000
-_STEADY_S, _WINDOW_S, _SAMPLE_S, _AFTER_S = 10.0, 50.0, 1.5, 5.0
+_STEADY_S, _WINDOW_S, _SAMPLE_S = 10.0, 50.0, 1.5
 _LATE_S = 240.0
 # The required rate falls when replicas complete between two readings; a rate window is 10 s.
 _TOLERANCE = 0.2
@@ -49,10 +46,19 @@ class Sample:
     missing_bytes: int
 
 
-class LogDirectories(MoveScene):
+class LogDirectories(OneLeaderScene):
     """Replicas of the leader, of an in-sync follower or of the destination move to another directory."""
 
     key: ClassVar[str] = "directories"
+    titles: ClassVar[Sequence[str]] = tuple(
+        f"{_MOVED} replicas of the {role} move between directories, throttle {throttle}"
+        for role, throttle in (
+            ("destination", "enough"),
+            ("leader", "enough"),
+            ("leader", "too low"),
+            ("in-sync follower", "too low"),
+        )
+    )
 
     @property
     def low(self) -> bool:
@@ -64,21 +70,10 @@ class LogDirectories(MoveScene):
         """Return the broker whose replicas move between directories."""
         return (self.c, self.a, self.a, self.b)[self.number % 4]
 
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        role = ("destination", "leader", "leader", "in-sync follower")[self.number % 4]
-        throttle = "too low" if self.low else "enough"
-        return f"{_MOVED} replicas of the {role} move between directories, throttle {throttle}"
-
     def groups(self) -> Sequence[Group]:
         """Return partitions of one leader."""
         write = self.loaded(1.4, 2.0) * MB / COUNT
         return (Group(COUNT, (self.a, self.b), (self.a, self.c), write, *SIZES),)
-
-    def load_of_leader(self) -> Load:
-        """Return the load of the leader when the move begins."""
-        return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
         """Return the rate."""
@@ -87,17 +82,10 @@ class LogDirectories(MoveScene):
             return load.in_sync_bytes_per_s * self.between(1.3, 1.6)
         return load.required_bytes_per_s * self.between(1.35, 1.5)
 
-    def rates(self) -> Rates:
-        """Return the same rate for all brokers and roles."""
-        throttle = self.throttle_bytes_per_s()
-        return both_roles(range(1, BROKERS + 1), throttle, throttle)
-
     def play(self, context: SceneContext) -> None:
         """Start both moves, follow the advice of true alerts, and compare the numbers with the true ones."""
-        load, to_copy = self.load_of_leader(), context.topic.logs.to_copy_bytes(self.groups())
-        checks = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-        claims = leader_throttle_claims([self.a], checks)
-        low = [context.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)] if self.low else []
+        check = self.low_throttle_check(context)
+        low = [self.expect_low(context, check)] if self.low else []
         start_move(context, self.rates())
         context.observe(_STEADY_S)
         context.topic.logs.limit_log_dir_moves(self.broker, _DIRS_BYTES_PER_S)
@@ -117,10 +105,10 @@ class LogDirectories(MoveScene):
         on_poll()
         follow_advice(context)
         context.end_causes(*low, *left)
-        if not self.low and not await_end(context, _LATE_S):
-            raise failure("a healthy move did not end")
+        if not self.low:
+            end_healthy(context, _LATE_S)
         context.clear()
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)
 
     def _samples(self, context: SceneContext) -> list[Sample]:
         found: list[Sample] = []

@@ -7,22 +7,22 @@ from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, MB, MoveScene, all_rates
 from benchmarks.groups.large_moves.scenes.death import DEAD_S
 from benchmarks.groups.large_moves.scoring.claims import broker_claims
-from benchmarks.groups.large_moves.scoring.remedies import repair_by_hand
+from benchmarks.groups.large_moves.scoring.remedies import restart_by_hand
 from benchmarks.groups.large_moves.scoring.truth import shows_extent
-from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast, start_move
+from benchmarks.groups.large_moves.stage.acts import finish_fast, start_move
 from benchmarks.groups.large_moves.stage.groups import Group, partitions
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.stage.topic import Rates
 
 # The next checkpoint notices the missing directory within 5 s. If the controller knows the directory, it removes its
 # replicas from the ISR then. Otherwise the leader does, 30 s after the last fetch. The alert fires after 20 s more.
 SMALL_S = 60.0
 # The broker has 220 replicas or more.
 _EXTENT = 50
-_COPYING_S, _ACTIVE_S, _MOVING_S, _OBSERVED_S, _AFTER_S = 8.0, 10.0, 8.0, 10.0, 5.0
+_COPYING_S, _ACTIVE_S, _MOVING_S, _OBSERVED_S = 8.0, 10.0, 8.0, 10.0
 _LEAST, _MOST = 20_000, 60_000
 
 
@@ -30,16 +30,15 @@ class GrowingFault(MoveScene):
     """The log directory of one replica fails, and later its broker dies."""
 
     key: ClassVar[str] = "growing"
+    titles: ClassVar[Sequence[str]] = (
+        "one replica is lost, then its broker dies with hundreds",
+        "a small move stalls, then its broker dies with hundreds",
+    )
 
     @property
     def stalls(self) -> bool:
         """Return whether the one replica is a new one, whose move stalls; otherwise it is an old one."""
         return self.number % 2 == 1
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        return f"{'a small move stalls' if self.stalls else 'one replica is lost'}, then its broker dies with hundreds"
 
     def groups(self) -> Sequence[Group]:
         """Return the one partition, and those that the broker follows, leads, and gets by the move."""
@@ -58,8 +57,7 @@ class GrowingFault(MoveScene):
 
     def rates(self) -> Rates:
         """Return a rate far above the write rate that cannot copy 120 MB before the directory fails."""
-        rate = self.between(4.0, 5.0) * MB
-        return both_roles(range(1, BROKERS + 1), rate, rate)
+        return all_rates(self.between(4.0, 5.0) * MB)
 
     def log_dirs(self, bench: BenchCluster) -> Mapping[tuple[int, int], Path]:
         """Return the second directory for the one replica, and the first one for all others of its broker."""
@@ -87,8 +85,8 @@ class GrowingFault(MoveScene):
         context.kill(self.d)
         context.await_announced(large)
         context.observe(_OBSERVED_S)
-        repair_by_hand(context, lambda: context.start(self.d), lambda: await_in_sync(context, self.d))
+        restart_by_hand(context, self.d)
         context.end_causes(small, large)
         finish_fast(context)
         context.clear()
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
+from benchmarks.groups.large_moves.scenes.base import MB, MoveScene, all_rates
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice
-from benchmarks.groups.large_moves.stage.acts import await_end, start_move
+from benchmarks.groups.large_moves.stage.acts import await_end, end_healthy, start_move
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.stage.topic import Rates
 
 _COUNTS = (240, 600)
 _LEAST_BYTES = 200_000
@@ -27,27 +26,15 @@ class LargeMove(MoveScene):
     """A healthy move; a third of the partitions changes its leader at the end, as planned."""
 
     key: ClassVar[str] = "large"
-
-    @property
-    def partitions(self) -> int:
-        """Return the number of moving partitions."""
-        return _COUNTS[self.number // 2 % 2]
-
-    @property
-    def low(self) -> bool:
-        """Return whether the throttle is low."""
-        return self.number % 2 == 0
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        return f"healthy move of {self.partitions} partitions, {'low' if self.low else 'high'} throttle"
+    titles: ClassVar[Sequence[str]] = tuple(
+        f"healthy move of {count} partitions, {throttle} throttle" for count in _COUNTS for throttle in ("low", "high")
+    )
 
     def groups(self) -> Sequence[Group]:
         """Return the partitions: two thirds go to one destination, a third leaves its leader."""
-        third = self.partitions // 3
-        write = _WRITES[int(self.load * len(_WRITES))] / self.partitions
-        sizes = (_LEAST_BYTES, _MOST_BYTES[self.partitions])
+        count = _COUNTS[self.number // 2 % 2]
+        third, write = count // 3, _WRITES[int(self.load * len(_WRITES))] / count
+        sizes = (_LEAST_BYTES, _MOST_BYTES[count])
         return (
             Group(third, (self.a, self.b), (self.a, self.c), write, *sizes),
             Group(third, (self.b, self.a), (self.b, self.c), write, *sizes),
@@ -56,15 +43,13 @@ class LargeMove(MoveScene):
 
     def rates(self) -> Rates:
         """Return one rate for all brokers and roles, far above the write rate."""
-        rate = self.between(*(_LOW if self.low else _HIGH))
-        return both_roles(range(1, BROKERS + 1), rate, rate)
+        return all_rates(self.between(*(_LOW if self.number % 2 == 0 else _HIGH)))
 
     def play(self, context: SceneContext) -> None:
         """Let the move run to its end, and follow the advice of infos in the middle of it."""
         start_move(context, self.rates())
         if not await_end(context, _EARLY_S):
             follow_advice(context)
-            if not await_end(context, _LATE_S):
-                raise failure("a healthy move did not end")
+            end_healthy(context, _LATE_S)
         context.clear()
         context.observe(_AFTER_S)

@@ -6,66 +6,52 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
-from benchmarks.groups.large_moves.scenes.short import ALERT_S, BURST_S
-from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
-from benchmarks.groups.large_moves.scoring.remedies import follow_advice
-from benchmarks.groups.large_moves.scoring.truth import all_of
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, MB, OneLeaderScene, all_rates
+from benchmarks.groups.large_moves.scoring.remedies import BURST_S, follow_advice
 from benchmarks.groups.large_moves.stage.acts import start_move
-from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
+from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.stage.topic import Rates
 from benchmarks.results import slope_per_s
 
 _LEAST_OFF, _MOST_OFF = 0.04, 0.08
-# Many partitions have a low write rate, so that bursts matter much. Few have a high one.
-_MANY, _MANY_WRITES, _MANY_BYTES = 60, 1.2 * MB, 2 * MB
-_FEW, _FEW_WRITES, _FEW_BYTES = 3, 2.4 * MB, 40 * MB
+# Many partitions have a low write rate, so that bursts matter much. Few have a high one. Number, all writes and size.
+_MANY, _FEW = (60, 1.2 * MB, 2 * MB), (3, 2.4 * MB, 40 * MB)
 # Six cycles of bursts of some 12 s.
 _WINDOW_S, _SAMPLE_S = 72.0, 1.5
 # Change of the lag as a share of the write rate. If the lag falls by more than the first, the move finishes. If it
 # grows by more than the second, it does not. In between it is undecided.
 _GAINS_RATIO, _LOSES_RATIO = 0.05, 0.02
-_AFTER_S = 5.0
+# By variant: threshold is the required rate (otherwise in-sync use), rate is above it, many partitions.
+_VARIANTS = (
+    (True, False, True),
+    (True, False, False),
+    (True, True, True),
+    (True, True, False),
+    (False, True, False),
+    (False, False, True),
+)
 
 
-class NearThreshold(MoveScene):
+class NearThreshold(OneLeaderScene):
     """A throttle within 8 % of a threshold."""
 
     key: ClassVar[str] = "near"
-    count: ClassVar[int] = 6
-
-    # By variant: threshold is the required rate (otherwise in-sync use), rate is above it, many partitions.
-    _VARIANTS: ClassVar[Sequence[tuple[bool, bool, bool]]] = (
-        (True, False, True),
-        (True, False, False),
-        (True, True, True),
-        (True, True, False),
-        (False, True, False),
-        (False, False, True),
+    count: ClassVar[int] = len(_VARIANTS)
+    titles: ClassVar[Sequence[str]] = tuple(
+        f"throttle just {'above' if above else 'below'} {'required' if required else 'in-sync use'}, "
+        f"{(_MANY if many else _FEW)[0]} partitions"
+        for required, above, many in _VARIANTS
     )
 
     @property
     def _variant(self) -> tuple[bool, bool, bool]:
-        return self._VARIANTS[self.number % len(self._VARIANTS)]
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        required, above, many = self._variant
-        threshold = "required" if required else "in-sync use"
-        return f"throttle just {'above' if above else 'below'} {threshold}, {_MANY if many else _FEW} partitions"
+        return _VARIANTS[self.number % len(_VARIANTS)]
 
     def groups(self) -> Sequence[Group]:
         """Return partitions of one leader."""
-        count, writes, size = (
-            (_MANY, _MANY_WRITES, _MANY_BYTES) if self._variant[2] else (_FEW, _FEW_WRITES, _FEW_BYTES)
-        )
+        count, writes, size = _MANY if self._variant[2] else _FEW
         return (Group(count, (self.a, self.b), (self.a, self.c), writes / count, round(0.8 * size), round(1.2 * size)),)
-
-    def load_of_leader(self) -> Load:
-        """Return the load of the leader."""
-        return leader_load(self.groups(), self.a)
 
     def throttle_bytes_per_s(self) -> float:
         """Return the rate of the leader."""
@@ -77,13 +63,11 @@ class NearThreshold(MoveScene):
 
     def rates(self) -> Rates:
         """Return the rate for leaders, and one for destinations that does not limit them."""
-        required = self.load_of_leader().required_bytes_per_s
-        return both_roles(range(1, BROKERS + 1), self.throttle_bytes_per_s(), 5 * required)
+        return all_rates(self.throttle_bytes_per_s(), 5 * self.load_of_leader().required_bytes_per_s)
 
     def play(self, context: SceneContext) -> None:
         """Run the move for six cycles of bursts, decide by the lag which alerts are true, and follow the advice."""
-        began_s = time.monotonic()
-        to_copy = context.topic.logs.to_copy_bytes(self.groups())
+        began_s, check = time.monotonic(), self.low_throttle_check(context)
         start_move(context, self.rates())
         context.observe(BURST_S)
         growth = self._growth_bytes_per_s(context)
@@ -91,13 +75,11 @@ class NearThreshold(MoveScene):
         outcome = "finishes" if finishes else "does not finish" if fails else "may finish or not"
         context.note(f"the lag grows by {growth / 1e6:.2f} MB/s: the move {outcome}")
         if not finishes:
-            load = self.load_of_leader()
-            checks = all_of(*number_checks(self.throttle_bytes_per_s(), load, to_copy, load.required_bytes_per_s))
-            name = f"throttle of broker {self.a} too low"
-            context.expect(name, leader_throttle_claims([self.a], checks), ALERT_S, required=fails, from_s=began_s)
+            low = self.expect_low(context, check)
+            low.from_s, low.required = began_s, fails
         follow_advice(context)
         context.end_causes(*context.causes)
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)
 
     def _growth_bytes_per_s(self, context: SceneContext) -> float:
         """Return the growth of the lag over the window. A move that ends in it gains all bytes to copy."""

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.large_moves.scenes.base import BROKERS, MB, MoveScene
-from benchmarks.groups.large_moves.scenes.short import ALERT_S, COUNT, SIZES, run_losing_move
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, ALERT_S, COUNT, MB, SIZES, MoveScene, all_rates
+from benchmarks.groups.large_moves.scenes.short import lose_to_the_end
 from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice
 from benchmarks.groups.large_moves.scoring.truth import GRACE_S, PrintedAlert, all_of, blames_no_switch
-from benchmarks.groups.large_moves.stage.acts import LOSING_S, await_end, await_in_sync, start_move
+from benchmarks.groups.large_moves.stage.acts import await_in_sync, end_healthy, start_move
 from benchmarks.groups.large_moves.stage.groups import Group, Load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from benchmarks.groups.large_moves.stage.topic import Rates, both_roles
+from benchmarks.groups.large_moves.stage.topic import Rates
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0
-_AFTER_S, _END_S = 5.0, 60.0
 _MIDDLE_S, _LATE_S = 10.0, 300.0
 _NEVER_S = 0.0
 
@@ -61,16 +60,15 @@ class RestartBefore(MoveScene):
 
     key: ClassVar[str] = "restart_before"
     count: ClassVar[int] = 2
+    titles: ClassVar[Sequence[str]] = (
+        "rolling restart, then a move that loses",
+        "rolling restart, then a move that starves",
+    )
 
     @property
     def starves(self) -> bool:
         """Return whether new replicas get nothing."""
         return self.number % 2 == 1
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        return f"rolling restart, then a move that {'starves' if self.starves else 'loses'}"
 
     @property
     def writes_bytes_per_s(self) -> float:
@@ -90,8 +88,7 @@ class RestartBefore(MoveScene):
     def rates(self) -> Rates:
         """Return the same rate for all brokers and roles; it is too low."""
         ratio = self.between(0.5, 0.8) if self.starves else self.between(1.25, 1.5)
-        throttle = ratio * self.writes_bytes_per_s
-        return both_roles(range(1, BROKERS + 1), throttle, throttle)
+        return all_rates(ratio * self.writes_bytes_per_s)
 
     def play(self, context: SceneContext) -> None:
         """Restart the brokers, wait, start the move, and follow the advice of its alert."""
@@ -104,7 +101,7 @@ class RestartBefore(MoveScene):
         to_copy = context.topic.logs.to_copy_bytes(self.groups())
         checks = all_of(*number_checks(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
         low = context.expect(f"throttle of broker {leader} too low", leader_throttle_claims([leader], checks), ALERT_S)
-        run_losing_move(context, self.rates(), low, LOSING_S)
+        lose_to_the_end(self, context, low)
 
 
 class RestartDuring(MoveScene):
@@ -112,11 +109,7 @@ class RestartDuring(MoveScene):
 
     key: ClassVar[str] = "restart_during"
     count: ClassVar[int] = 2
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        return "rolling restart in the middle of a healthy move of 160 partitions"
+    titles: ClassVar[Sequence[str]] = ("rolling restart in the middle of a healthy move of 160 partitions",)
 
     def groups(self) -> Sequence[Group]:
         """Return partitions of all brokers; each broker gets some from another one."""
@@ -127,8 +120,7 @@ class RestartDuring(MoveScene):
 
     def rates(self) -> Rates:
         """Return a sufficient rate for any leaders: at worst one broker leads two groups with two followers each."""
-        rate = self.between(2.2, 2.6) * MB
-        return both_roles(range(1, BROKERS + 1), rate, rate)
+        return all_rates(self.between(2.2, 2.6) * MB)
 
     def play(self, context: SceneContext) -> None:
         """Restart every broker while the partitions move, and let the move end."""
@@ -138,7 +130,6 @@ class RestartDuring(MoveScene):
         if not context.topic.moving():
             raise failure("the move had ended before the last restart")
         follow_advice(context)
-        if not await_end(context, _LATE_S):
-            raise failure("a healthy move did not end")
+        end_healthy(context, _LATE_S)
         context.clear()
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)

@@ -5,36 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from benchmarks.groups.large_moves.scenes.base import MB, MoveScene
-from benchmarks.groups.large_moves.scenes.short import ALERT_S, BURST_S, SIZES
+from benchmarks.groups.large_moves.scenes.base import AFTER_S, ALERT_S, MB, SIZES, MoveScene
 from benchmarks.groups.large_moves.scoring.claims import inbound_throttle_claims, leader_throttle_claims, number_checks
-from benchmarks.groups.large_moves.scoring.remedies import follow_advice
+from benchmarks.groups.large_moves.scoring.remedies import follow_advice, lose_until_advised
 from benchmarks.groups.large_moves.scoring.truth import Claim, all_of
-from benchmarks.groups.large_moves.stage.acts import FAST_BYTES_PER_S, LOSING_S, finish_fast, require_losing, start_move
+from benchmarks.groups.large_moves.stage.acts import FAST_BYTES_PER_S, finish_fast
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
 from schemas.alerts import AlertKind, Role
 
 _COUNT = 30
-_AFTER_S, _LEFT_S = 5.0, 25.0
+_LEFT_S = 25.0
 
 
 class UnevenThrottles(MoveScene):
     """One of many rates is too low."""
 
     key: ClassVar[str] = "uneven"
+    titles: ClassVar[Sequence[str]] = (
+        "rate of a leader too low, others far higher",
+        "rate of a destination too low, others far higher",
+        "rate of a leader too low, others not set",
+        "rate of a leader too low, others one just enough, the others far higher",
+    )
 
     @property
     def inbound(self) -> bool:
         """Return whether the rate of the destination is too low; otherwise that of a leader."""
         return self.number % 4 == 1
-
-    @property
-    def title(self) -> str:
-        """Return a short description of the fault."""
-        others = ("far higher", "far higher", "not set", "one just enough, the others far higher")[self.number % 4]
-        return f"rate of a {'destination' if self.inbound else 'leader'} too low, others {others}"
 
     @property
     def unit_bytes_per_s(self) -> float:
@@ -86,13 +85,9 @@ class UnevenThrottles(MoveScene):
         checks = all_of(*number_checks(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
         claims = inbound_throttle_claims([broker], checks) if self.inbound else leader_throttle_claims([broker], checks)
         low = context.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
-        start_move(context, self.rates())
-        context.observe(BURST_S)
-        context.await_announced(low)
-        require_losing(context, LOSING_S, affected_groups)
-        follow_advice(context)
+        lose_until_advised(context, self.rates(), [low], affected_groups)
         context.end_causes(low)
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)
         self._leave_behind(context)
 
     def _leave_behind(self, context: SceneContext) -> None:
@@ -107,4 +102,4 @@ class UnevenThrottles(MoveScene):
         context.await_announced(left)
         follow_advice(context)
         context.end_causes(left)
-        context.observe(_AFTER_S)
+        context.observe(AFTER_S)

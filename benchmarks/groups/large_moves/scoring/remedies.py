@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from benchmarks.groups.large_moves.scoring.advice import BY_HAND, FollowedAdvice, RatesInForce, resolve_limit_s
-from benchmarks.groups.large_moves.scoring.truth import PrintedAlert, announcement_of
-from benchmarks.groups.large_moves.stage.acts import await_end
+from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert, announcement_of
+from benchmarks.groups.large_moves.stage.acts import await_end, await_in_sync, require_losing, start_move
+from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
+from benchmarks.groups.large_moves.stage.topic import Rates
 from cluster.throttles.rates import read_throttles
+from planning.finish.finish_time import QUOTA_CYCLE_S
 from schemas.alerts import Role, Severity
 
+# Bursts into the empty window of a new throttle are over by then.
+BURST_S = 15.0
+# Whole cycles, so that bursts of the quota average out.
+_LOSING_S = 2 * QUOTA_CYCLE_S
 _POLL_S = 0.25
+
+
+def lose_until_advised(
+    context: SceneContext, rates: Rates, causes: Sequence[Cause], chosen: Collection[Group] | None = None
+) -> None:
+    """Start a move whose new replicas fall behind or get nothing, await its alerts, and follow the advice.
+
+    Args:
+        context: the scene's context.
+        rates: rates by broker and role.
+        causes: causes to be announced.
+        chosen: groups of partitions that fall behind; all if None.
+
+    Raises:
+        HeadroomError: the new replicas gained, so the fault did not happen.
+    """
+    start_move(context, rates)
+    context.observe(BURST_S)
+    context.await_announced(*causes)
+    require_losing(context, _LOSING_S, chosen)
+    follow_advice(context)
+
+
+def restart_by_hand(context: SceneContext, broker: int) -> None:
+    """Start a broker as its alerts ask, and return once its replicas are in sync and the alerts have resolved."""
+    repair_by_hand(context, lambda: context.start(broker), lambda: await_in_sync(context, broker))
 
 
 def follow_advice(context: SceneContext) -> None:
@@ -57,13 +90,9 @@ def await_promised_end(context: SceneContext, longest_s: float) -> None:
 
 def rates_in_force(context: SceneContext) -> RatesInForce:
     """Return the rates of every live broker in both roles, as the brokers report them."""
-    found = read_throttles(context.bench.settings).rates
-    rates: dict[tuple[int, Role], float | None] = {}
-    for broker, of_broker in found.items():
-        if of_broker.known:
-            rates[broker, Role.LEADER] = of_broker.leader_bytes_per_s
-            rates[broker, Role.FOLLOWER] = of_broker.follower_bytes_per_s
-    return rates
+    known = {broker: own for broker, own in read_throttles(context.bench.settings).rates.items() if own.known}
+    leaders = {(broker, Role.LEADER): own.leader_bytes_per_s for broker, own in known.items()}
+    return {**leaders, **{(broker, Role.FOLLOWER): own.follower_bytes_per_s for broker, own in known.items()}}
 
 
 def _follow(context: SceneContext, announcement: PrintedAlert) -> FollowedAdvice:

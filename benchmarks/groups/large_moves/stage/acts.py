@@ -9,14 +9,11 @@ from benchmarks.fixtures.bench_cluster import await_true, failure
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from planning.finish.finish_time import QUOTA_CYCLE_S
 from schemas.alerts import Role
 from schemas.errors import HeadroomError
 
 _MOVE_END_S = 150.0
 _IN_SYNC_S = 150.0
-# Whole cycles, so that bursts of the quota average out.
-LOSING_S = 2 * QUOTA_CYCLE_S
 # Far above all write rates of scenes, so that a move ends within a minute.
 FAST_BYTES_PER_S = 60e6
 
@@ -61,6 +58,16 @@ def await_end(context: SceneContext, deadline_s: float) -> bool:
         context.note("the move has ended")
         return True
     return False
+
+
+def end_healthy(context: SceneContext, deadline_s: float) -> None:
+    """Return once a healthy move has ended.
+
+    Raises:
+        HeadroomError: it did not end in time.
+    """
+    if not await_end(context, deadline_s):
+        raise failure("a healthy move did not end")
 
 
 def finish_fast(context: SceneContext, rates: Mapping[tuple[int, Role], float] | None = None) -> None:

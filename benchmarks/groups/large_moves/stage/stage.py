@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.faults.brokers import BrokerFaults
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.large_moves.scoring.advice import CommandRotation, FollowedAdvice
 from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, PrintedAlert, announcements
-from benchmarks.groups.large_moves.stage.damage import BrokerDamage
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.shell import Shell
 from benchmarks.groups.large_moves.stage.topic import LargeTopic
@@ -25,14 +25,14 @@ class SceneTools:
 
     Attributes:
         bench: cluster of the scenes.
-        damage: damage to its brokers.
+        brokers: faults of its brokers.
         shell: shell for the lines of alerts.
         rotation: selects Headroom's commands or Kafka's.
         on_progress: prints the progress.
     """
 
     bench: BenchCluster
-    damage: BrokerDamage
+    brokers: BrokerFaults
     shell: Shell
     rotation: CommandRotation
     on_progress: OnProgress
@@ -141,19 +141,19 @@ class SceneContext:
     def kill(self, broker: int) -> None:
         """Kill a broker."""
         self.note(f"broker {broker} is killed")
-        self.tools.damage.kill(broker)
+        self.tools.brokers.kill(broker)
 
     def stop(self, broker: int) -> None:
         """Stop a broker with a controlled shutdown."""
         self.note(f"broker {broker} is stopped")
-        self.tools.damage.stop(broker)
+        self.tools.brokers.stop(broker)
 
     def fail_second_log_dir(self, broker: int) -> None:
         """Make the second log directory of a broker fail."""
         self.note(f"the second log directory of broker {broker} fails")
-        self.tools.damage.fail_second_log_dir(broker)
+        self.tools.brokers.fail_second_log_dir(broker)
 
     def start(self, broker: int) -> None:
         """Start a broker with all its log directories."""
-        self.tools.damage.start(broker)
+        self.tools.brokers.start(broker)
         self.note(f"broker {broker} is started")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle
 from pathlib import Path
@@ -187,9 +187,3 @@ class LargeTopic:
         targets = {TopicPartition(self.name, number): wanted for number, wanted in replicas.items()}
         answers = self._bench.admin.alter_partition_reassignments(targets)
         return {key: error for key, error in answers.items() if error}
-
-
-def both_roles(brokers: Iterable[int], leader: float, follower: float) -> dict[tuple[int, Role], float]:
-    """Return one rate for every broker as leader and one for every broker as destination."""
-    rates = {(broker, Role.LEADER): leader for broker in brokers}
-    return {**rates, **{(broker, Role.FOLLOWER): follower for broker, _ in rates}}
