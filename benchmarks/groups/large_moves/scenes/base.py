@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
-from benchmarks.groups.large_moves.scoring.claims import leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.claims import number_checks, throttle_claims
 from benchmarks.groups.large_moves.scoring.truth import Cause, Check, all_of
 from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
@@ -129,7 +129,7 @@ class OneLeaderScene(MoveScene):
 
     def expect_low(self, context: SceneContext, check: Check) -> Cause:
         """Expect the alert that the throttle of the leader is too low."""
-        claims = leader_throttle_claims([self.a], check)
+        claims = throttle_claims(Role.LEADER, [self.a], check)
         return context.expect(f"throttle of broker {self.a} too low", claims, ALERT_S)
 
 

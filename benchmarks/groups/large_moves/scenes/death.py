@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.groups.large_moves.scenes.base import AFTER_S, MB, SIZES, MoveScene, all_rates
-from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.claims import broker_claims, number_checks, throttle_claims
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice, repair_by_hand, restart_by_hand
 from benchmarks.groups.large_moves.scoring.truth import Cause, all_of
 from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast, start_move
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
+from schemas.alerts import Role
 
 # Time until the controllers fence a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0
@@ -118,7 +119,7 @@ class LeaderDeath(MoveScene):
         throttle = min(self.rates().values())
         checks = all_of(*number_checks(throttle, load, context.topic.logs.to_copy_bytes(led), enough))
         return context.expect(
-            "throttle too low for who leads now", leader_throttle_claims(self.new_leaders(), checks), SWITCHED_S
+            "throttle too low for who leads now", throttle_claims(Role.LEADER, self.new_leaders(), checks), SWITCHED_S
         )
 
 

@@ -10,13 +10,14 @@ from typing import ClassVar
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.large_moves.scenes.base import AFTER_S, ALERT_S, COUNT, MB, SIZES, MoveScene, all_rates
 from benchmarks.groups.large_moves.scenes.short import lose_to_the_end
-from benchmarks.groups.large_moves.scoring.claims import broker_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.claims import broker_claims, number_checks, throttle_claims
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice
 from benchmarks.groups.large_moves.scoring.truth import GRACE_S, PrintedAlert, all_of, blames_no_switch
 from benchmarks.groups.large_moves.stage.acts import await_in_sync, end_healthy, start_move
 from benchmarks.groups.large_moves.stage.groups import Group, Load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
+from schemas.alerts import Role
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0
@@ -100,7 +101,8 @@ class RestartBefore(MoveScene):
         leader, throttle, load = led.pop(), next(iter(self.rates().values())), self.load_of_leader()
         to_copy = context.topic.logs.to_copy_bytes(self.groups())
         checks = all_of(*number_checks(throttle, load, to_copy, load.required_bytes_per_s), blames_no_switch)
-        low = context.expect(f"throttle of broker {leader} too low", leader_throttle_claims([leader], checks), ALERT_S)
+        claims = throttle_claims(Role.LEADER, [leader], checks)
+        low = context.expect(f"throttle of broker {leader} too low", claims, ALERT_S)
         lose_to_the_end(self, context, low)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from benchmarks.groups.large_moves.scenes.base import AFTER_S, ALERT_S, MB, SIZES, MoveScene
-from benchmarks.groups.large_moves.scoring.claims import inbound_throttle_claims, leader_throttle_claims, number_checks
+from benchmarks.groups.large_moves.scoring.claims import number_checks, throttle_claims
 from benchmarks.groups.large_moves.scoring.remedies import follow_advice, lose_until_advised
 from benchmarks.groups.large_moves.scoring.truth import Claim, all_of
 from benchmarks.groups.large_moves.stage.acts import FAST_BYTES_PER_S, finish_fast
@@ -83,7 +83,7 @@ class UnevenThrottles(MoveScene):
         affected_groups = self.groups() if self.inbound else self.groups()[:1]
         to_copy = context.topic.logs.to_copy_bytes(affected_groups)
         checks = all_of(*number_checks(self.rates()[broker, role], load, to_copy, load.required_bytes_per_s))
-        claims = inbound_throttle_claims([broker], checks) if self.inbound else leader_throttle_claims([broker], checks)
+        claims = throttle_claims(role, [broker], checks)
         low = context.expect(f"rate of broker {broker} as {role.value} too low", claims, ALERT_S)
         lose_until_advised(context, self.rates(), [low], affected_groups)
         context.end_causes(low)

@@ -14,7 +14,7 @@ from benchmarks.groups.large_moves.scoring.truth import (
     within,
 )
 from benchmarks.groups.large_moves.stage.groups import Load
-from schemas.alerts import AlertKind, Severity
+from schemas.alerts import AlertKind, Role, Severity
 
 # Effects of a dead broker; alerts about any of them have the same cause.
 _DEAD_BROKER_KINDS = (
@@ -46,14 +46,12 @@ def broker_claims(broker: int, applies: Matcher = applies_always, stalled: Match
     return [Claim(kind, subject, of_moves.get(kind, applies)) for kind in _DEAD_BROKER_KINDS]
 
 
-def leader_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
-    """Return the claims about a throttle below the load of leaders."""
-    return [Claim(AlertKind.THROTTLE_BELOW_LEADER_WRITE, rf"broker ({_either(brokers)}) as leader", check=check)]
-
-
-def inbound_throttle_claims(brokers: Sequence[int], check: Check) -> list[Claim]:
-    """Return the claims about a throttle below the load of destinations."""
-    return [Claim(AlertKind.THROTTLE_BELOW_INBOUND, rf"broker ({_either(brokers)}) as destination", check=check)]
+def throttle_claims(role: Role, brokers: Sequence[int], check: Check) -> list[Claim]:
+    """Return the claims about a throttle below the load of leaders, or of destinations."""
+    is_leader = role is Role.LEADER
+    kind = AlertKind.THROTTLE_BELOW_LEADER_WRITE if is_leader else AlertKind.THROTTLE_BELOW_INBOUND
+    either = "|".join(map(str, brokers))
+    return [Claim(kind, rf"broker ({either}) as {'leader' if is_leader else 'destination'}", check=check)]
 
 
 def leaderless_claims(destination: int) -> list[Claim]:
@@ -91,10 +89,6 @@ def number_checks(
 def severity_of(throttle_bytes_per_s: float, load: Load) -> Severity:
     """Return the right severity of a low throttle: critical if new replicas get nothing."""
     return Severity.CRITICAL if throttle_bytes_per_s <= load.in_sync_bytes_per_s else Severity.WARNING
-
-
-def _either(brokers: Sequence[int]) -> str:
-    return "|".join(str(broker) for broker in brokers)
 
 
 def _unless_unknown(check: Check) -> Check:

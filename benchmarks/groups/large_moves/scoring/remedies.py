@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from benchmarks.groups.large_moves.scoring.advice import BY_HAND, FollowedAdvice, RatesInForce, resolve_limit_s
-from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert, announcement_of
+from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert
 from benchmarks.groups.large_moves.stage.acts import await_end, await_in_sync, require_losing, start_move
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
@@ -121,7 +121,7 @@ def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
 
 def _firing(context: SceneContext) -> Sequence[PrintedAlert]:
     """Return the last announcement of every firing alert, infos included."""
-    return [announcement_of(line) for line in context.watch.firing(informing=True)]
+    return [PrintedAlert.of(line) for line in context.watch.firing(informing=True)]
 
 
 def _limit_s(context: SceneContext) -> float:

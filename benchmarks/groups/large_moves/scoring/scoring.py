@@ -35,20 +35,13 @@ class Score:
 
     Attributes:
         alerts: all alerts that paged, in order.
-        required: number of causes that had to be announced.
         missing: names of causes that were not announced in time with right numbers.
         doubled: alerts beyond the first of each cause.
     """
 
     alerts: tuple[ScoredAlert, ...]
-    required: int
     missing: tuple[str, ...]
     doubled: tuple[ScoredAlert, ...]
-
-    @property
-    def false(self) -> list[ScoredAlert]:
-        """Return the alerts that are not true."""
-        return [one for one in self.alerts if one.wrong is not None]
 
 
 def score(causes: Sequence[Cause], announcements: Sequence[PrintedAlert]) -> Score:
@@ -76,10 +69,9 @@ def score(causes: Sequence[Cause], announcements: Sequence[PrintedAlert]) -> Sco
         alerts.append(scored)
         if cause is not None:
             alerts_by_cause[id(cause)].append(scored)
-    required = [cause for cause in causes if cause.required]
-    missing = [cause.name for cause in required if not any(cause.announced_by(page) for page in pages)]
+    missing = [one.name for one in causes if one.required and not any(one.announced_by(page) for page in pages)]
     doubled = [scored for several in alerts_by_cause.values() for scored in several[1:]]
-    return Score(tuple(alerts), len(required), tuple(missing), tuple(doubled))
+    return Score(tuple(alerts), tuple(missing), tuple(doubled))
 
 
 def _cause_of(

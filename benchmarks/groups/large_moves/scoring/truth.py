@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from alerts.evidence.evidence import Evidence
 from cli.common.watch_output import Line
-from schemas.alerts import AlertKind, AlertState, Severity
+from schemas.alerts import AlertKind, Severity
 
 # Time for a tick that was being collected when a cause ended, and for printing its alert.
 GRACE_S = 5.0
@@ -40,6 +40,12 @@ class PrintedAlert:
     evidence: Mapping[str, Any] = field(default_factory=Evidence().to_json)
     recommendation: Mapping[str, Any] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, line: Line) -> PrintedAlert:
+        """Return the announcement in an output line of the watch. The line must be a firing event."""
+        names = (one.name for one in fields(cls) if one.name != "at_s")
+        return cls(at_s=line.at_s, **{name: line.fields[name] for name in names})
+
     @property
     def is_page(self) -> bool:
         """Return whether it pages: an info does not."""
@@ -48,19 +54,22 @@ class PrintedAlert:
 
 # Returns the problem of an announcement; None if it is right.
 Check = Callable[[PrintedAlert], "str | None"]
-
-
 # Returns whether an announcement is about a cause.
 Matcher = Callable[[PrintedAlert], bool]
-
-
-def no_numbers(_announcement: PrintedAlert) -> None:
-    """Accept every announcement: the claim has no numbers."""
 
 
 def applies_always(_announcement: PrintedAlert) -> bool:
     """Accept every announcement of the right kind and subject."""
     return True
+
+
+def all_of(*checks: Check) -> Check:
+    """Return a check with the first problem that several checks find; without any check it accepts everything."""
+
+    def check(announcement: PrintedAlert) -> str | None:
+        return next((wrong for one in checks if (wrong := one(announcement)) is not None), None)
+
+    return check
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,7 @@ class Claim:
     kind: AlertKind
     subject: str
     applies: Matcher = applies_always
-    check: Check = no_numbers
+    check: Check = field(default_factory=all_of)
 
     def matches(self, announcement: PrintedAlert) -> bool:
         """Return whether an announcement makes this claim."""
@@ -117,38 +126,6 @@ class Cause:
         claim = self.claim_of(announcement)
         in_time = announcement.at_s <= self.from_s + self.within_s
         return claim is not None and in_time and claim.check(announcement) is None
-
-
-def announcement_of(line: Line) -> PrintedAlert:
-    """Return the announcement in an output line of the watch. The line must be a firing event."""
-    event = line.fields
-    return PrintedAlert(
-        event["alert_id"],
-        event["kind"],
-        event["subject"],
-        event["severity"],
-        line.at_s,
-        event["summary"],
-        event["evidence"],
-        event["recommendation"],
-    )
-
-
-def announcements(lines: Sequence[Line]) -> list[PrintedAlert]:
-    """Return all firing events among the output lines of a watch, in order."""
-    fired = [
-        line for line in lines if line.fields["type"] == "event" and line.fields["state"] == AlertState.FIRING.value
-    ]
-    return [announcement_of(line) for line in fired]
-
-
-def all_of(*checks: Check) -> Check:
-    """Return a check with the first problem that several checks find."""
-
-    def check(announcement: PrintedAlert) -> str | None:
-        return next((wrong for one in checks if (wrong := one(announcement)) is not None), None)
-
-    return check
 
 
 def near(key: str, expected: float, tolerance_ratio: float) -> Check:

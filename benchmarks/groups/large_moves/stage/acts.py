@@ -27,7 +27,7 @@ def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | No
         chosen: partitions that begin to move; all moving ones if None.
     """
     shown = _shown(rates)
-    count = sum(group.count for group in context.groups if group.moves) if chosen is None else len(chosen)
+    count = sum(group.count for group in context.topic.groups if group.moves) if chosen is None else len(chosen)
     context.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
     context.topic.start_move(rates, chosen)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
+from benchmarks.fixtures.throttled_move import replica_logs
 from benchmarks.groups.large_moves.stage.groups import Group
 from cluster.admin.alter_configs import ConfigChange, alter_configs
 from cluster.admin.config_keys import BROKER
@@ -66,22 +68,19 @@ class TopicLogs:
 
     def _log_sizes(self) -> dict[tuple[int, int], int]:
         alive = [broker for broker in self._bench.brokers if broker not in self._down]
-        return {
-            (found["partition_index"], broker["broker"]): found["partition_size"]
-            for broker in self._bench.retry(lambda: self._bench.admin.describe_log_dirs(brokers=alive))
-            for folder in broker["log_dirs"]
-            for topic in folder["topics"]
-            if topic["name"] == self._name
-            for found in topic["partitions"]
-            if not found["is_future_key"]
-        }
+        return {(log["partition_index"], broker): log["partition_size"] for broker, _, log in self._logs(alive)}
+
+    def _logs(self, brokers: Sequence[int]) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
+        answer = self._bench.retry(lambda: self._bench.admin.describe_log_dirs(brokers=brokers))
+        return replica_logs(answer, self._name)
 
     def swap_log_dirs(self, broker: int, chosen: Collection[int]) -> int:
         """Move replicas of some partitions on a broker to its other log directory, and return their number."""
         first, second = self._bench.log_dir(broker), self._bench.log_dir(broker, second=True)
-        now = {number: path for number, path in self._log_dirs_of(broker).items() if number in chosen}
-        self.assign_log_dirs({(number, broker): second if path == first else first for number, path in now.items()})
-        return len(now)
+        now = {log["partition_index"]: path for _, path, log in self._logs([broker])}
+        swapped = {(n, broker): second if path == first else first for n, path in now.items() if n in chosen}
+        self.assign_log_dirs(swapped)
+        return len(swapped)
 
     def limit_log_dir_moves(self, broker: int, bytes_per_s: int) -> None:
         """Limit the rate of copies between the log directories of a broker."""
@@ -90,18 +89,6 @@ class TopicLogs:
             alter_configs(link, [ConfigChange(BROKER, str(broker), {_LOG_DIRS_RATE: str(bytes_per_s)})], _ALTER_S)
         finally:
             link.close()
-
-    def _log_dirs_of(self, broker: int) -> dict[int, Path]:
-        """Return the directory of each replica on a broker, by partition."""
-        found = self._bench.retry(lambda: self._bench.admin.describe_log_dirs(brokers=[broker]))
-        return {
-            one["partition_index"]: Path(folder["log_dir"])
-            for folder in found[0]["log_dirs"]
-            for topic in folder["topics"]
-            if topic["name"] == self._name
-            for one in topic["partitions"]
-            if not one["is_future_key"]
-        }
 
 
 def _largest_log_bytes(number: int, group: Group, sizes: Mapping[tuple[int, int], int]) -> int:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.faults.brokers import BrokerFaults
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.large_moves.scoring.advice import CommandRotation, FollowedAdvice
-from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, PrintedAlert, announcements
-from benchmarks.groups.large_moves.stage.groups import Group
+from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, PrintedAlert
 from benchmarks.groups.large_moves.stage.shell import Shell
 from benchmarks.groups.large_moves.stage.topic import LargeTopic
 from cli.common.watch_process import WatchProcess
@@ -71,11 +70,6 @@ class SceneContext:
         """Return the cluster."""
         return self.tools.bench
 
-    @property
-    def groups(self) -> Sequence[Group]:
-        """Return the partitions of the scene's topic."""
-        return self.topic.groups
-
     def note(self, text: str) -> None:
         """Record an action with its time."""
         at_s = time.monotonic() - self.began_s
@@ -84,21 +78,18 @@ class SceneContext:
 
     def announcements(self) -> list[PrintedAlert]:
         """Return all firing events so far."""
-        return announcements(list(self.watch.lines))
+        return [PrintedAlert.of(line) for line in self.watch.fired(informing=True)]
 
-    def expect(
-        self, name: str, claims: Iterable[Claim], within_s: float, required: bool = True, from_s: float | None = None
-    ) -> Cause:
-        """Add a cause that holds from now on, or from an earlier time, and return it.
+    def expect(self, name: str, claims: Iterable[Claim], within_s: float, required: bool = True) -> Cause:
+        """Add a cause that holds from now on, and return it.
 
         Args:
             name: name of the cause.
             claims: claims of alerts about it.
             within_s: seconds within which an alert has to announce it.
             required: whether an alert has to announce it; otherwise one may.
-            from_s: beginning, monotonic seconds; now if None.
         """
-        cause = Cause(name, tuple(claims), time.monotonic() if from_s is None else from_s, within_s, required)
+        cause = Cause(name, tuple(claims), time.monotonic(), within_s, required)
         self.causes.append(cause)
         return cause
 
