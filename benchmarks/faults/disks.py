@@ -54,8 +54,8 @@ class OwnDisk:
         self._mount_point = mount_point
         self._is_read_only = False
 
-    def mount(self) -> None:
-        """Mount the file system.
+    def __enter__(self) -> OwnDisk:
+        """Mount the file system, and return it.
 
         Raises:
             Void: this user may not mount, or there is no tmpfs.
@@ -63,6 +63,13 @@ class OwnDisk:
         self._mount_point.mkdir(parents=True, exist_ok=True)
         _run("mount", "-t", "tmpfs", "-o", f"size={_TMPFS_SIZE}", "headroom-bench", str(self._mount_point))
         self.store.mkdir()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Unmount everything."""
+        with suppress(Void):
+            self.turn_writable()
+            _run("umount", "-l", str(self._mount_point))
 
     def fill(self) -> None:
         """Fill the file system completely."""
@@ -96,12 +103,6 @@ class OwnDisk:
             # A lazy unmount, so that running reads continue.
             _run("umount", "-l", str(self.store))
             self._is_read_only = False
-
-    def close(self) -> None:
-        """Unmount everything."""
-        with suppress(Void):
-            self.turn_writable()
-            _run("umount", "-l", str(self._mount_point))
 
 
 class CutDisk:

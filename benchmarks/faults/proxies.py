@@ -1,10 +1,10 @@
-"""Proxies between a watch and its surroundings, each a child process that takes orders."""
+"""A proxy between a watch and its surroundings: a child process that takes orders."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.results import CHECKOUT
@@ -60,34 +60,3 @@ class ProxyProcess:
         answered = self._process.stdout.readline().strip()
         if answered != answer:
             raise failure(f"a proxy answered {answered!r}, not {answer!r}")
-
-
-class Proxies:
-    """Proxies by the name of what is behind them.
-
-    Args:
-        routes: routes of each proxy by that name.
-    """
-
-    def __init__(self, routes: Mapping[str, Sequence[str]]) -> None:
-        self._running: dict[str, ProxyProcess] = {}
-        try:
-            for name, own in routes.items():
-                self._running[name] = ProxyProcess(own)
-        except BaseException:
-            self.close()
-            raise
-
-    def order(self, name: str, order: str) -> None:
-        """Send an order to one proxy, and return once it is in force."""
-        self._running[name].order(order)
-
-    def pass_all(self) -> None:
-        """Order all proxies to pass everything on."""
-        for name in self._running:
-            self.order(name, "pass")
-
-    def close(self) -> None:
-        """Stop all proxies."""
-        for proxy in self._running.values():
-            proxy.close()

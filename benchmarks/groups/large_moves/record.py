@@ -13,18 +13,7 @@ from benchmarks.groups.large_moves.scoring.truth import Cause, PrintedAlert
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 
 Record = Mapping[str, Any]
-HEADER = (
-    "scene",
-    "what happens",
-    "alerts",
-    "false",
-    "doubled",
-    "missing",
-    "advice",
-    "failed",
-    "unresolved",
-    "void",
-)
+HEADER = ("scene", "what happens", "alerts", "false", "doubled", "missing", "advice", "failed", "unresolved", "void")
 
 
 def row(record: Record) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 from benchmarks.faults.disks import OwnDisk
 from benchmarks.faults.leaders_in_turn import LeadersInTurn
 from benchmarks.faults.live_watch import LiveWatch
-from benchmarks.faults.proxies import Proxies
+from benchmarks.faults.proxies import ProxyProcess
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
 from benchmarks.fixtures.freshness import Freshness
 from benchmarks.fixtures.receivers.notifications import Notifications
@@ -48,7 +48,7 @@ class ScenarioContext:
         fresh: times of fresh verdicts.
         store: folder of the tables.
         on_progress: prints the progress.
-        proxies: proxies of the watch; None without.
+        proxies: proxies of the watch, by what is behind them; none in most arrangements.
         disk: separate file system of the tables; None without.
         notes: actions, a line each.
         starved: subjects of the expected alerts about starved leaders.
@@ -67,7 +67,7 @@ class ScenarioContext:
     fresh: Freshness
     store: Path
     on_progress: OnProgress
-    proxies: Proxies | None = None
+    proxies: Mapping[str, ProxyProcess] = field(default_factory=dict)
     disk: OwnDisk | None = None
     notes: list[str] = field(default_factory=list)
     starved: set[str] = field(default_factory=set)
@@ -180,8 +180,8 @@ class ScenarioContext:
             with suppress(psutil.NoSuchProcess):
                 process.resume()
         self._suspended.clear()
-        if self.proxies is not None:
-            self.proxies.pass_all()
+        for proxy in self.proxies.values():
+            proxy.order("pass")
         self._end_unreachable()
         self.receivers.start()
         self.live.start()

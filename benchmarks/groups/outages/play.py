@@ -18,7 +18,7 @@ from benchmarks.groups.outages.blind import Span, blind, gaps
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.record import RunRecord
 from benchmarks.groups.outages.schedule import Play
-from schemas.alerts import AlertEvent, AlertKind
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.errors import HeadroomError
 
 _FRESH_WITHIN_S = 120.0
@@ -122,7 +122,7 @@ def _await_resolved(context: ScenarioContext, known: set[str]) -> None:
 
     def is_resolved() -> bool:
         fired = context.notifications.alerts(subject) - known
-        return bool(fired) and fired <= context.notifications.resolved(subject)
+        return bool(fired) and fired <= context.notifications.alerts(subject, AlertState.RESOLVED)
 
     context.await_true(is_resolved, _EVENT_S, f"the end of the alert about {subject}")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.faults.disks import OwnDisk
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.faults.live_watch import LiveWatch
-from benchmarks.faults.proxies import Proxies
+from benchmarks.faults.proxies import ProxyProcess
 from benchmarks.faults.store_files import newest_tick_ms
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.fixtures.freshness import Freshness
@@ -84,13 +83,14 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
     bench = tools.bench
     folder = bench.folder / f"session-{number}"
     folder.mkdir()
-    disk = _disk(stack, folder / "disk") if arrangement is Arrangement.OWN_DISK else None
+    disk = stack.enter_context(OwnDisk(folder / "disk")) if arrangement is Arrangement.OWN_DISK else None
     store = folder / "store" if disk is None else disk.store
     ticks = ReplicatedTicksTopic(bench)
     ticks.renew()
     receivers = stack.enter_context(Receivers(folder, bench.receivers_port))
-    proxies = _proxies(stack, bench) if arrangement is Arrangement.PROXIED else None
-    config = bench.config if proxies is None else bench.proxied_config()
+    routes = bench.routes() if arrangement is Arrangement.PROXIED else {}
+    proxies = {name: stack.enter_context(closing(ProxyProcess(own))) for name, own in routes.items()}
+    config = bench.proxied_config() if proxies else bench.config
     live = LiveWatch(config, store, folder, arrangement is Arrangement.OWN_CLOCKS)
     stack.callback(live.close)
     tools.fresh.reset()
@@ -111,16 +111,3 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
         proxies=proxies,
         disk=disk,
     )
-
-
-def _disk(stack: ExitStack, mount_point: Path) -> OwnDisk:
-    disk = OwnDisk(mount_point)
-    stack.callback(disk.close)
-    disk.mount()
-    return disk
-
-
-def _proxies(stack: ExitStack, bench: OutageCluster) -> Proxies:
-    proxies = Proxies(bench.routes())
-    stack.callback(proxies.close)
-    return proxies

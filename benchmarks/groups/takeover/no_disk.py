@@ -18,8 +18,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
 from benchmarks.faults.disks import OwnDisk
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
@@ -84,7 +83,7 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
     """Return the seconds from the kill of a JVM without a disk until it is back, and from there to the alert."""
     a, b, c = switch_brokers(number)
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
-    with _own_disk(bench, number) as disk, bench.watch(disk.store) as watch:
+    with OwnDisk(bench.folder / f"disk-{number}") as disk, bench.watch(disk.store) as watch:
         fresh.reset()
         # Its first verdict, so that the move does not wait for the start.
         await_true(lambda: fresh.since(watch.started_s), _BACK_S, "a first evaluated tick")
@@ -107,7 +106,7 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
 def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> float:
     """Return the seconds from the start of a watch without a disk to the alert of a switch."""
     _, b, _ = switch_brokers(number)
-    with _own_disk(bench, number) as disk, switch_move(bench, number, _HISTORY_BYTES) as move:
+    with OwnDisk(bench.folder / f"disk-{number}") as disk, switch_move(bench, number, _HISTORY_BYTES) as move:
         move.start_move(SWITCH_BYTES_PER_S)
         trouble = _break(disk, number)
         with bench.watch(disk.store) as watch:
@@ -136,18 +135,3 @@ def _break(disk: OwnDisk, number: int) -> str:
     name = list(ways)[number % len(ways)]
     ways[name]()
     return name
-
-
-@contextmanager
-def _own_disk(bench: BenchCluster, number: int) -> Iterator[OwnDisk]:
-    """Yield a new file system for the tables of one watch.
-
-    Raises:
-        HeadroomError: this user may not mount.
-    """
-    disk = OwnDisk(bench.folder / f"disk-{number}")
-    try:
-        disk.mount()
-        yield disk
-    finally:
-        disk.close()

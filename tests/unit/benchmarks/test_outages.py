@@ -468,7 +468,7 @@ def test_a_scenario_without_the_right_to_mount_is_void_with_the_reason(
     mount.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(Void, match="needs root, and the right to mount: mount: must be superuser"):
-        OwnDisk(tmp_path / "disk").mount()
+        OwnDisk(tmp_path / "disk").__enter__()
 
 
 def test_plays_with_an_unavailable_arrangement_are_recorded_as_void(

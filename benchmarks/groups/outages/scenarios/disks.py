@@ -17,7 +17,7 @@ from benchmarks.faults.store_files import (
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
-from schemas.alerts import AlertKind
+from schemas.alerts import AlertKind, AlertState
 from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
 from streaming.delta.damage import damages
 
@@ -105,15 +105,12 @@ class EventsLost(Scenario):
     def prepare(self, context: ScenarioContext) -> None:
         """Let one alert fire and resolve, so that a file has only events of resolved alerts."""
         context.leaders.advance()
-        subject, before = context.leaders.subject, context.notifications.alerts(context.leaders.subject)
+        subject, alerts = context.leaders.subject, context.notifications.alerts
+        before = alerts(subject)
         context.throttle(starving=True)
-        context.await_true(
-            lambda: context.notifications.alerts(subject) - before, _WAIT_S, "an alert that will be lost"
-        )
+        context.await_true(lambda: alerts(subject) - before, _WAIT_S, "an alert that will be lost")
         context.throttle(starving=False)
-        context.await_true(
-            lambda: context.notifications.alerts(subject) <= context.notifications.resolved(subject), _WAIT_S, "its end"
-        )
+        context.await_true(lambda: alerts(subject) <= alerts(subject, AlertState.RESOLVED), _WAIT_S, "its end")
 
     def begin(self, context: ScenarioContext) -> None:
         """Kill the watch, and remove the file."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 
@@ -30,11 +29,9 @@ class Network(Scenario):
 
     def begin(self, context: ScenarioContext) -> None:
         """Send the order to the proxy."""
-        if context.proxies is None:
-            raise failure(f"{self.name} is played without proxies")
         if self.blocks_kafka:
             context.unreachable_since_s = time.monotonic()
-        context.proxies.order(self.proxy, self.order)
+        context.proxies[self.proxy].order(self.order)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
