@@ -88,7 +88,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     each = os.environ.get("BENCH_SCENES_EACH")
     wanted = schedule(os.environ.get("BENCH_SCENES", ""), int(each) if each else None)
-    scenes = RECORDS.left(wanted)
+    scenes = RECORDS.without_record(wanted)
     records: list[dict[str, Any]] = []
     with BenchCluster(BROKERS, BrokerOptions(properties=_PROPERTIES), second_log_dir=True) as bench:
         bench.add_section("alerts", SHORT_ALERT_TIMES)

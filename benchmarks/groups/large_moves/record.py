@@ -34,18 +34,18 @@ def row(record: Record) -> tuple[str, ...]:
 def problems(record: Record) -> list[str]:
     """Return a sentence for each problem of a scene, with the text of the alert."""
     alerts = [(alert, _shown(alert["announcements"][0])) for alert in record["alerts"]]
-    found = [f"void: {record['void']}"] if record["void"] else []
-    found += [f"false: {shown} ({alert['wrong']})" for alert, shown in alerts if alert["wrong"] is not None]
-    found += [f"doubled, {alert['cause']}: {shown}" for alert, shown in alerts if alert["doubled"]]
-    found += [f"missing: {cause['name']}" for cause in record["causes"] if cause["missing"]]
+    sentences = [f"void: {record['void']}"] if record["void"] else []
+    sentences += [f"false: {shown} ({alert['wrong']})" for alert, shown in alerts if alert["wrong"] is not None]
+    sentences += [f"doubled, {alert['cause']}: {shown}" for alert, shown in alerts if alert["doubled"]]
+    sentences += [f"missing: {cause['name']}" for cause in record["causes"] if cause["missing"]]
     for followed in record["advice"]:
         about = f"{followed['kind']}, {followed['subject']}"
         failed = [line for line in followed["lines"] if line["code"]]
-        found += [f"{about}: exit code {line['code']}: {line['line']}: {line['output']}" for line in failed]
-        found += [f"{about}: lowered {rate}" for rate in followed["lowered"]]
+        sentences += [f"{about}: exit code {line['code']}: {line['line']}: {line['output']}" for line in failed]
+        sentences += [f"{about}: lowered {rate}" for rate in followed["lowered"]]
         if not followed["resolves"]:
-            found.append(f"{about}: not resolved within {followed['limit_s']:.0f} s by {followed['way']}")
-    return [*found, *(f"wrong number: {text}" for text in record["wrong_numbers"])]
+            sentences.append(f"{about}: not resolved within {followed['limit_s']:.0f} s by {followed['way']}")
+    return [*sentences, *(f"wrong number: {text}" for text in record["wrong_numbers"])]
 
 
 def _shown(first: Record) -> str:

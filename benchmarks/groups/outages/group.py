@@ -89,7 +89,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     """
     each = int(os.environ.get("BENCH_OUTAGES_EACH", "2"))
     wanted = schedule.schedule(os.environ.get("BENCH_OUTAGES", ""), each)
-    if left := RECORDS.left(wanted):
+    if left := RECORDS.without_record(wanted):
         print_outcomes(HEADER, [(one.row(), one.problems()) for one in _play_batches(left, on_progress)])
     return figures([RunRecord(**fields) for fields in RECORDS.read_all(schedule.schedule(each=each))])
 

@@ -65,11 +65,11 @@ class RunRecord:
 
     def problems(self) -> list[str]:
         """Return a sentence for each problem."""
-        found = [f"void: {self.void}"] if self.void else []
-        found += [f"failed: {self.failed}"] if self.failed else []
-        found += [f"lost: {event}" for event in self.missing]
-        found += [f"{self.doubled} event(s) shown twice"] if self.doubled else []
-        return found + [
+        sentences = [f"void: {self.void}"] if self.void else []
+        sentences += [f"failed: {self.failed}"] if self.failed else []
+        sentences += [f"lost: {event}" for event in self.missing]
+        sentences += [f"{self.doubled} event(s) shown twice"] if self.doubled else []
+        return sentences + [
             f"false: critical {one['kind']} [{one['subject']}] {one['summary']}" for one in self.false_critical
         ]
 

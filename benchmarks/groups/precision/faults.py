@@ -106,7 +106,7 @@ class Fault(ABC):
         """Return the number at this fault's extent between two bounds."""
         return low + (high - low) * self.extent
 
-    def moved(self, before: str, after: str, history_bytes: int = 0) -> MovedPartition:
+    def partition(self, before: str, after: str, history_bytes: int = 0) -> MovedPartition:
         """Return a partition at the write rate; letters name its brokers before and after the move."""
         replicas = [tuple(getattr(self, letter) for letter in letters) for letters in (before, after)]
         return MovedPartition(replicas[0], replicas[1], self.write_bytes_per_s, history_bytes)
@@ -121,7 +121,7 @@ class ThrottleTooLow(Fault):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [self.moved("ab", "ac", 70 * _MB)]
+        return [self.partition("ab", "ac", 70 * _MB)]
 
     def inject(self, context: FaultContext) -> None:
         """Start a move whose throttle is between starving the new replica and just too low."""
@@ -137,7 +137,7 @@ class StarvingSwitch(Fault):
     def partitions(self) -> list[MovedPartition]:
         """Return a partition led by each of two brokers."""
         history_bytes = round(18 * self.write_bytes_per_s)
-        return [self.moved("ab", "bc", history_bytes), self.moved("ba", "ca", history_bytes)]
+        return [self.partition("ab", "bc", history_bytes), self.partition("ba", "ca", history_bytes)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move with a throttle for one partition per leader: 2 x the write rate."""
@@ -157,7 +157,7 @@ class InboundTooLow(Fault):
 
     def partitions(self) -> list[MovedPartition]:
         """Return two partitions with one destination."""
-        return [self.moved("ab", "ac", 40 * _MB), self.moved("ba", "bc", 40 * _MB)]
+        return [self.partition("ab", "ac", 40 * _MB), self.partition("ba", "bc", 40 * _MB)]
 
     def inject(self, context: FaultContext) -> None:
         """Start a move with sufficient leader rates and a low rate of destinations."""
@@ -193,7 +193,7 @@ class DeadDestination(DeadBroker):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [self.moved("ab", "ad", 80 * _MB)]
+        return [self.partition("ab", "ad", 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move that would end in about a minute."""
@@ -209,7 +209,7 @@ class LeavesThrottleBehind(Fault):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one small partition."""
-        return [self.moved("ab", "ac", 10 * _MB)]
+        return [self.partition("ab", "ac", 10 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Let a move finish."""
@@ -234,7 +234,7 @@ class UnlistedLeader(Fault):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [self.moved("ab", "bc", 80 * _MB)]
+        return [self.partition("ab", "bc", 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move whose leader list has only the current leader. A slow destination keeps it running."""
@@ -260,7 +260,7 @@ class DeadReplica(DeadBroker):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition, which may move. The move keeps the replica on the broker that dies."""
-        return [self.moved("abd", "adc", 80 * _MB) if self._moves else self.moved("abd", "abd", 10 * _MB)]
+        return [self.partition("abd", "adc", 80 * _MB) if self._moves else self.partition("abd", "abd", 10 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move with a rate that is sufficient for all three followers, or none."""
@@ -278,7 +278,7 @@ class StalledCollector(Fault):
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition, which does not move."""
-        return [self.moved("ab", "ab")]
+        return [self.partition("ab", "ab")]
 
     def inject(self, context: FaultContext) -> None:
         """Suspend the collector."""

@@ -141,7 +141,7 @@ def measure(on_progress: OnProgress) -> list[Figure]:
     cases = schedule(elections, deaths)
     folder = parts("takeover", __name__)
     records: PartRecords[TakeoverCase] = PartRecords(lambda case: folder)
-    if left := records.left(cases):
+    if left := records.without_record(cases):
         with BenchCluster(4) as bench:
             for first in range(0, len(left), _SWITCHES_PER_WATCH):
                 _record_switches(bench, left[first : first + _SWITCHES_PER_WATCH], records, on_progress)

@@ -47,12 +47,12 @@ def test_figures_are_over_the_scenes_that_count() -> None:
 def test_a_counted_scene_is_recorded_and_a_void_one_runs_again(tmp_path: Path) -> None:
     records: PartRecords[MoveScene] = PartRecords(lambda scene: tmp_path)
     scene = NearThreshold.drawn(2)
-    assert records.left([scene]) == [scene]
+    assert records.without_record([scene]) == [scene]
     path = tmp_path / "near-2.json"
     path.write_text(json.dumps(record(void="the lag did not grow")))
-    assert records.left([scene]) == [scene]
+    assert records.without_record([scene]) == [scene]
     path.write_text(json.dumps(record()))
-    assert records.left([scene]) == []
+    assert records.without_record([scene]) == []
     assert records.read(scene) == record()
     assert records.read(NearThreshold.drawn(3)) is None
 

@@ -166,12 +166,12 @@ def test_of_no_plays_there_is_no_time() -> None:
 def test_failed_and_complete_plays_are_recorded_and_only_void_ones_run_again(tmp_path: Path) -> None:
     records: PartRecords[Play] = PartRecords(lambda play: tmp_path)
     plays = schedule("kill_watch", 1)
-    assert records.left(plays) == plays
+    assert records.without_record(plays) == plays
     for one, again in ((record(void="no right"), True), (record(failed="no alert"), False), (record(), False)):
         found = replace(one, critical=[critical_alert(true=True)], notes=["a"])
         records.write(plays[0], asdict(found))
         assert [RunRecord(**fields) for fields in records.read_all(schedule("kill_watch", 2))] == [found]
-        assert bool(records.left(plays)) is again
+        assert bool(records.without_record(plays)) is again
 
 
 # --- Blind time
