@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,7 @@ from benchmarks.fixtures.processes import jvms_of, kill_tree, kill_watch
 from benchmarks.results import CHECKOUT
 from cli.common.child_process import headroom_command
 from cli.common.watch_output import Line
-from cli.common.watch_process import VerdictProcess, WatchProcess
+from cli.common.watch_process import VerdictProcess
 from schemas.errors import HeadroomError
 
 ProcessName = Literal["watch", "collector"]
@@ -25,13 +25,6 @@ _NAME = "headroom watch"
 _CHILD_S = 90.0
 # Like a supervisor's delay: processes get this long after a start before the next check.
 _RETRY_S = 2.0
-
-
-class _Watch(WatchProcess):
-    """A running watch with its own command line and environment."""
-
-    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str]) -> None:
-        VerdictProcess.__init__(self, _NAME, command, log, environment)
 
 
 class LiveWatch:
@@ -55,13 +48,13 @@ class LiveWatch:
         self.config = config
         self._folder = folder
         self._own_clocks = own_clocks
-        self._watches: list[_Watch] = []
+        self._watches: list[VerdictProcess] = []
         self._collector: subprocess.Popen[bytes] | None = None
         self._is_down = True
         self._next_check_s = 0.0
 
     @property
-    def watch(self) -> WatchProcess:
+    def watch(self) -> VerdictProcess:
         """Return the watch that was started last."""
         return self._watches[-1]
 
@@ -149,7 +142,8 @@ class LiveWatch:
         separate = ["--without-collector"] if self._own_clocks else []
         arguments = ["watch", "--config", str(self.config), "--format", "json", "--with-parent", *separate]
         environment = {**self.environment, **self._module_path()}
-        self._watches.append(_Watch(self.command("watch", *arguments), self._folder / "watch.log", environment))
+        command, log = self.command("watch", *arguments), self._folder / "watch.log"
+        self._watches.append(VerdictProcess(_NAME, command, log, environment))
         self._next_check_s = time.monotonic() + _RETRY_S
 
     def _start_collector(self) -> None:

@@ -25,11 +25,7 @@ _ALL_RECORDS = -1
 
 
 class OutageBrokers(BrokerFaults):
-    """Faults of brokers, each with the failover time of Kafka.
-
-    Args:
-        bench: cluster of the scenarios.
-    """
+    """Faults of brokers, each with the failover time of Kafka."""
 
     _ticks_replicas = TICKS_REPLICAS
 

@@ -50,12 +50,7 @@ class PlayTimes:
 
 
 def play_once(context: ScenarioContext, play: Play) -> RunRecord:
-    """Run a play, and return its record. Afterwards everything has recovered.
-
-    Args:
-        context: the scenario's context.
-        play: scenario and number of the run.
-    """
+    """Run a play, and return its record. Afterwards everything has recovered."""
     context.reset()
     began_s, times, record = time.monotonic(), PlayTimes(), play.new_record()
     before: Count | None = None

@@ -121,11 +121,6 @@ class LogDirectories(OneLeaderScene):
     def _compare(self, context: SceneContext, samples: Sequence[Sample], on_poll: Callable[[], None]) -> None:
         """Compare the leader's rows in the table of verdicts with the true numbers of their time.
 
-        Args:
-            context: the scene's context.
-            samples: true numbers.
-            on_poll: called repeatedly while waiting for the rows.
-
         Raises:
             HeadroomError: the move ended before there was anything to compare, or the table was not written.
         """
@@ -162,14 +157,7 @@ def nearest(found: float | None, edges: Iterable[float]) -> float:
 def leader_rows(
     context: SceneContext, broker: int, from_s: float, until_s: float, on_poll: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """Return the rows of ``gold/throttle_headroom`` of a leader between two times.
-
-    Args:
-        context: the scene's context.
-        broker: the leader.
-        from_s: first time, epoch seconds.
-        until_s: last time, epoch seconds.
-        on_poll: called repeatedly while waiting for the rows.
+    """Return the rows of ``gold/throttle_headroom`` of a leader between two times, epoch seconds.
 
     Raises:
         HeadroomError: they were not written in time.

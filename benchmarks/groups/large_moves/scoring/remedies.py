@@ -25,13 +25,7 @@ _POLL_S = 0.25
 def lose_until_advised(
     context: SceneContext, rates: Rates, causes: Sequence[Cause], chosen: Collection[Group] | None = None
 ) -> None:
-    """Start a move whose new replicas fall behind or get nothing, await its alerts, and follow the advice.
-
-    Args:
-        context: the scene's context.
-        rates: rates by broker and role.
-        causes: causes to be announced.
-        chosen: groups of partitions that fall behind; all if None.
+    """Start a move whose new replicas, those of all groups if none is chosen, fall behind, and follow its advice.
 
     Raises:
         HeadroomError: the new replicas gained, so the fault did not happen.
@@ -64,13 +58,7 @@ def follow_advice(context: SceneContext) -> None:
 
 
 def repair_by_hand(context: SceneContext, act: Callable[[], None], await_repaired: Callable[[], None]) -> None:
-    """Do the operator's action for the alerts that ask for it, and wait until they resolve.
-
-    Args:
-        context: the scene's context.
-        act: the action.
-        await_repaired: returns once Kafka shows that it has worked.
-    """
+    """Do the operator's action for the alerts that ask for it, and wait until Kafka shows that, and they resolve."""
     waiting = [one for one in _firing(context) if one.recommendation.get("action") in BY_HAND]
     act()
     await_repaired()

@@ -129,13 +129,7 @@ class Cause:
 
 
 def near(key: str, expected: float, tolerance_ratio: float) -> Check:
-    """Return a check of a number in the evidence against the right number.
-
-    Args:
-        key: key in the evidence.
-        expected: right number.
-        tolerance_ratio: tolerated difference, as a share of the right number.
-    """
+    """Return a check of a number in the evidence against the right one, with a tolerance as a share of that."""
     return within(key, expected * (1 - tolerance_ratio), expected * (1 + tolerance_ratio))
 
 

@@ -19,26 +19,14 @@ FAST_BYTES_PER_S = 60e6
 
 
 def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | None = None) -> None:
-    """Start the move under rates by broker and role.
-
-    Args:
-        context: the scene's context.
-        rates: rates; those of brokers that are down are ignored.
-        chosen: partitions that begin to move; all moving ones if None.
-    """
-    shown = _shown(rates)
+    """Start the move of some partitions, or of all, under rates by broker and role. Brokers that are down get none."""
     count = sum(group.count for group in context.topic.groups if group.moves) if chosen is None else len(chosen)
-    context.note(f"move of {count} partition(s) starts; rates in MB/s: {shown}")
+    context.note(f"move of {count} partition(s) starts; rates in MB/s: {_shown(rates)}")
     context.topic.start_move(rates, chosen)
 
 
 def require_losing(context: SceneContext, length_s: float, chosen: Collection[Group] | None = None) -> None:
-    """Wait for a time in which new replicas must fall further behind or get nothing.
-
-    Args:
-        context: the scene's context.
-        length_s: seconds to wait.
-        chosen: groups of partitions to check; all if None.
+    """Wait for a time in which new replicas of some groups, or of all, must fall further behind or get nothing.
 
     Raises:
         HeadroomError: the new replicas gained, so the fault did not happen.
@@ -71,11 +59,7 @@ def end_healthy(context: SceneContext, deadline_s: float) -> None:
 
 
 def finish_fast(context: SceneContext, rates: Mapping[tuple[int, Role], float] | None = None) -> None:
-    """Raise rates so that the move ends soon, and return when it has ended.
-
-    Args:
-        context: the scene's context.
-        rates: rates by broker and role; high rates on all live brokers if None.
+    """Set rates under which the move ends soon, high ones on all live brokers if None, and return when it has ended.
 
     Raises:
         HeadroomError: the move did not end.
