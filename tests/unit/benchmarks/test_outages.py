@@ -83,6 +83,11 @@ def test_every_scenario_is_played_before_any_is_played_again() -> None:
 
 def test_scenarios_are_chosen_by_name() -> None:
     assert [play.name for play in schedule("store_full, kill_watch,store_full", 1)] == ["store_full-0", "kill_watch-0"]
+    assert [play.name for play in schedule("kill_watch:1,store_full", 2)] == [
+        "store_full-0",
+        "kill_watch-1",
+        "store_full-1",
+    ]
 
 
 def test_an_unknown_name_is_an_error_that_lists_all_names() -> None:
