@@ -28,7 +28,7 @@ from benchmarks.groups.elections import group as elections
 from benchmarks.groups.fuzz import group as fuzz
 from benchmarks.groups.gold import group as gold
 from benchmarks.groups.idle import group as idle
-from benchmarks.groups.nasty import group as nasty
+from benchmarks.groups.large_moves import group as large_moves
 from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.precision import group as precision
@@ -173,11 +173,11 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         precision.PrecisionOptions,
     ),
     BenchGroup(
-        "nasty",
+        "large_moves",
         "Is every alert on large and difficult moves true and announced once, and does its advice work?",
         135,
-        nasty.measure,
-        nasty.NastyOptions,
+        large_moves.measure,
+        large_moves.LargeMovesOptions,
     ),
     BenchGroup(
         "kills",

@@ -21,19 +21,22 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from itertools import islice
 
 from alerts.delivery.delivery_log import notifiable
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.schedule import in_rounds
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
-from benchmarks.fixtures.processes import kill_tree
+from benchmarks.fixtures.processes import kill_tree, kill_watch
 from benchmarks.fixtures.receivers.alert_events import announced_again, stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.options.fields import COUNT, SECONDS, option
 from benchmarks.results import Figure
+from cli.common.watch_process import WatchProcess
 from schemas.alerts import AlertEvent, AlertKind, AlertState
 
 # Fixed, so that every run kills the same processes at the same moments.
@@ -66,7 +69,10 @@ def measure(on_progress: OnProgress, options: KillsOptions) -> list[Figure]:
     with BenchCluster(3) as bench, Receivers(bench.folder) as receivers:
         receivers.configure(bench)
         bench.add_section("alerts", _ALERTS)
-        with ThrottledMove(bench, "kills", PARTITIONS) as move, SupervisedWatch(bench, receivers) as watched:
+        leaders = LeadersInTurn(bench.settings, _ENOUGH_BYTES_PER_S)
+        with ThrottledMove(bench, "kills", PARTITIONS) as move, ExitStack() as stack:
+            watched = SupervisedWatch(bench, receivers, leaders, bench.watch())
+            stack.callback(lambda: watched.watch.stop())
             move.start_move(_ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
             watched.await_inbound_alert()
             _kill_one_by_one(watched, kills, on_progress)
@@ -79,7 +85,7 @@ def measure(on_progress: OnProgress, options: KillsOptions) -> list[Figure]:
             delivered = watched.await_delivered()
         missed = [event for event in delivered if event not in killed]
         undelivered, doubled = lost_and_doubled(missed, receivers.shown())
-        doubled += announced_again(delivered, watched.starved)
+        doubled += announced_again(delivered, leaders.starved)
     on_progress(
         f"{len(missed)} events while the receivers were away: {undelivered} undelivered; {doubled} doubled in all"
     )
@@ -96,13 +102,15 @@ def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgre
     """Kill one process after another, each while an alert fires or resolves, and let it come back."""
     draw = random.Random(_SEED)
     starving = False
-    for number, victim in enumerate(victims(kills, draw)):
+    # Chosen before the moments are drawn, from the same source.
+    victims = list(islice(in_rounds(list(VICTIMS), draw), kills))
+    for number, victim in enumerate(victims):
         starving = not starving
-        watched.throttle(starving)
+        watched.leaders.turn(starving)
         time.sleep(draw.uniform(0, 10))
-        processes = watched.kill(victim)
+        processes = VICTIMS[victim](watched)
         time.sleep(draw.uniform(0, 4))
-        watched.start_again()
+        watched.start_again(victim)
         watched.await_alert(starving)
         change = "fired" if starving else "resolved"
         on_progress(f"kill {number + 1}: {victim}, {processes} process(es) at once; then the alert {change}")
@@ -112,55 +120,30 @@ def _kill_one_by_one(watched: SupervisedWatch, kills: int, on_progress: OnProgre
 
 def _stop_receivers_for(watched: SupervisedWatch, length_s: float) -> None:
     """Let alerts fire and resolve while the receivers are down, then start them again."""
-    watched.kill("receivers")
+    watched.receivers.kill()
     until_s = time.monotonic() + length_s
     while (left_s := until_s - time.monotonic()) > 0:
         watched.change_throttle(starving=True)
         watched.change_throttle(starving=False)
         time.sleep(min(_CHANGE_EVERY_S, left_s))
-    watched.start_again()
+    watched.start_again("receivers")
 
 
-def victims(count: int, draw: random.Random) -> list[str]:
-    """Return the processes to kill, each once before any is repeated.
-
-    Args:
-        count: number of kills.
-        draw: random source.
-    """
-    chosen: list[str] = []
-    while len(chosen) < count:
-        chosen += draw.sample(_VICTIMS, len(_VICTIMS))
-    return chosen[:count]
-
-
+@dataclass
 class SupervisedWatch:
     """A watch that may be killed, with its leaders and receivers.
 
-    Args:
+    Attributes:
         bench: cluster of the watch.
         receivers: receivers of its notifications.
+        leaders: leaders of the move, which take turns to starve.
+        watch: the watch that was started last.
     """
 
-    def __init__(self, bench: BenchCluster, receivers: Receivers) -> None:
-        self._bench = bench
-        self._receivers = receivers
-        self._watch = bench.watch()
-        self._runs = True
-        self._leaders = LeadersInTurn(bench.settings, _ENOUGH_BYTES_PER_S)
-
-    def __enter__(self) -> SupervisedWatch:
-        """Return the running watch."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop the watch."""
-        self._watch.stop()
-
-    @property
-    def starved(self) -> int:
-        """Return the number of times a leader was throttled too low."""
-        return self._leaders.starved
+    bench: BenchCluster
+    receivers: Receivers
+    leaders: LeadersInTurn
+    watch: WatchProcess
 
     def await_inbound_alert(self) -> None:
         """Return once the destinations, whose throttles stay too low, have an alert.
@@ -174,73 +157,45 @@ class SupervisedWatch:
                 for event in self._notifiable_events()
             )
 
-        self._watch.wait(fires, _ALERT_S, "alert on a destination firing", _POLL_S)
-
-    def throttle(self, starving: bool) -> None:
-        """Starve the next leader, or give the current one a sufficient rate."""
-        if starving:
-            self._leaders.advance()
-            self._leaders.starve()
-        else:
-            self._leaders.restore()
+        self.watch.wait(fires, _ALERT_S, "alert on a destination firing", _POLL_S)
 
     def await_alert(self, starving: bool) -> None:
         """Return once the leader's alert fires, or has resolved, according to the table of events."""
-        wanted = AlertState.FIRING.value if starving else AlertState.RESOLVED.value
-        description = f"alert on {self._leaders.subject} {wanted}"
-        self._watch.wait(lambda: self._state() == wanted, _ALERT_S, description, _POLL_S)
+        wanted, subject = (AlertState.FIRING if starving else AlertState.RESOLVED).value, self.leaders.subject
+
+        def is_announced() -> bool:
+            states = [event.state for event in self._notifiable_events() if event.subject == subject]
+            return states[-1:] == [wanted]
+
+        self.watch.wait(is_announced, _ALERT_S, f"alert on {subject} {wanted}", _POLL_S)
 
     def change_throttle(self, starving: bool) -> None:
         """Change the leader's throttle, and return once its alert has followed."""
-        self.throttle(starving)
+        self.leaders.turn(starving)
         self.await_alert(starving)
 
-    def kill(self, victim: str) -> int:
-        """Kill a victim with all its child processes, and return the number of processes."""
-        return _VICTIMS_BY_NAME[victim](self)
-
-    def kill_child(self, word: str) -> int:
-        """Kill the child process whose command line has a word, once it runs."""
-        return kill_tree(await_child(self._watch, word, _READY_S))
-
-    def kill_watch(self) -> int:
-        """Kill the watch with all its child processes."""
-        count = kill_tree(self._watch.processes()[0])
-        self._watch.stop()
-        self._runs = False
-        return count
-
-    def kill_receivers(self) -> int:
-        """Kill the receivers."""
-        return self._receivers.kill()
-
-    def start_again(self) -> None:
-        """Restart killed processes that the watch does not restart: the watch itself, and the receivers."""
-        self._receivers.start()
-        if not self._runs:
-            self._watch, self._runs = self._bench.watch(), True
+    def start_again(self, victim: str) -> None:
+        """Restart a killed process that the watch does not restart: the watch itself, or the receivers."""
+        self.receivers.start()
+        if victim == "watch":
+            self.watch = self.bench.watch()
 
     def await_delivered(self) -> list[AlertEvent]:
         """Return the events for receivers, once all receivers show all of them, or after a timeout."""
         deadline = time.monotonic() + _SETTLE_S
-        while lost_and_doubled(self._notifiable_events(), self._receivers.shown())[0] and time.monotonic() < deadline:
-            self._watch.require_running()
+        while lost_and_doubled(self._notifiable_events(), self.receivers.shown())[0] and time.monotonic() < deadline:
+            self.watch.require_running()
             time.sleep(_POLL_S)
         return self._notifiable_events()
 
     def _notifiable_events(self) -> list[AlertEvent]:
-        return notifiable(stored_events(self._bench.store))
-
-    def _state(self) -> str | None:
-        """Return the last notified state of the current leader's alert; None if there is none."""
-        events = [event for event in self._notifiable_events() if event.subject == self._leaders.subject]
-        return events[-1].state if events else None
+        return notifiable(stored_events(self.bench.store))
 
 
-_VICTIMS_BY_NAME: dict[str, Callable[[SupervisedWatch], int]] = {
-    "collector": lambda watched: watched.kill_child("collect"),
-    "watch": SupervisedWatch.kill_watch,
-    "history": lambda watched: watched.kill_child("record"),
-    "receivers": SupervisedWatch.kill_receivers,
+# Kill a process with all its child processes, once it runs, and return the number of processes.
+VICTIMS: dict[str, Callable[[SupervisedWatch], int]] = {
+    "collector": lambda watched: kill_tree(await_child(watched.watch, "collect", _READY_S)),
+    "watch": lambda watched: kill_watch(watched.watch),
+    "history": lambda watched: kill_tree(await_child(watched.watch, "record", _READY_S)),
+    "receivers": lambda watched: watched.receivers.kill(),
 }
-_VICTIMS = tuple(_VICTIMS_BY_NAME)

@@ -40,11 +40,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
-from benchmarks.fixtures.receivers.receiver_process import Receivers
-from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.durability.harms import (
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.store_files import (
     DamagedPlace,
     PlannedDamage,
     do_damage,
@@ -52,6 +49,9 @@ from benchmarks.groups.durability.harms import (
     path_of,
     row_count,
 )
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
+from benchmarks.fixtures.receivers.receiver_process import Receivers
+from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.options.fields import option
 from benchmarks.results import Figure
@@ -191,8 +191,7 @@ class DamageStage:
         log_from, began_s = self._log_size(), time.time()
         self._watch = self._bench.watch()
         # The next leader, because an alert that soon fires again takes longer to resolve.
-        self._leaders.advance()
-        self._leaders.starve()
+        self._leaders.turn(starving=True)
         try:
             self._watch.wait(self._watch.verdicts, _START_S, "verdicts")
             self._await_alert(AlertState.FIRING)

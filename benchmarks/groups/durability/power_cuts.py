@@ -41,19 +41,17 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from alerts.delivery.delivery_log import event_key
+from benchmarks.faults.disks import OPTIONS, CutDisk
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.store_files import repair_store_of, row_count
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
-from benchmarks.fixtures.processes import kill_tree
+from benchmarks.fixtures.processes import kill_watch
 from benchmarks.fixtures.receivers.alert_events import stored_events
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.durability.cut_disk import OPTIONS, CutDisk
-from benchmarks.groups.durability.harms import row_count
 from benchmarks.groups.durability.runs import TOPIC, EndlessRuns
-from benchmarks.groups.outages.stage.damage import repair
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
-from cli.common.watch_process import WatchProcess
 from planning.reassignments.run.journal import StepKind
 from schemas.errors import HeadroomError
 from schemas.tables import ALERT_DELIVERIES, BRONZE_TICKS
@@ -220,24 +218,17 @@ class CutWatch:
         self._leaders = LeadersInTurn(bench.settings, _ENOUGH_BYTES_PER_S)
         self._starving = False
         self._runs = EndlessRuns(bench, _RUN_BROKERS)
-        self._watch: WatchProcess | None = None
+        self._watch = bench.watch()
 
     def __enter__(self) -> CutWatch:
-        """Start watch and runs."""
-        self._watch = self._bench.watch()
+        """Start the runs beside the watch."""
         self._runs.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Kill watch and runs: their tables are not used again."""
         self._runs.__exit__(None, None, None)
-        self._kill_watch()
-
-    @property
-    def watch(self) -> WatchProcess:
-        """Return the watch that was started last."""
-        assert self._watch is not None
-        return self._watch
+        kill_watch(self._watch)
 
     def await_work(self, deadline_s: float) -> None:
         """Return once verdicts are printed, a run has ended, and the history is written.
@@ -245,18 +236,14 @@ class CutWatch:
         Raises:
             HeadroomError: one of these did not happen in time.
         """
-        self.watch.wait(self.watch.verdicts, deadline_s, "first verdicts")
+        self._watch.wait(self._watch.verdicts, deadline_s, "first verdicts")
         await_true(lambda: self._runs.done, deadline_s, "the end of a run")
         await_true(self._history_rows, deadline_s, "rows of the history")
 
     def change_throttle(self) -> None:
         """Let the next leader starve, or give the current one enough."""
         self._starving = not self._starving
-        if self._starving:
-            self._leaders.advance()
-            self._leaders.starve()
-        else:
-            self._leaders.restore()
+        self._leaders.turn(self._starving)
 
     def cut(self, options: str) -> tuple[bool, int]:
         """Cut the power, kill all processes of Headroom, and mount the disk again.
@@ -264,14 +251,14 @@ class CutWatch:
         Returns:
             Whether the cut lost what was not synced, and the number of files that came back empty.
         """
-        watch = self.watch
+        watch = self._watch
         delivered = {key for shown in self._receivers.shown().values() for key in shown}
         moved = self._runs.acted
         self._runs.pause()
         self._disk.write_control()
         cut_s = self._disk.cut()
         self._runs.kill()
-        self._kill_watch()
+        kill_watch(watch)
         self.announced.events |= {event_key(line.event) for line in watch.events() if line.at_s < cut_s}
         self.announced.delivered |= delivered
         self.announced.moved.update(moved)
@@ -302,11 +289,14 @@ class CutWatch:
         self._watch = self._bench.watch()
         faults = []
         try:
-            self.watch.wait(self.watch.verdicts, _START_S, "verdicts after a cut")
+            self._watch.wait(self._watch.verdicts, _START_S, "verdicts after a cut")
         except HeadroomError as error:
             faults.append(str(error))
         self._runs.resume()
-        faults += self._repair()
+        try:
+            repair_store_of(self._bench.config, timeout_s=_REPAIR_S)
+        except HeadroomError as error:
+            faults.append(str(error))
         written = self._history_rows()
         try:
             await_true(lambda: self._runs.done > done or len(self._runs.failed) > failed, _RUN_S, "the end of a run")
@@ -316,24 +306,9 @@ class CutWatch:
         faults += self._runs.failed[failed:]
         return "; ".join(faults) or None
 
-    def _repair(self) -> list[str]:
-        try:
-            repair(("--config", str(self._bench.config)), timeout_s=_REPAIR_S)
-        except HeadroomError as error:
-            return [str(error)]
-        return []
-
     def _history_rows(self) -> int:
         """Return the number of rows in ``bronze/ticks``; 0 if it cannot be read."""
         return row_count(self._disk.store / BRONZE_TICKS.path)
-
-    def _kill_watch(self) -> None:
-        if self._watch is None:
-            return
-        processes = self._watch.processes()
-        if processes:
-            kill_tree(processes[0])
-        self._watch.stop()
 
 
 def _or_none(read: Callable[[], T]) -> T | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.groups.durability.harms import DamagedPlace, PlannedDamage
+from benchmarks.faults.store_files import DamagedPlace, PlannedDamage
 from schemas.tables import (
     ACTION_JOURNAL,
     ALERT_DELIVERIES,

@@ -58,29 +58,22 @@ count together and are not repeated, failed ones included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
 from kafka.errors import KafkaError
 
+from benchmarks.faults.disks import Void
 from benchmarks.fixtures.bench_cluster import OnProgress, failure
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.fixtures.part_records import PartRecords, print_outcomes
 from benchmarks.groups.outages import schedule
+from benchmarks.groups.outages.outage_cluster import OutageCluster
 from benchmarks.groups.outages.play import play_once
-from benchmarks.groups.outages.record import (
-    RunRecord,
-    figures,
-    is_recorded,
-    print_records,
-    problems,
-    store_record,
-    stored_record,
-)
-from benchmarks.groups.outages.scenarios.arrangement import Void
+from benchmarks.groups.outages.record import HEADER, RunRecord, figures
 from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import ScenarioTools, configure, session
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.watching.freshness import Freshness
 from benchmarks.options.fields import AT_LEAST_ONE, CheckedText, option
 from benchmarks.results import Figure, parts
 from schemas.errors import HeadroomError
@@ -103,16 +96,17 @@ def measure(on_progress: OnProgress, options: OutagesOptions) -> list[Figure]:
         HeadroomError: a scenario is unknown, or the brokers could not be restored.
     """
     wanted = schedule.schedule(options.scenarios, options.each)
-    left = [play for play in wanted if not is_recorded(play, _folder(play))]
-    if left:
-        print_records(_play_batches(left, on_progress))
-    records = (stored_record(play, _folder(play)) for play in schedule.schedule(each=options.each))
-    return figures([record for record in records if record is not None])
+    if left := RECORDS.without_record(wanted):
+        print_outcomes(HEADER, [(one.row(), one.problems()) for one in _play_batches(left, on_progress)])
+    return figures([RunRecord(**fields) for fields in RECORDS.read_all(schedule.schedule(each=options.each))])
 
 
 def _folder(play: Play) -> Path:
     """Return the folder for the record of a run. It depends only on the scenario's own code, not on other scenarios."""
     return parts("outages", __name__, type(play.scenario).__module__, without=schedule.__name__)
+
+
+RECORDS: PartRecords[Play] = PartRecords(_folder)
 
 
 def _play_batches(plays: Sequence[Play], on_progress: OnProgress) -> list[RunRecord]:
@@ -148,7 +142,7 @@ def _play_batch(tools: ScenarioTools, batch: Sequence[Play], numbers: count[int]
                         break
             return records
         except Void as void:
-            return [_stored(play, _void(play, str(void)), tools.on_progress) for play in batch]
+            return [_stored(play, replace(play.new_record(), void=void.rule), tools.on_progress) for play in batch]
         except (HeadroomError, KafkaError, OSError) as error:
             if records or attempt == _STARTS:
                 raise failure(f"no watch started, or the brokers did not recover: {error}") from error
@@ -158,14 +152,9 @@ def _play_batch(tools: ScenarioTools, batch: Sequence[Play], numbers: count[int]
 
 def _stored(play: Play, record: RunRecord, on_progress: OnProgress) -> RunRecord:
     """Store a record, print it, and return it."""
-    store_record(record, play, _folder(play))
+    RECORDS.write(play, asdict(record))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "
     on_progress(f"    {blind}{record.events} events, {record.lost} lost, {record.doubled} doubled")
-    for problem in problems(record):
+    for problem in record.problems():
         on_progress(f"    {problem}")
     return record
-
-
-def _void(play: Play, why: str) -> RunRecord:
-    scenario = play.scenario
-    return RunRecord(scenario.name, scenario.title, play.number, scenario.restarts_judging, void=why)

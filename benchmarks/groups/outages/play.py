@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -12,13 +11,14 @@ import psutil
 from kafka.errors import KafkaError
 
 from alerts.rules.no_ticks import TICKS
-from benchmarks.groups.outages.record import Critical, RunRecord
-from benchmarks.groups.outages.scenarios.arrangement import Void
+from benchmarks.faults.disks import Void
+from benchmarks.faults.leaders_in_turn import PARTITIONS
+from benchmarks.fixtures.receivers.notifications import Count, critical
+from benchmarks.groups.outages.blind import Span, blind, gaps
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.record import RunRecord
 from benchmarks.groups.outages.schedule import Play
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Blind, Span, blind, gaps
-from benchmarks.groups.outages.watching.notices import Count, critical
-from schemas.alerts import AlertEvent, AlertKind
+from schemas.alerts import AlertEvent, AlertKind, AlertState
 from schemas.errors import HeadroomError
 
 _FRESH_WITHIN_S = 120.0
@@ -35,54 +35,50 @@ _FAILURES = (HeadroomError, KafkaError, psutil.Error, OSError, RuntimeError)
 
 
 @dataclass
-class PlayProgress:
-    """Progress of a run.
+class PlayTimes:
+    """Times of a run, in monotonic seconds; None if it did not come that far.
 
     Attributes:
-        began_s: beginning, monotonic seconds, like all times here.
-        before: notifications before the run; None if unknown yet.
-        fault_s: beginning of the fault; None before it.
-        notified_s: time of the event that was expected during the fault; None before it.
-        until_s: time at which everything had recovered; None before it.
-        void: reason why it cannot run on this machine; None if it can.
-        failed: reason why it did not complete; None if it did, or is still running.
+        fault_s: beginning of the fault.
+        notified_s: time of the event that was expected during the fault.
+        until_s: time at which everything had recovered.
     """
 
-    began_s: float
-    before: Count | None = None
     fault_s: float | None = None
     notified_s: float | None = None
     until_s: float | None = None
-    void: str | None = None
-    failed: str | None = None
 
 
 def play_once(context: ScenarioContext, play: Play) -> RunRecord:
-    """Run a play, and return its record. Afterwards everything has recovered.
-
-    Args:
-        context: the scenario's context.
-        play: scenario and number of the run.
-    """
+    """Run a play, and return its record. Afterwards everything has recovered."""
     context.reset()
-    progress = PlayProgress(time.monotonic())
+    began_s, times, record = time.monotonic(), PlayTimes(), play.new_record()
+    before: Count | None = None
     try:
-        _run_play(context, play, progress)
+        unstored = context.notifications.unstored()
+        before = context.notifications.count(context.leaders.starved)
+        _run_play(context, play, unstored, times)
     except Void as error:
-        progress.void = str(error)
+        record.void = error.rule
     except _FAILURES as error:
-        progress.failed = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
+        record.failed = f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS]
         # If the recovery fails now, the session repeats it at its end.
         with suppress(*_FAILURES):
             context.recover()
-    return record(context, play, progress)
+    record.played_s = round(time.monotonic() - began_s, 1)
+    if record.void is None and before is not None:
+        no_ticks = _record_times(context, times, record)
+        _await_shown(context)
+        _record_events(context, play, before, no_ticks, record)
+    record.notes = list(context.notes)
+    return record
 
 
-def _run_play(context: ScenarioContext, play: Play, progress: PlayProgress) -> None:
+def _run_play(context: ScenarioContext, play: Play, unstored: int, times: PlayTimes) -> None:
     scenario = play.scenario
-    progress.before, unstored = context.notifications.count(context.leaders.starved), context.notifications.unstored()
     scenario.prepare(context)
-    context.brokers.restore_leaders()
+    # Sufficient rates are set, so that replicas catch up.
+    context.brokers.elect_preferred(context.move.topic, [moved.before for moved in PARTITIONS])
     context.await_fresh(_FRESH_WITHIN_S)
     context.leaders.advance(skip=scenario.excluded_leaders(context))
     known = context.notifications.alerts(context.leaders.subject)
@@ -92,19 +88,19 @@ def _run_play(context: ScenarioContext, play: Play, progress: PlayProgress) -> N
     context.throttle(starving=play.fires)
     within_s = _FIRES_WITHIN_S if play.fires else _RESOLVES_WITHIN_S
     context.wait(random.Random(play.name).uniform(0, within_s))
-    progress.fault_s = time.monotonic()
+    times.fault_s = time.monotonic()
     scenario.begin(context)
     context.wait(scenario.length_s)
     scenario.end(context)
     if play.fires:
         _await_fired(context, known)
-        progress.notified_s = time.monotonic()
+        times.notified_s = time.monotonic()
         context.throttle(starving=False)
     _await_resolved(context, known)
-    if progress.notified_s is None:
-        progress.notified_s = time.monotonic()
+    if times.notified_s is None:
+        times.notified_s = time.monotonic()
     context.await_fresh(_FRESH_WITHIN_S)
-    progress.until_s = time.monotonic()
+    times.until_s = time.monotonic()
     if not scenario.loses_rows:
         context.await_true(
             lambda: context.notifications.unstored() <= unstored, _SETTLE_S, "every event stored in alerts/events"
@@ -121,7 +117,7 @@ def _await_resolved(context: ScenarioContext, known: set[str]) -> None:
 
     def is_resolved() -> bool:
         fired = context.notifications.alerts(subject) - known
-        return bool(fired) and fired <= context.notifications.resolved(subject)
+        return bool(fired) and fired <= context.notifications.alerts(subject, AlertState.RESOLVED)
 
     context.await_true(is_resolved, _EVENT_S, f"the end of the alert about {subject}")
 
@@ -134,65 +130,36 @@ def _await_shown(context: ScenarioContext) -> None:
         time.sleep(_POLL_S)
 
 
-def record(context: ScenarioContext, play: Play, progress: PlayProgress) -> RunRecord:
-    """Return the record of a run, completed or not.
-
-    Args:
-        context: the scenario's context.
-        play: scenario and number of the run.
-        progress: progress of the run.
-    """
-    scenario = play.scenario
-    played_s = time.monotonic() - progress.began_s
-    begun = RunRecord(
-        scenario.name, scenario.title, play.number, scenario.restarts_judging, progress.void, progress.failed
-    )
-    if progress.void is not None or progress.before is None:
-        return RunRecord(**{**vars(begun), "played_s": round(played_s, 1), "notes": list(context.notes)})
-    found, kafka, over = _longest_gap(context, progress)
-    _await_shown(context)
-    after = context.notifications.count(context.leaders.starved)
-    events = critical(context.notifications.events(), progress.before.keys)
-    no_ticks = over is not None and any(gap.length_s >= _NO_TICKS_S for gap in gaps(context.fresh.moments, over))
-    fields = {
-        **vars(begun),
-        **(_times(found, progress) if found is not None else {}),
-        "kafka_all_s": round(sum(span.length_s for span in kafka), 2),
-        "played_s": round(played_s, 1),
-        "events": len(after.keys - progress.before.keys),
-        "lost": max(0, after.lost - progress.before.lost),
-        "doubled": max(0, after.doubled - progress.before.doubled),
-        "critical": [
-            Critical(one.kind, one.subject, one.summary, explained(one, context.starved, play, no_ticks))
-            for one in events
-        ],
-        "missing": context.notifications.missing(),
-        "notes": list(context.notes),
-    }
-    return RunRecord(**fields)
-
-
-def _longest_gap(context: ScenarioContext, progress: PlayProgress) -> tuple[Blind | None, Sequence[Span], Span | None]:
-    """Return the longest time without a fresh verdict, Kafka's outage times, and the observed time.
-
-    Without a fault there is no observed time.
-    """
+def _record_times(context: ScenarioContext, times: PlayTimes, record: RunRecord) -> bool:
+    """Record the blind time and Kafka's outages, and return whether ticks were missing for long. Needs a fault."""
     kafka = context.pop_kafka_spans()
-    if progress.fault_s is None:
-        return None, kafka, None
-    over = Span(progress.fault_s, time.monotonic() if progress.until_s is None else progress.until_s)
-    return blind(context.fresh.moments, over, context.bench.settings.collect.interval_s, kafka), kafka, over
+    record.kafka_all_s = round(sum(span.length_s for span in kafka), 2)
+    if times.fault_s is None:
+        return False
+    over = Span(times.fault_s, time.monotonic() if times.until_s is None else times.until_s)
+    longest = blind(context.fresh.moments, over, context.bench.settings.collect.interval_s, kafka)
+    record.blind_s, record.kafka_s = round(longest.blind_s, 2), round(longest.kafka_s, 2)
+    record.gap_s, record.gap_from_s = round(longest.gap.length_s, 2), round(longest.gap.from_s - times.fault_s, 2)
+    record.notified_s = None if times.notified_s is None else round(times.notified_s - times.fault_s, 2)
+    return any(gap.length_s >= _NO_TICKS_S for gap in gaps(context.fresh.moments, over))
 
 
-def _times(found: Blind, progress: PlayProgress) -> dict[str, float | None]:
-    fault_s = progress.fault_s or 0.0
-    return {
-        "blind_s": round(found.blind_s, 2),
-        "gap_s": round(found.gap.length_s, 2),
-        "gap_from_s": round(found.gap.from_s - fault_s, 2),
-        "kafka_s": round(found.kafka_s, 2),
-        "notified_s": None if progress.notified_s is None else round(progress.notified_s - fault_s, 2),
-    }
+def _record_events(context: ScenarioContext, play: Play, before: Count, no_ticks: bool, record: RunRecord) -> None:
+    """Record what receivers show of the events since the beginning of the run."""
+    after = context.notifications.count(context.leaders.starved)
+    record.events = len(after.keys - before.keys)
+    record.lost = max(0, after.lost - before.lost)
+    record.doubled = max(0, after.doubled - before.doubled)
+    record.critical = [
+        {
+            "kind": one.kind,
+            "subject": one.subject,
+            "summary": one.summary,
+            "true": explained(one, context.starved, play, no_ticks),
+        }
+        for one in critical(context.notifications.events(), before.keys)
+    ]
+    record.missing = context.notifications.missing()
 
 
 def explained(event: AlertEvent, starved: set[str], play: Play, no_ticks: bool) -> bool:

@@ -1,36 +1,18 @@
-"""Records of runs, for benchmarks/parts and for the terminal, and the figures over them."""
+"""Record of a run, for benchmarks/parts and for the terminal, and the figures over all runs."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from benchmarks.fixtures.part_records import read_record, write_record
-from benchmarks.groups.outages.schedule import Play
 from benchmarks.results import Figure
-from cli.common.output import print_table
+
+HEADER = ("scenario", "what happens", "blind s", "Kafka s", "events", "lost", "doubled", "false critical", "")
 
 
-@dataclass(frozen=True)
-class Critical:
-    """A critical alert of a run.
-
-    Attributes:
-        kind: kind of alert.
-        subject: subject of the alert.
-        summary: summary of the alert.
-        true: whether the run justifies it.
-    """
-
-    kind: str
-    subject: str
-    summary: str
-    true: bool
-
-
-@dataclass(frozen=True)
+@dataclass
 class RunRecord:
     """Record of one run.
 
@@ -51,7 +33,7 @@ class RunRecord:
         events: number of events for receivers.
         lost: number of events that a receiver did not show in the end.
         doubled: number of events that a person saw twice.
-        critical: critical alerts.
+        critical: kind, subject and summary of each critical alert, and under ``true`` whether the run justifies it.
         missing: receiver and key of each lost event.
         notes: actions of the run.
     """
@@ -72,37 +54,31 @@ class RunRecord:
     events: int = 0
     lost: int = 0
     doubled: int = 0
-    critical: Sequence[Critical] = ()
-    missing: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    critical: list[Mapping[str, Any]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
-    def false_critical(self) -> int:
-        """Return the number of critical alerts that nothing justifies."""
-        return sum(not one.true for one in self.critical)
+    def false_critical(self) -> list[Mapping[str, Any]]:
+        """Return the critical alerts that nothing justifies."""
+        return [one for one in self.critical if not one["true"]]
 
+    def problems(self) -> list[str]:
+        """Return a sentence for each problem."""
+        sentences = [f"void: {self.void}"] if self.void else []
+        sentences += [f"failed: {self.failed}"] if self.failed else []
+        sentences += [f"lost: {event}" for event in self.missing]
+        sentences += [f"{self.doubled} event(s) shown twice"] if self.doubled else []
+        return sentences + [
+            f"false: critical {one['kind']} [{one['subject']}] {one['summary']}" for one in self.false_critical
+        ]
 
-def store_record(record: RunRecord, play: Play, folder: Path) -> None:
-    """Write the record of a run."""
-    write_record(folder, play.name, asdict(record))
-
-
-def stored_record(play: Play, folder: Path) -> RunRecord | None:
-    """Return the record of a run; None if it has not run."""
-    fields = read_record(folder, play.name)
-    if fields is None:
-        return None
-    lists = {name: tuple(fields[name]) for name in ("missing", "notes")}
-    return RunRecord(**{**fields, **lists, "critical": tuple(Critical(**one) for one in fields["critical"])})
-
-
-def is_recorded(play: Play, folder: Path) -> bool:
-    """Return whether a run has a record and is not void, failed or not.
-
-    Failed runs are not repeated until they succeed. To repeat one, remove its file.
-    """
-    record = stored_record(play, folder)
-    return record is not None and record.void is None
+    def row(self) -> tuple[str, ...]:
+        """Return the row under ``HEADER``."""
+        state = "void" if self.void else "failed" if self.failed else "restarts" if self.restarts_judging else ""
+        times = ("-" if value is None else f"{value:.1f}" for value in (self.blind_s, self.kafka_s))
+        counts = map(str, (self.events, self.lost, self.doubled, len(self.false_critical)))
+        return (f"{self.scenario}-{self.number}", self.title, *times, *counts, state)
 
 
 def figures(records: Sequence[RunRecord]) -> list[Figure]:
@@ -115,6 +91,8 @@ def figures(records: Sequence[RunRecord]) -> list[Figure]:
     blind = [one.blind_s for one in played if one.blind_s is not None and not one.restarts_judging]
     restarts = [one.blind_s for one in played if one.blind_s is not None and one.restarts_judging]
     events = sum(one.events for one in played)
+    critical = sum(len(one.critical) for one in played)
+    false_critical = sum(len(one.false_critical) for one in played)
     times = (
         ("fault_blind_s_max", blind, max),
         ("fault_blind_s_median", blind, statistics.median),
@@ -124,39 +102,8 @@ def figures(records: Sequence[RunRecord]) -> list[Figure]:
         Figure("fault_scenarios", len({one.scenario for one in played}), "scenarios", len(played)),
         Figure("fault_lost", sum(one.lost for one in played), "events", events),
         Figure("fault_doubled", sum(one.doubled for one in played), "events", events),
-        Figure(
-            "fault_false_critical",
-            sum(one.false_critical for one in played),
-            "alerts",
-            sum(len(one.critical) for one in played),
-        ),
+        Figure("fault_false_critical", false_critical, "alerts", critical),
         *(Figure(name, float(of(values)), "s", len(values)) for name, values, of in times if values),
         Figure("fault_failed", sum(one.failed is not None for one in played), "plays", len(played)),
         Figure("fault_void", len(records) - len(played), "plays", len(records)),
     ]
-
-
-def print_records(records: Sequence[RunRecord]) -> None:
-    """Print a line per run, then all problems."""
-    header = ("scenario", "what happens", "blind s", "Kafka s", "events", "lost", "doubled", "false critical", "")
-    print_table("Plays", header, [_row(one) for one in records])
-    for one in records:
-        for problem in problems(one):
-            print(f"{one.scenario}-{one.number}: {problem}")
-
-
-def problems(one: RunRecord) -> list[str]:
-    """Return a sentence for each problem of a run."""
-    found = [f"void: {one.void}"] if one.void else []
-    found += [f"failed: {one.failed}"] if one.failed else []
-    found += [f"lost: {event}" for event in one.missing]
-    found += [f"{one.doubled} event(s) shown twice"] if one.doubled else []
-    found += [f"false: critical {c.kind} [{c.subject}] {c.summary}" for c in one.critical if not c.true]
-    return found
-
-
-def _row(one: RunRecord) -> tuple[str, ...]:
-    state = "void" if one.void else "failed" if one.failed else "restarts" if one.restarts_judging else ""
-    times = ("-" if value is None else f"{value:.1f}" for value in (one.blind_s, one.kafka_s))
-    counts = (str(count) for count in (one.events, one.lost, one.doubled, one.false_critical))
-    return (f"{one.scenario}-{one.number}", one.title, *times, *counts, state)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.outages.scenarios import clocks, disks, hangs, kills, messages, networks, topics, twice
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.faults.schedule import chosen_names
+from benchmarks.groups.outages.record import RunRecord
+from benchmarks.groups.outages.scenarios import brokers, clocks, disks, messages, networks, processes, topics, twice
+from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (
-    *kills.SCENARIOS,
-    *hangs.SCENARIOS,
+    *processes.KILLS,
+    *brokers.KILLS,
+    *processes.HANGS,
+    *brokers.HANGS,
     *networks.SCENARIOS,
     *disks.SCENARIOS,
     *topics.SCENARIOS,
@@ -47,23 +49,25 @@ class Play:
         """Return whether the alert fires during the fault; otherwise it resolves."""
         return self.number % 2 == 0
 
+    def new_record(self) -> RunRecord:
+        """Return a record without anything measured."""
+        return RunRecord(self.scenario.name, self.scenario.title, self.number, self.scenario.restarts_judging)
+
 
 def schedule(wanted: str = "", each: int = 2) -> list[Play]:
     """Return the runs of scenarios, all scenarios once before any is repeated.
 
     Args:
-        wanted: names of scenarios, comma-separated; empty for all.
-        each: number of runs per scenario.
+        wanted: names of scenarios or of single runs (``kill_watch:1``), comma-separated; empty for all.
+        each: number of runs per scenario. Single runs are not affected.
 
     Raises:
         HeadroomError: there is no such scenario.
     """
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
-    names = [name.strip() for name in wanted.split(",") if name.strip()] or list(by_name)
-    for name in names:
-        if name not in by_name:
-            raise failure(f"there is no scenario {name!r}; there are {', '.join(by_name)}")
-    return [Play(by_name[name], number) for number in range(each) for name in dict.fromkeys(names)]
+    chosen = chosen_names(wanted, by_name, "scenario")
+    runs = [(run, name) for name, number in chosen for run in (range(each) if number is None else [number])]
+    return [Play(by_name[name], run) for run, name in dict.fromkeys(sorted(runs, key=lambda one: one[0]))]
 
 
 def batches(plays: Sequence[Play]) -> list[list[Play]]:

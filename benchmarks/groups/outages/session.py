@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.faults.live_watch import LiveWatch
+from benchmarks.faults.proxies import ProxyProcess
+from benchmarks.faults.store_files import newest_tick_ms
 from benchmarks.fixtures.bench_cluster import OnProgress
-from benchmarks.fixtures.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.fixtures.receivers.notifications import Notifications
 from benchmarks.fixtures.receivers.receiver_process import Receivers
 from benchmarks.fixtures.throttled_move import ThrottledMove
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.brokers import BrokerFaults, ReplicatedTicksTopic
-from benchmarks.groups.outages.stage.damage import newest_tick_ms
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.outage_cluster import OutageCluster
-from benchmarks.groups.outages.stage.proxies import Proxies
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.freshness import Freshness
-from benchmarks.groups.outages.watching.live import LiveWatch
-from benchmarks.groups.outages.watching.notices import Notifications
+from benchmarks.groups.outages.brokers import OutageBrokers, ReplicatedTicksTopic
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.outage_cluster import OutageCluster
+from benchmarks.groups.outages.scenarios.scenario import Arrangement
 from schemas.tables import THROTTLE_HEADROOM
 
 # A leader that took over from another one requires 4 MB/s, and a broker that was down also has to catch up.
@@ -74,8 +73,8 @@ def session(tools: ScenarioTools, arrangement: Arrangement, number: int) -> Iter
         stack.callback(context.recover)
         context.move.start_move(ENOUGH_BYTES_PER_S, INBOUND_BYTES_PER_S)
         context.await_fresh(_FIRST_VERDICT_S)
-        table = THROTTLE_HEADROOM.path
-        context.await_true(lambda: newest_tick_ms(context.store, table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
+        table = context.store / THROTTLE_HEADROOM.path
+        context.await_true(lambda: newest_tick_ms(table) >= 0, _FIRST_ROWS_S, f"first rows in {table}")
         yield context
 
 
@@ -84,13 +83,14 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
     bench = tools.bench
     folder = bench.folder / f"session-{number}"
     folder.mkdir()
-    disk = _disk(stack, folder / "disk") if arrangement is Arrangement.OWN_DISK else None
+    disk = stack.enter_context(OwnDisk(folder / "disk")) if arrangement is Arrangement.OWN_DISK else None
     store = folder / "store" if disk is None else disk.store
     ticks = ReplicatedTicksTopic(bench)
     ticks.renew()
     receivers = stack.enter_context(Receivers(folder, bench.receivers_port))
-    proxies = _proxies(stack, bench) if arrangement is Arrangement.PROXIED else None
-    config = bench.config if proxies is None else bench.proxied_config()
+    routes = bench.routes() if arrangement is Arrangement.PROXIED else {}
+    proxies = {name: stack.enter_context(closing(ProxyProcess(own))) for name, own in routes.items()}
+    config = bench.proxied_config() if proxies else bench.config
     live = LiveWatch(config, store, folder, arrangement is Arrangement.OWN_CLOCKS)
     stack.callback(live.close)
     tools.fresh.reset()
@@ -103,7 +103,7 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
         receivers=receivers,
         notifications=Notifications(str(store), live, receivers),
         leaders=LeadersInTurn(bench.settings, ENOUGH_BYTES_PER_S),
-        brokers=BrokerFaults(bench, move.topic),
+        brokers=OutageBrokers(bench),
         ticks=ticks,
         fresh=tools.fresh,
         store=store,
@@ -111,16 +111,3 @@ def _build(stack: ExitStack, tools: ScenarioTools, arrangement: Arrangement, num
         proxies=proxies,
         disk=disk,
     )
-
-
-def _disk(stack: ExitStack, mount_point: Path) -> OwnDisk:
-    disk = OwnDisk(mount_point)
-    stack.callback(disk.close)
-    disk.mount()
-    return disk
-
-
-def _proxies(stack: ExitStack, bench: OutageCluster) -> Proxies:
-    proxies = Proxies(bench.routes())
-    stack.callback(proxies.close)
-    return proxies

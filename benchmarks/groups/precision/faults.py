@@ -6,9 +6,12 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar
 
 import psutil
 
+from benchmarks.faults.schedule import in_rounds
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
@@ -21,8 +24,6 @@ _MB = 1_000_000
 _SEED = 20_261
 _MOVE_END_S = 180.0
 _HEALTH_S = 90.0
-# Further alert kinds that are true of a dead broker.
-_DEAD_BROKER = frozenset({"no_data", "under_replicated", "isr_shrink_during_move", "reassignment_stalled"})
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,13 @@ class Fault(ABC):
         extent: 0 to 1: position between the bounds of the number that makes the fault.
     """
 
+    # Kinds of alert of which one has to fire, with their subject or ``ANY``. A letter in braces is a broker.
+    subjects: ClassVar[Mapping[str, str]]
+    # Further kinds that may fire, because they are true as well.
+    also: ClassVar[frozenset[str]] = frozenset()
+    # Whether the fault is one of Kafka, so that Kafka's metrics can show it.
+    of_cluster: ClassVar[bool] = True
+
     a: int
     b: int
     c: int
@@ -76,19 +84,9 @@ class Fault(ABC):
         return (type(self).__doc__ or "").partition(".")[0]
 
     @property
-    @abstractmethod
     def expects(self) -> Mapping[str, str]:
         """Return the kinds of alert of which one has to fire, with their subject or ``ANY``."""
-
-    @property
-    def also(self) -> frozenset[str]:
-        """Return further kinds that may fire, because they are true as well."""
-        return frozenset()
-
-    @property
-    def of_cluster(self) -> bool:
-        """Return whether the fault is one of Kafka, so that Kafka's metrics can show it."""
-        return True
+        return {kind: subject.format(**vars(self)) for kind, subject in self.subjects.items()}
 
     @abstractmethod
     def partitions(self) -> list[MovedPartition]:
@@ -108,23 +106,22 @@ class Fault(ABC):
         """Return the number at this fault's extent between two bounds."""
         return low + (high - low) * self.extent
 
+    def partition(self, before: str, after: str, history_bytes: int = 0) -> MovedPartition:
+        """Return a partition at the write rate; letters name its brokers before and after the move."""
+        replicas = [tuple(getattr(self, letter) for letter in letters) for letters in (before, after)]
+        return MovedPartition(replicas[0], replicas[1], self.write_bytes_per_s, history_bytes)
+
 
 class ThrottleTooLow(Fault):
     """throttle too low from the start."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """The leader sends to its follower and to the new replica."""
-        return {"throttle_below_leader_write": f"broker {self.a} as leader"}
-
-    @property
-    def also(self) -> frozenset[str]:
-        """The destination has the same rate."""
-        return frozenset({"throttle_below_inbound"})
+    # The leader sends to its follower and to the new replica. The destination has the same rate.
+    subjects: ClassVar[Mapping[str, str]] = {"throttle_below_leader_write": "broker {a} as leader"}
+    also: ClassVar[frozenset[str]] = frozenset({"throttle_below_inbound"})
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 70 * _MB)]
+        return [self.partition("ab", "ac", 70 * _MB)]
 
     def inject(self, context: FaultContext) -> None:
         """Start a move whose throttle is between starving the new replica and just too low."""
@@ -134,18 +131,13 @@ class ThrottleTooLow(Fault):
 class StarvingSwitch(Fault):
     """leader switch that starves."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """The new leader leads both partitions."""
-        return {"throttle_below_leader_write": f"broker {self.b} as leader"}
+    # The new leader leads both partitions.
+    subjects: ClassVar[Mapping[str, str]] = {"throttle_below_leader_write": "broker {b} as leader"}
 
     def partitions(self) -> list[MovedPartition]:
         """Return a partition led by each of two brokers."""
         history_bytes = round(18 * self.write_bytes_per_s)
-        return [
-            MovedPartition((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, history_bytes),
-            MovedPartition((self.b, self.a), (self.c, self.a), self.write_bytes_per_s, history_bytes),
-        ]
+        return [self.partition("ab", "bc", history_bytes), self.partition("ba", "ca", history_bytes)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move with a throttle for one partition per leader: 2 x the write rate."""
@@ -160,17 +152,12 @@ class StarvingSwitch(Fault):
 class InboundTooLow(Fault):
     """destination's rate too low."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """The destination receives both partitions."""
-        return {"throttle_below_inbound": f"broker {self.c} as destination"}
+    # The destination receives both partitions.
+    subjects: ClassVar[Mapping[str, str]] = {"throttle_below_inbound": "broker {c} as destination"}
 
     def partitions(self) -> list[MovedPartition]:
         """Return two partitions with one destination."""
-        return [
-            MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 40 * _MB),
-            MovedPartition((self.b, self.a), (self.b, self.c), self.write_bytes_per_s, 40 * _MB),
-        ]
+        return [self.partition("ab", "ac", 40 * _MB), self.partition("ba", "bc", 40 * _MB)]
 
     def inject(self, context: FaultContext) -> None:
         """Start a move with sufficient leader rates and a low rate of destinations."""
@@ -178,48 +165,51 @@ class InboundTooLow(Fault):
         context.move.start_move(10 * self.write_bytes_per_s, inbound)
 
 
-class DeadDestination(Fault):
+class DeadBroker(Fault):
+    """the fourth broker dies. It also has replicas of the ticks topic."""
+
+    also: ClassVar[frozenset[str]] = frozenset(
+        {"no_data", "under_replicated", "isr_shrink_during_move", "reassignment_stalled"}
+    )
+
+    def inject(self, context: FaultContext) -> None:
+        """Kill the broker."""
+        context.bench.kill(self.d)
+
+    def revert(self, context: FaultContext) -> None:
+        """Start the broker again, and elect preferred leaders of the ticks topic for the next fault."""
+        context.bench.restart(self.d)
+        bench, ticks = context.bench, context.bench.settings.ticks.topic
+        context.watch.wait(
+            lambda: bool(bench.admin.elect_leaders(PREFERRED, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
+        )
+
+
+class DeadDestination(DeadBroker):
     """destination dies."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """A dead destination copies nothing."""
-        return {"reassignment_stalled": f"broker {self.d} as destination"}
-
-    @property
-    def also(self) -> frozenset[str]:
-        """It also has replicas of the ticks topic."""
-        return _DEAD_BROKER
+    # A dead destination copies nothing.
+    subjects: ClassVar[Mapping[str, str]] = {"reassignment_stalled": "broker {d} as destination"}
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [MovedPartition((self.a, self.b), (self.a, self.d), self.write_bytes_per_s, 80 * _MB)]
+        return [self.partition("ab", "ad", 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move that would end in about a minute."""
         context.move.start_move(2.5 * self.write_bytes_per_s)
         context.await_health()
 
-    def inject(self, context: FaultContext) -> None:
-        """Kill the destination."""
-        context.bench.kill(self.d)
-
-    def revert(self, context: FaultContext) -> None:
-        """Start the destination again."""
-        _bring_back(context, self.d)
-
 
 class LeavesThrottleBehind(Fault):
     """throttle left behind."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """The subject depends on what is left: rates, lists or both."""
-        return {"throttle_left_behind": ANY}
+    # The subject depends on what is left: rates, lists or both.
+    subjects: ClassVar[Mapping[str, str]] = {"throttle_left_behind": ANY}
 
     def partitions(self) -> list[MovedPartition]:
         """Return one small partition."""
-        return [MovedPartition((self.a, self.b), (self.a, self.c), self.write_bytes_per_s, 10 * _MB)]
+        return [self.partition("ab", "ac", 10 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Let a move finish."""
@@ -238,19 +228,13 @@ class LeavesThrottleBehind(Fault):
 class UnlistedLeader(Fault):
     """switch to a leader that is not listed."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """No throttle limits an unlisted leader."""
-        return {"leader_unthrottled": ANY}
-
-    @property
-    def also(self) -> frozenset[str]:
-        """The move may end during the fault."""
-        return frozenset({"throttle_left_behind"})
+    # No throttle limits an unlisted leader. The move may end during the fault.
+    subjects: ClassVar[Mapping[str, str]] = {"leader_unthrottled": ANY}
+    also: ClassVar[frozenset[str]] = frozenset({"throttle_left_behind"})
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition."""
-        return [MovedPartition((self.a, self.b), (self.b, self.c), self.write_bytes_per_s, 80 * _MB)]
+        return [self.partition("ab", "bc", 80 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move whose leader list has only the current leader. A slow destination keeps it running."""
@@ -263,29 +247,20 @@ class UnlistedLeader(Fault):
         context.move.elect_preferred(0)
 
 
-class DeadReplica(Fault):
+class DeadReplica(DeadBroker):
     """broker with a replica dies."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """Outside of moves the first kind fires, during a move the second."""
-        return {"under_replicated": ANY, "isr_shrink_during_move": ANY}
-
-    @property
-    def also(self) -> frozenset[str]:
-        """Its metrics are missing too. If the move ends, its throttles are still set."""
-        return _DEAD_BROKER | {"throttle_left_behind"}
+    # Outside of moves the first kind fires, during a move the second. If the move ends, its throttles are still set.
+    subjects: ClassVar[Mapping[str, str]] = {"under_replicated": ANY, "isr_shrink_during_move": ANY}
+    also: ClassVar[frozenset[str]] = DeadBroker.also | {"throttle_left_behind"}
 
     @property
     def _moves(self) -> bool:
         return self.extent >= 1 / 2
 
     def partitions(self) -> list[MovedPartition]:
-        """Return one partition, which may move."""
-        after = (self.a, self.d, self.c) if self._moves else (self.a, self.b, self.d)
-        return [
-            MovedPartition((self.a, self.b, self.d), after, self.write_bytes_per_s, (80 if self._moves else 10) * _MB)
-        ]
+        """Return one partition, which may move. The move keeps the replica on the broker that dies."""
+        return [self.partition("abd", "adc", 80 * _MB) if self._moves else self.partition("abd", "abd", 10 * _MB)]
 
     def prepare(self, context: FaultContext) -> None:
         """Start a move with a rate that is sufficient for all three followers, or none."""
@@ -293,31 +268,17 @@ class DeadReplica(Fault):
             context.move.start_move(3.6 * self.write_bytes_per_s)
             context.await_health()
 
-    def inject(self, context: FaultContext) -> None:
-        """Kill the broker of a replica that the move keeps."""
-        context.bench.kill(self.d)
-
-    def revert(self, context: FaultContext) -> None:
-        """Start the broker again."""
-        _bring_back(context, self.d)
-
 
 class StalledCollector(Fault):
     """collector is stalled."""
 
-    @property
-    def expects(self) -> Mapping[str, str]:
-        """No tick arrives."""
-        return {"no_data": "ticks"}
-
-    @property
-    def of_cluster(self) -> bool:
-        """The collector is no process of Kafka."""
-        return False
+    # No tick arrives. The collector is no process of Kafka.
+    subjects: ClassVar[Mapping[str, str]] = {"no_data": "ticks"}
+    of_cluster: ClassVar[bool] = False
 
     def partitions(self) -> list[MovedPartition]:
         """Return one partition, which does not move."""
-        return [MovedPartition((self.a, self.b), (self.a, self.b), self.write_bytes_per_s)]
+        return [self.partition("ab", "ab")]
 
     def inject(self, context: FaultContext) -> None:
         """Suspend the collector."""
@@ -343,22 +304,10 @@ _CLASSES: tuple[type[Fault], ...] = (
 def schedule(count: int) -> list[Fault]:
     """Return the first faults of a fixed order, in which every class comes once before any is repeated."""
     draw = random.Random(_SEED)
-    faults: list[Fault] = []
-    while len(faults) < count:
-        faults += [_drawn(of, draw) for of in draw.sample(_CLASSES, len(_CLASSES))]
-    return faults[:count]
+    return [_drawn(of, draw) for of in islice(in_rounds(_CLASSES, draw), count)]
 
 
 def _drawn(of: type[Fault], draw: random.Random) -> Fault:
     # The fourth broker is no controller, so alerts about its death are about its replicas.
     a, b, c = draw.sample((1, 2, 3), 3)
     return of(a, b, c, 4, draw.choice((1.0, 1.5, 2.0)) * _MB, draw.random())
-
-
-def _bring_back(context: FaultContext, broker: int) -> None:
-    context.bench.restart(broker)
-    # Preferred leaders of the ticks topic lead again, so that the next fault begins with a healthy cluster.
-    ticks = context.bench.settings.ticks.topic
-    context.watch.wait(
-        lambda: bool(context.bench.admin.elect_leaders(PREFERRED, [ticks])), _HEALTH_S, f"preferred leaders of {ticks}"
-    )

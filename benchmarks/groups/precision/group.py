@@ -31,7 +31,7 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 import psutil
 from kafka.errors import KafkaError
@@ -104,42 +104,35 @@ def measure(on_progress: OnProgress, options: PrecisionOptions) -> list[Figure]:
     return _figures(windows, pages, options.healthy_s)
 
 
+@dataclass
 class _Run:
     """Faults and healthy moves on a cluster that both tools watch.
 
-    Args:
+    Attributes:
         bench: cluster of the run.
         watch: Headroom.
         collector: its collector.
         stock: Prometheus with the stock rules.
         fault_s: longest time of a fault, seconds.
         on_progress: prints the progress.
+        void_spans_s: times of failed attempts, epoch seconds.
     """
 
-    def __init__(
-        self,
-        bench: BenchCluster,
-        watch: WatchProcess,
-        collector: psutil.Process,
-        stock: Prometheus,
-        fault_s: float,
-        on_progress: OnProgress,
-    ) -> None:
-        self._bench = bench
-        self._watch = watch
-        self._collector = collector
-        self._stock = stock
-        self._fault_s = fault_s
-        self._on_progress = on_progress
-        self._void_spans_s: list[tuple[float, float]] = []
+    bench: BenchCluster
+    watch: WatchProcess
+    collector: psutil.Process
+    stock: Prometheus
+    fault_s: float
+    on_progress: OnProgress
+    void_spans_s: list[tuple[float, float]] = field(default_factory=list)
 
     def pages(self) -> list[AlertPage]:
         """Return all alerts so far, ordered by their beginning, without those of failed attempts."""
         detections = [
-            AlertPage(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self._stock.firings()
+            AlertPage(f.group, f.name, f.about, f.severity, f.from_s, f.until_s) for f in self.stock.firings()
         ]
-        pages = sorted([*grouped(detections), *_headroom_pages(self._watch)], key=lambda page: page.at_s)
-        return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self._void_spans_s)]
+        pages = sorted([*grouped(detections), *_headroom_pages(self.watch)], key=lambda page: page.at_s)
+        return [page for page in pages if not any(began <= page.at_s <= ended for began, ended in self.void_spans_s)]
 
     def move_healthily(self, length_s: float) -> None:
         """Make healthy moves one after another for a number of seconds."""
@@ -149,11 +142,11 @@ class _Run:
             number += 1
 
     def _healthy_move(self, number: int, draw: random.Random) -> None:
-        a, b, c = draw.sample(self._bench.brokers, 3)
+        a, b, c = draw.sample(self.bench.brokers, 3)
         rate = draw.choice((0.5, 1.0, 1.5)) * _MB
         change = draw.choice(("none", "election", "load", "election and load"))
         partitions = [MovedPartition((a, b), (b, c), rate, 50 * _MB), MovedPartition((b, a), (c, a), rate, 50 * _MB)]
-        with ThrottledMove(self._bench, f"healthy-{number}", partitions) as move:
+        with ThrottledMove(self.bench, f"healthy-{number}", partitions) as move:
             # After an election one leader sends both partitions, at 1.2 x the rate each: 4.8 x the rate.
             move.start_move(6 * rate)
             time.sleep(draw.uniform(2, 8))
@@ -163,8 +156,8 @@ class _Run:
                 for partition in range(len(partitions)):
                     move.write(partition, factor * rate)
                 time.sleep(3)
-            self._watch.wait(lambda: not move.moving(), _MOVE_END_S, f"the end of healthy move {number}")
-        self._on_progress(f"healthy move {number + 1}, change: {change}")
+            self.watch.wait(lambda: not move.moving(), _MOVE_END_S, f"the end of healthy move {number}")
+        self.on_progress(f"healthy move {number + 1}, change: {change}")
 
     def play(self, number: int, fault: Fault) -> Window:
         """Inject and revert a fault, and return its window. A failed attempt is repeated once."""
@@ -172,14 +165,14 @@ class _Run:
         try:
             return self._play(f"fault-{number}", fault)
         except (HeadroomError, KafkaError) as error:
-            self._on_progress(f"fault-{number}, {fault.name}: failed, repeated once ({error})")
+            self.on_progress(f"fault-{number}, {fault.name}: failed, repeated once ({error})")
             self._await_quiet()
-            self._void_spans_s.append((began_s, time.time()))
+            self.void_spans_s.append((began_s, time.time()))
             return self._play(f"fault-{number}-again", fault)
 
     def _play(self, topic: str, fault: Fault) -> Window:
-        with ThrottledMove(self._bench, topic, fault.partitions()) as move:
-            context = FaultContext(self._bench, self._watch, self._collector, move)
+        with ThrottledMove(self.bench, topic, fault.partitions()) as move:
+            context = FaultContext(self.bench, self.watch, self.collector, move)
             fault.prepare(context)
             from_s = time.time()
             try:
@@ -192,14 +185,14 @@ class _Run:
         tools = [HEADROOM, *_origins()]
         pages = self.pages()
         detections = [f"{tool} {_detection(tool, window, pages)}" for tool in tools if window.concerns(tool)]
-        self._on_progress(f"{topic}, {fault.name}: {'; '.join(detections)}")
+        self.on_progress(f"{topic}, {fault.name}: {'; '.join(detections)}")
         return window
 
     def _await_detected(self, fault: Fault, from_s: float) -> None:
         """Return once every tool has detected the fault, or after its longest time."""
         tools = [HEADROOM, *_origins()] if fault.of_cluster else [HEADROOM]
-        while (now_s := time.time()) < from_s + self._fault_s:
-            self._watch.require_running()
+        while (now_s := time.time()) < from_s + self.fault_s:
+            self.watch.require_running()
             window, pages = _window(fault, from_s, now_s), self.pages()
             if all(first_detection(tool, window, pages) for tool in tools):
                 return
@@ -208,10 +201,10 @@ class _Run:
     def _await_quiet(self) -> None:
         """Return once no alert of Headroom fires, infos included, so that the next one is about the next fault."""
         deadline = time.monotonic() + _QUIET_S
-        while self._watch.firing(informing=True):
-            self._watch.require_running()
+        while self.watch.firing(informing=True):
+            self.watch.require_running()
             if time.monotonic() > deadline:
-                self._on_progress(f"still firing {_QUIET_S:.0f} s later: {self._watch.summary()}")
+                self.on_progress(f"still firing {_QUIET_S:.0f} s later: {self.watch.summary()}")
                 return
             time.sleep(_POLL_S)
 
@@ -231,7 +224,7 @@ def _headroom_pages(watch: WatchProcess) -> list[AlertPage]:
         for line in watch.events()
         if line.fields["state"] == AlertState.RESOLVED.value
     }
-    return [AlertPage(**{**vars(page), "until_s": ended_s.get(alert_id)}) for alert_id, page in pages.items()]
+    return [replace(page, until_s=ended_s.get(alert_id)) for alert_id, page in pages.items()]
 
 
 def _origins() -> list[str]:

@@ -31,7 +31,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
-from benchmarks.fixtures.part_records import read_record, write_record
+from benchmarks.fixtures.part_records import PartRecords
 from benchmarks.fixtures.throttled_move import LoadSettings, MovedPartition, ThrottledMove
 from benchmarks.groups.alert_latency import LeaderWatcher, catching_up, find_alert
 from benchmarks.options.fields import COUNT, option
@@ -147,13 +147,12 @@ def measure(on_progress: OnProgress, options: TakeoverOptions) -> list[Figure]:
     """
     cases = schedule(options.elections, options.deaths)
     folder = parts("takeover", __name__)
-    left = [case for case in cases if read_record(folder, case.name) is None]
-    if left:
+    records: PartRecords[TakeoverCase] = PartRecords(lambda case: folder)
+    if left := records.without_record(cases):
         with BenchCluster(4) as bench:
             for first in range(0, len(left), _SWITCHES_PER_WATCH):
-                _record_switches(bench, left[first : first + _SWITCHES_PER_WATCH], folder, on_progress)
-    records = [record for case in cases if (record := read_record(folder, case.name)) is not None]
-    return figures([MeasuredSwitch(**record) for record in records])
+                _record_switches(bench, left[first : first + _SWITCHES_PER_WATCH], records, on_progress)
+    return figures([MeasuredSwitch(**record) for record in records.read_all(cases)])
 
 
 def schedule(elections: int, deaths: int) -> list[TakeoverCase]:
@@ -190,13 +189,15 @@ def _alert_figures(cause: str, switches: Sequence[MeasuredSwitch]) -> list[Figur
     ]
 
 
-def _record_switches(bench: BenchCluster, cases: Sequence[TakeoverCase], folder: Path, on_progress: OnProgress) -> None:
+def _record_switches(
+    bench: BenchCluster, cases: Sequence[TakeoverCase], records: PartRecords[TakeoverCase], on_progress: OnProgress
+) -> None:
     """Record switches one after another, with one watch and new tables."""
     store = bench.folder / f"store-{cases[0].name}"
     with bench.watch(store) as watch:
         for case in cases:
             measured = _measure_switch(bench, watch, store, case)
-            write_record(folder, case.name, asdict(measured))
+            records.write(case, asdict(measured))
             required = measured.required_bytes_per_s
             text = "unknown" if required is None else f"{required / 1e6:.2f} MB/s"
             on_progress(

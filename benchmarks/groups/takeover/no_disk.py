@@ -18,17 +18,15 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true
+from benchmarks.fixtures.freshness import Freshness
+from benchmarks.fixtures.processes import jvms_of
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.alert_latency import SWITCH_BYTES_PER_S, catching_up, find_alert, switch_brokers, switch_move
-from benchmarks.groups.outages.scenarios.arrangement import Void
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.watching.freshness import Freshness
-from benchmarks.groups.outages.watching.live import jvms_of
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
 from cli.common.watch_output import Line
@@ -95,7 +93,7 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
     """Return the seconds from the kill of a JVM without a disk until it is back, and from there to the alert."""
     a, b, c = switch_brokers(number)
     healthy = {(a, "leader"), (b, "leader"), (c, "follower")}
-    with _own_disk(bench, number) as disk, bench.watch(disk.store) as watch:
+    with OwnDisk(bench.folder / f"disk-{number}") as disk, bench.watch(disk.store) as watch:
         fresh.reset()
         # Its first verdict, so that the move does not wait for the start.
         await_true(lambda: fresh.since(watch.started_s), _BACK_S, "a first evaluated tick")
@@ -103,7 +101,9 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
             move.start_move(SWITCH_BYTES_PER_S)
             watch.wait(lambda: catching_up(watch) == healthy, 60, "all brokers and roles catching up before the switch")
             trouble = _break(disk, number)
-            killed_s = _kill_jvm(watch)
+            for jvm in jvms_of(watch.processes()[0]):
+                jvm.kill()
+            killed_s = time.monotonic()
             await_true(lambda: fresh.since(killed_s + _SHOWN_S), _BACK_S, "a tick evaluated by the next JVM")
             back_s = time.monotonic()
             alert = _switch(watch, move, b)
@@ -114,17 +114,10 @@ def _kill(bench: BenchCluster, fresh: Freshness, number: int, on_progress: OnPro
     return back_s - killed_s, alert.at_s - back_s
 
 
-def _kill_jvm(watch: WatchProcess) -> float:
-    """Kill the JVM that evaluates ticks, and return the monotonic time of that."""
-    for jvm in jvms_of(watch.processes()[0]):
-        jvm.kill()
-    return time.monotonic()
-
-
 def _start(bench: BenchCluster, number: int, on_progress: OnProgress) -> float:
     """Return the seconds from the start of a watch without a disk to the alert of a switch."""
     _, b, _ = switch_brokers(number)
-    with _own_disk(bench, number) as disk, switch_move(bench, number, _HISTORY_BYTES) as move:
+    with OwnDisk(bench.folder / f"disk-{number}") as disk, switch_move(bench, number, _HISTORY_BYTES) as move:
         move.start_move(SWITCH_BYTES_PER_S)
         trouble = _break(disk, number)
         with bench.watch(disk.store) as watch:
@@ -153,20 +146,3 @@ def _break(disk: OwnDisk, number: int) -> str:
     name = list(ways)[number % len(ways)]
     ways[name]()
     return name
-
-
-@contextmanager
-def _own_disk(bench: BenchCluster, number: int) -> Iterator[OwnDisk]:
-    """Yield a new file system for the tables of one watch.
-
-    Raises:
-        HeadroomError: this user may not mount.
-    """
-    disk = OwnDisk(bench.folder / f"disk-{number}")
-    try:
-        disk.mount()
-        yield disk
-    except Void as error:
-        raise failure(str(error)) from None
-    finally:
-        disk.close()

@@ -13,7 +13,7 @@ from benchmarks import run as bench
 from benchmarks.catalogue import GROUPS, BenchGroup
 from benchmarks.groups.alert_latency import SwitchOptions
 from benchmarks.groups.balance.group import _PARTS, BalanceOptions
-from benchmarks.groups.nasty.group import NastyOptions
+from benchmarks.groups.large_moves.group import LargeMovesOptions
 from benchmarks.groups.plan.group import PlanTimeOptions
 from benchmarks.groups.scale.group import ScaleOptions
 from benchmarks.groups.seeded_faults.group import SeededOptions
@@ -60,7 +60,7 @@ def test_one_group_is_measured_with_its_defaults(planned: Planned, line: str) ->
         ("switch --switches 0 --cold-switches 3", SwitchOptions(0, 3)),
         ("plan --parts lists,time,lists", PlanTimeOptions(parts=("lists", "time"))),
         ("seeded --faults unit --commit HEAD~3 --clean", SeededOptions("unit", "HEAD~3", True)),
-        ("nasty --scenes large,near:2 --each 1", NastyOptions("large,near:2", 1)),
+        ("large_moves --scenes large,near:2 --each 1", LargeMovesOptions("large,near:2", 1)),
         ("balance --assigner-folder /tmp/an-environment", BalanceOptions(assigner_folder="/tmp/an-environment")),
     ],
 )
@@ -107,7 +107,7 @@ def test_make_hands_group_and_options_over() -> None:
         ("idle --length-s nan", "'nan' is not seconds"),
         ("precision --stock-for-ratio 0", "'0' is not above 0"),
         ("plan --parts time,list", "there is no 'list'. Choose from time, generate, lists."),
-        ("nasty --scenes lage", "there is no scene 'lage'; there are large, short,"),
+        ("large_moves --scenes lage", "there is no scene 'lage'; there are large, short,"),
         ("outages --scenarios kill_wach", "there is no scenario 'kill_wach'; there are kill_collector,"),
         ("seeded --faults unti", "there is no fault unti; there are "),
         ("guard scale", "unexpected extra argument"),

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from benchmarks.groups.durability import damages as group
-from benchmarks.groups.durability.damages import DamageRound, figures
-from benchmarks.groups.durability.harms import (
+from benchmarks.faults.store_files import (
     FILES,
     HARMS,
     DamagedPlace,
@@ -20,6 +18,8 @@ from benchmarks.groups.durability.harms import (
     path_of,
     rows_by_file,
 )
+from benchmarks.groups.durability import damages as group
+from benchmarks.groups.durability.damages import DamageRound, figures
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.groups.durability.upgrades import write_row
 from schemas.errors import HeadroomError

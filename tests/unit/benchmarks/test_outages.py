@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,28 +22,28 @@ from deltalake import DeltaTable
 from prometheus_client import generate_latest
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.leaders_in_turn import PARTITIONS, LeadersInTurn
+from benchmarks.faults.answers import ABSURD, garbled, with_absurd_offset
+from benchmarks.faults.disks import OwnDisk, Void
+from benchmarks.faults.leaders_in_turn import PARTITIONS, LeadersInTurn
+from benchmarks.faults.proxies import ProxyProcess
+from benchmarks.faults.proxy import Order
+from benchmarks.faults.set_clock import SettableClock
+from benchmarks.faults.store_files import cut_newest_commit, newest_tick_ms, remove_events_of_the_past
+from benchmarks.fixtures.freshness import Freshness, is_fresh, tick_of
+from benchmarks.fixtures.part_records import PartRecords
 from benchmarks.fixtures.preferred_leaders import is_led
+from benchmarks.fixtures.receivers.notifications import critical, is_news
 from benchmarks.groups.outages import group, play
+from benchmarks.groups.outages.blind import Span, blind, gaps, merged
+from benchmarks.groups.outages.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.failover import depends_on
+from benchmarks.groups.outages.outage_cluster import BROKERS, listeners
 from benchmarks.groups.outages.play import explained
-from benchmarks.groups.outages.record import Critical, RunRecord, figures, is_recorded, store_record, stored_record
+from benchmarks.groups.outages.record import RunRecord, figures
 from benchmarks.groups.outages.scenarios import messages
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement, Void
-from benchmarks.groups.outages.scenarios.scenario import Scenario
+from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 from benchmarks.groups.outages.schedule import SCENARIOS, Play, batches, schedule
-from benchmarks.groups.outages.stage.answers import ABSURD, garbled, with_absurd_offset
-from benchmarks.groups.outages.stage.brokers import DESTINATION, TICKS_LEADER, TICKS_REPLICAS
-from benchmarks.groups.outages.stage.damage import cut_newest_commit, damaged, newest_tick_ms, remove_events_of_the_past
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.outage_cluster import BROKERS, listeners
-from benchmarks.groups.outages.stage.proxies import ProxyProcess
-from benchmarks.groups.outages.stage.proxy import Order
-from benchmarks.groups.outages.stage.set_clock import SettableClock
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Span, blind, gaps, is_fresh, merged
-from benchmarks.groups.outages.watching.failover import depends_on
-from benchmarks.groups.outages.watching.freshness import Freshness, tick_of
-from benchmarks.groups.outages.watching.notices import critical, is_news
 from cli.maintain.repair import repair_store
 from cluster.embedded.files import BrokerFiles, write_properties
 from cluster.embedded.layout import free_ports, ports_from
@@ -54,6 +54,7 @@ from schemas.errors import HeadroomError
 from schemas.tables import ALERT_EVENTS
 from schemas.tick_messages import ALERT_KINDS
 from streaming.delta import append as plain_table
+from streaming.delta.damage import damages
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.http_agent import Agent, agent
 from tests.unit.fakes.outage_stage import fake_context
@@ -82,6 +83,11 @@ def test_every_scenario_is_played_before_any_is_played_again() -> None:
 
 def test_scenarios_are_chosen_by_name() -> None:
     assert [play.name for play in schedule("store_full, kill_watch,store_full", 1)] == ["store_full-0", "kill_watch-0"]
+    assert [play.name for play in schedule("kill_watch:1,store_full", 2)] == [
+        "store_full-0",
+        "kill_watch-1",
+        "store_full-1",
+    ]
 
 
 def test_an_unknown_name_is_an_error_that_lists_all_names() -> None:
@@ -121,8 +127,12 @@ def record(scenario: str = "kill_watch", number: int = 0, **changes: Any) -> Run
     return replace(RunRecord(scenario, "t", number, restarts_judging=False, blind_s=1.0, events=4), **changes)
 
 
+def critical_alert(true: bool) -> dict[str, Any]:
+    return {"kind": "no_data", "subject": "ticks", "summary": "s", "true": true}
+
+
 def test_figures_are_over_all_plays_but_void_ones() -> None:
-    true, false = Critical("no_data", "ticks", "s", True), Critical("no_data", "ticks", "s", False)
+    true, false = critical_alert(true=True), critical_alert(true=False)
     records = [
         record("a", 0, blind_s=2.0, lost=1, critical=[true, false]),
         record("a", 1, blind_s=4.5, doubled=2),
@@ -159,15 +169,14 @@ def test_of_no_plays_there_is_no_time() -> None:
 
 
 def test_failed_and_complete_plays_are_recorded_and_only_void_ones_run_again(tmp_path: Path) -> None:
-    (one_play,) = schedule("kill_watch", 1)
-    assert stored_record(one_play, tmp_path) is None
-    assert not is_recorded(one_play, tmp_path)
+    records: PartRecords[Play] = PartRecords(lambda play: tmp_path)
+    plays = schedule("kill_watch", 1)
+    assert records.without_record(plays) == plays
     for one, again in ((record(void="no right"), True), (record(failed="no alert"), False), (record(), False)):
-        found = replace(one, critical=(Critical("no_data", "ticks", "s", True),), notes=("a",))
-        store_record(found, one_play, tmp_path)
-        assert stored_record(one_play, tmp_path) == found
-        assert is_recorded(one_play, tmp_path) is not again
-    assert stored_record(Play(one_play.scenario, 1), tmp_path) is None
+        found = replace(one, critical=[critical_alert(true=True)], notes=["a"])
+        records.write(plays[0], asdict(found))
+        assert [RunRecord(**fields) for fields in records.read_all(schedule("kill_watch", 2))] == [found]
+        assert bool(records.without_record(plays)) is again
 
 
 # --- Blind time
@@ -370,10 +379,10 @@ def test_in_a_play_an_alert_fires_and_resolves_and_receivers_are_notified(
 ) -> None:
     begun: list[int] = []
     found = played(context, number, injects=lambda on: begun.append(len(list(on.live.lines()))))
-    assert (found.failed, found.events, found.lost, found.doubled, found.false_critical) == (None, 2, 0, 0, 0)
+    assert (found.failed, found.events, found.lost, found.doubled, found.false_critical) == (None, 2, 0, 0, [])
     # Pending and firing come before the fault. In the second play resolved does too, because a fake is quick.
     assert begun == [2 + number]
-    assert [(one.kind, one.subject, one.true) for one in found.critical] == [
+    assert [(one["kind"], one["subject"], one["true"]) for one in found.critical] == [
         ("throttle_below_leader_write", "broker 1 as leader", True)
     ]
     assert found.blind_s == 0
@@ -416,8 +425,8 @@ def test_critical_alerts_that_nothing_explains_are_false(context: ScenarioContex
         watch.say(event("lie", tick_ms=5, kind="no_data", subject="ticks"))
 
     found = played(context, injects=lie)
-    assert [one.kind for one in found.critical if not one.true] == ["no_data"]
-    assert played(context, injects=lambda on: None).false_critical == 0
+    assert [one["kind"] for one in found.false_critical] == ["no_data"]
+    assert played(context, injects=lambda on: None).false_critical == []
 
 
 def test_kafkas_outage_is_no_blind_time(context: ScenarioContext) -> None:
@@ -427,7 +436,7 @@ def test_kafkas_outage_is_no_blind_time(context: ScenarioContext) -> None:
         # The last verdict is 9 s old, and Kafka was away for 7 s of these.
         now_s = time.monotonic()
         fresh.moments[:] = [now_s - 9]
-        on.add_kafka_span(Span(now_s - 8, now_s - 1))
+        on.kafka_spans.append(Span(now_s - 8, now_s - 1))
 
     began_s = time.monotonic()
     found = played(context, injects=go)
@@ -464,7 +473,7 @@ def test_a_scenario_without_the_right_to_mount_is_void_with_the_reason(
     mount.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(Void, match="needs root, and the right to mount: mount: must be superuser"):
-        OwnDisk(tmp_path / "disk").mount()
+        OwnDisk(tmp_path / "disk").__enter__()
 
 
 def test_plays_with_an_unavailable_arrangement_are_recorded_as_void(
@@ -476,7 +485,7 @@ def test_plays_with_an_unavailable_arrangement_are_recorded_as_void(
         yield
 
     monkeypatch.setattr(group, "session", no_session)
-    monkeypatch.setattr(group, "_folder", lambda play: tmp_path)
+    monkeypatch.setattr(group, "RECORDS", PartRecords(lambda play: tmp_path))
     plays = schedule("store_full", 2)
     tools: Any = SimpleNamespace(on_progress=lambda text: None)
     assert [one.void for one in group._play_batch(tools, plays, itertools.count())] == ["no right to mount"] * 2
@@ -496,7 +505,7 @@ def test_the_play_after_a_failed_one_gets_a_new_watch(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(group, "session", one_session)
     monkeypatch.setattr(group, "play_once", play_once)
-    monkeypatch.setattr(group, "_folder", lambda play: tmp_path)
+    monkeypatch.setattr(group, "RECORDS", PartRecords(lambda play: tmp_path))
     tools: Any = SimpleNamespace(on_progress=lambda text: None)
     plays, numbers = schedule("kill_collector,kill_watch,kill_history", 1), itertools.count()
     done = group._play_batch(tools, plays, numbers)
@@ -520,27 +529,27 @@ def test_the_newest_file_of_resolved_alerts_is_removed_and_active_alerts_keep_th
     store = store_of(tmp_path, event("a", tick_ms=1), event("b", tick_ms=2), event("a", "resolved", 3))
     gone = remove_events_of_the_past(store)
     assert not gone.exists()
-    assert damaged(store, ALERT_EVENTS.path)
+    assert damages(str(store / ALERT_EVENTS.path))
     assert [one.mended for one in repair_store(StoreSettings(path=str(store)))] == [True]
-    assert not damaged(store, ALERT_EVENTS.path)
+    assert not damages(str(store / ALERT_EVENTS.path))
     # The end of the alert that is over; its beginning and the other alert are there.
-    assert newest_tick_ms(store, ALERT_EVENTS.path) == 2
+    assert newest_tick_ms(store / ALERT_EVENTS.path) == 2
 
 
 def test_without_a_resolved_alert_no_file_is_removed(tmp_path: Path) -> None:
     store = store_of(tmp_path, event("a", tick_ms=1))
     with pytest.raises(HeadroomError, match="resolved alerts alone"):
         remove_events_of_the_past(store)
-    assert not damaged(store, ALERT_EVENTS.path)
+    assert not damages(str(store / ALERT_EVENTS.path))
 
 
 def test_a_truncated_commit_is_damage_that_a_repair_fixes(tmp_path: Path) -> None:
     store = store_of(tmp_path, event("a", tick_ms=1), event("b", tick_ms=2))
-    assert cut_newest_commit(store, ALERT_EVENTS.path).name == f"{2:020d}.json"
-    assert damaged(store, ALERT_EVENTS.path)
+    assert cut_newest_commit(store / ALERT_EVENTS.path).name == f"{2:020d}.json"
+    assert damages(str(store / ALERT_EVENTS.path))
     repair_store(StoreSettings(path=str(store)))
-    assert newest_tick_ms(store, ALERT_EVENTS.path) == 1
-    assert newest_tick_ms(store, "gold/none") == -1
+    assert newest_tick_ms(store / ALERT_EVENTS.path) == 1
+    assert newest_tick_ms(store / "gold/none") == -1
 
 
 # --- Messages
@@ -619,7 +628,7 @@ def test_a_clock_has_the_offset_in_its_file(tmp_path: Path) -> None:
 
 
 def test_headroom_runs_with_a_clock_that_is_set(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.groups.outages.stage.set_clock", str(tmp_path / "none"), "--version"]
+    command = [sys.executable, "-m", "benchmarks.faults.set_clock", str(tmp_path / "none"), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "headroom,")
 
@@ -635,7 +644,7 @@ def proxied(http: bool = True, answer: Any = None) -> Iterator[tuple[ProxyProces
     port = free_ports(1)[1].client
     with serving(answer or (lambda asked: Said(body=BODY))) as url:
         target = int(url.rpartition(":")[2])
-        with ProxyProcess([f"{'http:' if http else ''}{port}:{target}"]) as proxy:
+        with closing(ProxyProcess([f"{'http:' if http else ''}{port}:{target}"])) as proxy:
             yield proxy, port
 
 
@@ -764,7 +773,7 @@ def test_a_kept_alive_connection_gets_chunked_answers_one_after_another() -> Non
             connection.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
 
     port = free_ports(1)[1].client
-    with agent(in_chunks) as server, ProxyProcess([f"http:{port}:{server.server_port}"]) as proxy:
+    with agent(in_chunks) as server, closing(ProxyProcess([f"http:{port}:{server.server_port}"])) as proxy:
         with closing(HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
             for order, body in (("pass", BODY), ("garble", garbled(BODY)), ("pass", BODY)):
                 proxy.order(order)

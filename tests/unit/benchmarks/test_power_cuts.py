@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.groups.durability import cut_disk
-from benchmarks.groups.durability.cut_disk import CutDisk
+from benchmarks.faults import disks
+from benchmarks.faults.disks import CutDisk
 from benchmarks.groups.durability.power_cuts import Announced, CutOutcome, Stored, figures, lost_announcements
 from schemas.errors import HeadroomError
 
@@ -50,7 +50,7 @@ def test_a_machine_that_may_not_mount_ends_the_group_with_the_reason(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     disk = CutDisk(tmp_path)
-    with pytest.raises(HeadroomError, match="needs root, and loop devices: only root can do that"):
+    with pytest.raises(HeadroomError, match="needs root, and the right to mount: only root can do that"):
         disk.make()
     disk.close()
     assert not (tmp_path / "disk.img").exists()
@@ -61,11 +61,11 @@ def test_only_the_disk_of_the_group_is_ever_cut(tmp_path: Path, monkeypatch: pyt
         raise OSError(errno.ENOTTY, "not supported")
 
     # Never the real one: this folder is on the disk of the machine.
-    monkeypatch.setattr(cut_disk.fcntl, "ioctl", ioctl)
+    monkeypatch.setattr(disks.fcntl, "ioctl", ioctl)
     (tmp_path / "disk").mkdir()
     with pytest.raises(HeadroomError, match="is not mounted"):
         CutDisk(tmp_path).cut()
-    monkeypatch.setattr(cut_disk.os.path, "ismount", lambda path: True)
+    monkeypatch.setattr(disks.os.path, "ismount", lambda path: True)
     with pytest.raises(HeadroomError, match=r"cannot be cut here \(not supported\): needs root"):
         CutDisk(tmp_path).cut()
 

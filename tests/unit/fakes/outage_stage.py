@@ -13,10 +13,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from alerts.delivery.delivery_log import event_key
-from benchmarks.fixtures.leaders_in_turn import LeadersInTurn
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.blind import Span
-from benchmarks.groups.outages.watching.notices import Notifications
+from benchmarks.faults.leaders_in_turn import LeadersInTurn
+from benchmarks.fixtures.receivers.notifications import Notifications
+from benchmarks.groups.outages.blind import Span
+from benchmarks.groups.outages.context import ScenarioContext
 from cli.common.watch_output import Line
 from schemas.alerts import AlertEvent
 from schemas.config import Settings
@@ -112,10 +112,10 @@ class FakeBrokers:
         self.spans: list[Span] = []
         self.comes_back = True
 
-    def restore_leaders(self) -> None:
+    def elect_preferred(self, topic: str, replicas: object) -> None:
         pass
 
-    def bring_back(self) -> None:
+    def repair(self) -> None:
         if not self.comes_back:
             raise HeadroomError("broker 1", "does not come back", "Wait.")
 
@@ -146,10 +146,11 @@ def fake_context(tmp_path: Path) -> ScenarioContext:
     bench: Any = SimpleNamespace(settings=SimpleNamespace(collect=collect))
     receivers: Any = SimpleNamespace(shown=watch.shown, start=lambda: None)
     nothing: Any = None
+    move: Any = SimpleNamespace(topic="t")
     fakes: dict[str, Any] = {"brokers": FakeBrokers(), "fresh": FakeFreshness(), "leaders": FakeLeaders(watch)}
     return ScenarioContext(
         bench=bench,
-        move=nothing,
+        move=move,
         live=watch,
         receivers=receivers,
         notifications=Notifications(str(tmp_path), watch, receivers),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.live import ProcessName
+from benchmarks.faults.live_watch import ProcessName
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 
 _OFF_S = 600.0
 _RIGHT: tuple[ProcessName, ...] = ("watch", "collector")

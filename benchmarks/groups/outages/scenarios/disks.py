@@ -6,23 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.damage import (
+from benchmarks.faults.disks import OwnDisk
+from benchmarks.faults.store_files import (
     cut_newest_commit,
-    damaged,
     newest_tick_ms,
     remove_events_of_the_past,
-    remove_newest_file,
-    repair,
+    remove_file_of_newest_rows,
+    repair_store_of,
 )
-from benchmarks.groups.outages.stage.disk import OwnDisk
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from schemas.alerts import AlertKind
-from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
+from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
+from schemas.alerts import AlertKind, AlertState
+from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
+from streaming.delta.damage import damages
 
-_UNWRITABLE = frozenset({AlertKind.STORE_UNWRITABLE})
 _WAIT_S = 120.0
 _FIRST_VERDICT_S = 180.0
 
@@ -39,7 +37,7 @@ class NoWrites(Scenario):
     damage: Callable[[OwnDisk], None]
     repair: Callable[[OwnDisk], None]
     arrangement: Arrangement = Arrangement.OWN_DISK
-    true_critical: frozenset[AlertKind] = _UNWRITABLE
+    true_critical: frozenset[AlertKind] = frozenset({AlertKind.STORE_UNWRITABLE})
     length_s: float = 10.0
 
     def begin(self, context: ScenarioContext) -> None:
@@ -63,31 +61,37 @@ class GoldDamage(Scenario):
     """A gold table is damaged while it is written, and repaired.
 
     Attributes:
-        damage: damages a table of a store, and returns the damaged file.
+        damage: damages a table, and returns the damaged file.
     """
 
-    damage: Callable[[Path, str], Path]
+    damage: Callable[[Path], Path]
 
     def prepare(self, context: ScenarioContext) -> None:
         """Wait until the table is written."""
-        self._await_rows(context, newest_tick_ms(context.store, THROTTLE_HEADROOM.path))
+        _await_rows(context)
 
     def begin(self, context: ScenarioContext) -> None:
         """Damage the table."""
-        file = self.damage(context.store, THROTTLE_HEADROOM.path)
+        file = self.damage(context.store / THROTTLE_HEADROOM.path)
         context.note(f"damaged: {file.relative_to(context.store)}")
 
     def end(self, context: ScenarioContext) -> None:
         """Repair the table, and wait until it is written again."""
-        repair(context.live.config_arguments(), context.live.environment)
-        if damaged(context.store, THROTTLE_HEADROOM.path):
-            raise failure(f"{THROTTLE_HEADROOM.path} is damaged after its repair")
+        _repair(context, THROTTLE_HEADROOM)
         super().end(context)
-        self._await_rows(context, newest_tick_ms(context.store, THROTTLE_HEADROOM.path))
+        _await_rows(context)
 
-    def _await_rows(self, context: ScenarioContext, since_ms: int) -> None:
-        table = THROTTLE_HEADROOM.path
-        context.await_true(lambda: newest_tick_ms(context.store, table) > since_ms, _WAIT_S, f"further rows in {table}")
+
+def _await_rows(context: ScenarioContext) -> None:
+    table = context.store / THROTTLE_HEADROOM.path
+    since_ms, name = newest_tick_ms(table), THROTTLE_HEADROOM.path
+    context.await_true(lambda: newest_tick_ms(table) > since_ms, _WAIT_S, f"further rows in {name}")
+
+
+def _repair(context: ScenarioContext, table: Table) -> None:
+    repair_store_of(context.live.config, context.live.environment)
+    if damages(str(context.store / table.path)):
+        raise failure(f"{table.path} is damaged after its repair")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,15 +105,12 @@ class EventsLost(Scenario):
     def prepare(self, context: ScenarioContext) -> None:
         """Let one alert fire and resolve, so that a file has only events of resolved alerts."""
         context.leaders.advance()
-        subject, before = context.leaders.subject, context.notifications.alerts(context.leaders.subject)
+        subject, alerts = context.leaders.subject, context.notifications.alerts
+        before = alerts(subject)
         context.throttle(starving=True)
-        context.await_true(
-            lambda: context.notifications.alerts(subject) - before, _WAIT_S, "an alert that will be lost"
-        )
+        context.await_true(lambda: alerts(subject) - before, _WAIT_S, "an alert that will be lost")
         context.throttle(starving=False)
-        context.await_true(
-            lambda: context.notifications.alerts(subject) <= context.notifications.resolved(subject), _WAIT_S, "its end"
-        )
+        context.await_true(lambda: alerts(subject) <= alerts(subject, AlertState.RESOLVED), _WAIT_S, "its end")
 
     def begin(self, context: ScenarioContext) -> None:
         """Kill the watch, and remove the file."""
@@ -121,9 +122,7 @@ class EventsLost(Scenario):
         """Restart the watch, and repair the table once it evaluates ticks."""
         super().end(context)
         context.await_fresh(_FIRST_VERDICT_S)
-        repair(context.live.config_arguments(), context.live.environment)
-        if damaged(context.store, ALERT_EVENTS.path):
-            raise failure(f"{ALERT_EVENTS.path} is damaged after its repair")
+        _repair(context, ALERT_EVENTS)
 
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -139,7 +138,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         damage=lambda d: d.turn_read_only(),
         repair=lambda d: d.turn_writable(),
     ),
-    GoldDamage(name="gold_file_removed", title="file of a gold table removed", damage=remove_newest_file),
+    GoldDamage(name="gold_file_removed", title="file of a gold table removed", damage=remove_file_of_newest_rows),
     GoldDamage(name="gold_commit_cut", title="newest commit of a gold table cut off", damage=cut_newest_commit),
     EventsLost(name="events_file_removed", title="file of alerts/events removed while the watch is down"),
 )

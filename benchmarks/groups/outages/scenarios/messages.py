@@ -12,8 +12,8 @@ from typing import Any
 from kafka import KafkaProducer
 
 from benchmarks.groups.fuzz.made import record, tick
+from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
 from schemas.tick_messages import ALERT_KINDS, ALERT_PARTITION
 
 YEAR_10000_MS = 253_402_300_800_000

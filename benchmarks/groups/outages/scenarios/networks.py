@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from benchmarks.fixtures.bench_cluster import failure
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.context import ScenarioContext
+from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 
 # Longer than the timeout of a request to a receiver.
 _RECEIVERS_S = 12.0
@@ -30,11 +29,9 @@ class Network(Scenario):
 
     def begin(self, context: ScenarioContext) -> None:
         """Send the order to the proxy."""
-        if context.proxies is None:
-            raise failure(f"{self.name} is played without proxies")
         if self.blocks_kafka:
-            context.mark_kafka_unreachable()
-        context.proxies.order(self.proxy, self.order)
+            context.unreachable_since_s = time.monotonic()
+        context.proxies[self.proxy].order(self.order)
 
 
 SCENARIOS: tuple[Scenario, ...] = (

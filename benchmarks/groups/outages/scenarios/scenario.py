@@ -1,14 +1,30 @@
-"""Base class of scenarios: one scripted fault on a live move."""
+"""Base class of scenarios: one scripted fault on a live move, in an arrangement of the watch."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
+from enum import Enum
 
-from benchmarks.groups.outages.scenarios.arrangement import Arrangement
-from benchmarks.groups.outages.stage.stage import ScenarioContext
+from benchmarks.groups.outages.context import ScenarioContext
 from schemas.alerts import AlertKind
+
+
+class Arrangement(str, Enum):
+    """Surroundings of the watch.
+
+    Attributes:
+        PLAIN: only brokers and receivers.
+        PROXIED: proxies between the watch and Kafka, one Jolokia agent, and the receivers.
+        OWN_DISK: the tables are on their own file system.
+        OWN_CLOCKS: watch and collector are separate processes whose wall clocks can be set.
+    """
+
+    PLAIN = "plain"
+    PROXIED = "proxied"
+    OWN_DISK = "own_disk"
+    OWN_CLOCKS = "own_clocks"
 
 
 @dataclass(frozen=True, kw_only=True)

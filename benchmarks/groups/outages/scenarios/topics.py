@@ -2,67 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
 
 _STOPPED_S = 2.0
 _MORE_PARTITIONS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class TicksDeleted(Scenario):
-    """The ticks topic is deleted and created again, with the same partitions."""
-
-    # The history job stops at lost records until an operator decides, so the next scenario needs new tables.
-    fresh_after: bool = True
-
-    def begin(self, context: ScenarioContext) -> None:
-        """Delete the topic, and create it again."""
-        span = context.ticks.renew()
-        context.add_kafka_span(span)
-        context.note(f"there was no ticks topic for {span.length_s:.1f} s")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsDeleted(Scenario):
-    """All records of the ticks topic are deleted.
+class TopicChanged(Scenario):
+    """The ticks topic is changed.
 
     Attributes:
-        stopped: whether the watch and its JVM are suspended meanwhile, so that they have not read the records.
+        change: changes it.
     """
 
-    stopped: bool
-    fresh_after: bool = True
+    change: Callable[[ScenarioContext], None]
 
     def begin(self, context: ScenarioContext) -> None:
-        """Delete the records."""
-        if self.stopped:
-            context.suspend(context.live.evaluating())
-            context.wait(_STOPPED_S)
-        context.ticks.delete_records()
-
-    # The usual end resumes a suspended watch.
+        """Change the topic."""
+        self.change(context)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartitionsAdded(Scenario):
-    """The ticks topic gets more partitions."""
-
-    def begin(self, context: ScenarioContext) -> None:
-        """Add the partitions."""
-        context.ticks.add_partitions(_MORE_PARTITIONS)
+def _delete_topic(context: ScenarioContext) -> None:
+    """Delete the topic, and create it again with the same partitions."""
+    span = context.ticks.renew()
+    context.kafka_spans.append(span)
+    context.note(f"there was no ticks topic for {span.length_s:.1f} s")
 
 
+def _delete_unread_records(context: ScenarioContext) -> None:
+    """Delete all records while the watch and its JVM are suspended, so that they have not read them.
+
+    The usual end of a scenario resumes them.
+    """
+    context.suspend(context.live.evaluating())
+    context.wait(_STOPPED_S)
+    context.ticks.delete_records()
+
+
+# The history job stops at lost records until an operator decides, so the next scenario needs new tables.
 SCENARIOS: tuple[Scenario, ...] = (
-    TicksDeleted(name="ticks_deleted", title="ticks topic deleted and made again"),
-    RecordsDeleted(
+    TopicChanged(
+        name="ticks_deleted", title="ticks topic deleted and made again", change=_delete_topic, fresh_after=True
+    ),
+    TopicChanged(
         name="records_deleted_stopped",
         title="records of the ticks deleted while the watch is stopped",
-        stopped=True,
+        change=_delete_unread_records,
         length_s=0.0,
+        fresh_after=True,
     ),
-    RecordsDeleted(name="records_deleted", title="records of the ticks deleted", stopped=False),
-    PartitionsAdded(name="partitions_added", title="partitions added to the ticks topic"),
+    TopicChanged(
+        name="records_deleted",
+        title="records of the ticks deleted",
+        change=lambda s: s.ticks.delete_records(),
+        fresh_after=True,
+    ),
+    TopicChanged(
+        name="partitions_added",
+        title="partitions added to the ticks topic",
+        change=lambda s: s.ticks.add_partitions(_MORE_PARTITIONS),
+    ),
 )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.faults.live_watch import ProcessName
 from benchmarks.fixtures.bench_cluster import failure
+from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from benchmarks.groups.outages.stage.stage import ScenarioContext
-from benchmarks.groups.outages.watching.live import ProcessName
 
 _ENDS_S = 30.0
 # Exit code of a command that refuses to run.
@@ -23,11 +22,11 @@ class SecondInstance(Scenario):
 
     Attributes:
         process: process that is started twice.
-        arguments: arguments of its command.
+        command: its command.
     """
 
     process: ProcessName
-    arguments: Sequence[str]
+    command: str
     length_s: float = 2.0
 
     def begin(self, context: ScenarioContext) -> None:
@@ -37,7 +36,8 @@ class SecondInstance(Scenario):
             HeadroomError: it keeps running, or does not name the first one.
         """
         first = context.live.collector().pid if self.process == "collector" else context.live.process().pid
-        command = context.live.command(self.process, *self.arguments, *context.live.config_arguments(), "--with-parent")
+        arguments = (self.command, "--config", str(context.live.config), "--with-parent")
+        command = context.live.command(self.process, *arguments)
         environment = os.environ | context.live.environment
         try:
             done = subprocess.run(
@@ -54,6 +54,6 @@ class SecondInstance(Scenario):
 
 
 SCENARIOS: tuple[Scenario, ...] = (
-    SecondInstance(name="second_watch", title="second watch of the same store", process="watch", arguments=("watch",)),
-    SecondInstance(name="second_collector", title="second collector", process="collector", arguments=("collect",)),
+    SecondInstance(name="second_watch", title="second watch of the same store", process="watch", command="watch"),
+    SecondInstance(name="second_collector", title="second collector", process="collector", command="collect"),
 )

@@ -1,0 +1,1 @@
+"""Context of the scenes of group `large_moves`: topic, brokers, disks and shell."""

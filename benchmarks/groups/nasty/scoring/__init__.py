@@ -1,1 +1,0 @@
-"""Scores of the alerts and of the advice in a scene of group `nasty`."""

@@ -1,1 +1,0 @@
-"""Context of the scenes of group `nasty`: topic, brokers, disks and shell."""

@@ -1,1 +1,0 @@
-"""Context of the faults of group `outages`: brokers, proxies, disks, clocks."""

@@ -1,1 +1,0 @@
-"""Observations of group `outages`: fresh verdicts, notifications, Kafka's failover."""
