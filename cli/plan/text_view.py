@@ -31,7 +31,7 @@ def print_result(result: PlanResult) -> None:
         echo(line)
     echo()
     _print("Replicas", ("broker", "added", "removed"), _replica_rows(result))
-    _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(found) for found in result.directories])
+    _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(moves) for moves in result.directories])
     _print("Time by throttle", ("throttle", "done in", "bottleneck"), [_time_row(time) for time in estimate.times])
     for line in _what_if_lines(result):
         echo(line)
@@ -90,8 +90,8 @@ def _without_throttle(result: PlanResult) -> str:
 
 
 def _recommended(result: PlanResult) -> str:
-    found = result.estimate.recommendation
-    enough = None if found is None else found.throttle_bytes_per_s
+    recommendation = result.estimate.recommendation
+    enough = None if recommendation is None else recommendation.throttle_bytes_per_s
     return "" if enough is None else f" Recommended: {rate_text(enough)}."
 
 
@@ -105,8 +105,8 @@ def _summary(result: PlanResult) -> str:
 
 
 def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
-    usual, found = result.estimate.usual_rule_bytes_per_s, result.estimate.recommendation
-    least = None if found is None else found.smallest_bytes_per_s
+    usual, recommendation = result.estimate.usual_rule_bytes_per_s, result.estimate.recommendation
+    least = None if recommendation is None else recommendation.smallest_bytes_per_s
     if usual is None or least is None:
         return
     enough = "which is not enough here" if usual <= least else "more than is required here"
@@ -151,16 +151,16 @@ def _alone(seconds: float | None) -> str:
     return _NEVER if math.isinf(seconds) else duration_text(seconds)
 
 
-def directory_row(found: DirectoryEstimate) -> tuple[str, ...]:
+def directory_row(moves: DirectoryEstimate) -> tuple[str, ...]:
     """Return the row of one broker that moves replicas between its log directories."""
-    rate = "none" if found.rate_bytes_per_s is None else rate_text(found.rate_bytes_per_s)
-    return (str(found.broker), f"{found.replicas:,}", size_text(found.size_bytes), rate, _directory_time(found))
+    rate = "none" if moves.rate_bytes_per_s is None else rate_text(moves.rate_bytes_per_s)
+    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, _directory_time(moves))
 
 
-def _directory_time(found: DirectoryEstimate) -> str:
-    if found.time is None:
+def _directory_time(moves: DirectoryEstimate) -> str:
+    if moves.time is None:
         return UNKNOWN
-    return _NEVER if found.time.low_s is None else duration_range_text(found.time.low_s, found.time.high_s)
+    return _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
 
 
 def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:

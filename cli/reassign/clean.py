@@ -65,16 +65,16 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
 
 
 def _show(
-    found: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
+    records: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
 ) -> None:
     if output_format == "json":
-        runs = [_json(CleanOutcome(record, ())) for record in found]
+        runs = [_json(CleanOutcome(record, ())) for record in records]
         print_json({"cluster": session.cluster, "executed": False, "runs": runs})
         return
-    for record in found:
+    for record in records:
         entries = sum(map(len, record.entries.values()))
         echo(f"Run {record.run_id} ({record.state.value}): {entries} list entries and {len(record.rates)} rates.")
-    if found:
+    if records:
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
         echo("No run has left anything behind.")

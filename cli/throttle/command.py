@@ -67,8 +67,13 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
         for problem in needs.problems:
             echo(problem, err=True)
         finish = finish_json(settings) if view.moving() else None
-        found = {**view_json(view), "expected_finish": finish, "needs": needs.as_json(), "left_behind": left.as_json()}
-        print_json(found)
+        document = {
+            **view_json(view),
+            "expected_finish": finish,
+            "needs": needs.as_json(),
+            "left_behind": left.as_json(),
+        }
+        print_json(document)
         return
     print_table("", view_header(view), view_rows(view))
     echo()

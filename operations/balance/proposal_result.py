@@ -144,24 +144,30 @@ class ProposalResult:
 
     def warnings(self) -> list[str]:
         """Return what the operator should know of the proposal, the most important first."""
-        found = []
+        warnings = []
         left = float(self.proposal.outside[-1])
         if self.in_band and not self.reaches_band:
             brokers = ", ".join(map(str, sorted(self.in_band)))
-            found.append(f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen.")
+            warnings.append(
+                f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen."
+            )
         if self.throttle.misses_deadline:
-            found.append("No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer.")
+            warnings.append(
+                "No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer."
+            )
         if self.proposal.actions and self.duration_s is None:
-            found.append("At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle.")
+            warnings.append(
+                "At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle."
+            )
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
-        found += [risk for risk in risks if risk]
+        warnings += [risk for risk in risks if risk]
         if left > _NOTHING and self.limited:
-            found.append("Load stays outside of bands: --max-bytes and --max-moves limit what is copied.")
+            warnings.append("Load stays outside of bands: --max-bytes and --max-moves limit what is copied.")
         elif left > _NOTHING and self.elections_only:
-            found.append("Load stays outside of bands that elections alone cannot bring there; copies could.")
+            warnings.append("Load stays outside of bands that elections alone cannot bring there; copies could.")
         elif left > _NOTHING and self.proposal.actions:
-            found.append("Some load stays outside of bands: no further action is accepted by all goals and limits.")
-        return found
+            warnings.append("Some load stays outside of bands: no further action is accepted by all goals and limits.")
+        return warnings
 
 
 def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
@@ -253,7 +259,7 @@ def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster:
 
 
 def _left_out(model: ClusterModel, request: ProposalRequest, cluster: BalanceCluster) -> list[LeftOut]:
-    found = excluded_partitions(model, request.limits(cluster.settings))
-    counts = Counter(partition.reason for partition in found)
-    first = {partition.reason: partition.name for partition in reversed(found)}
+    excluded = excluded_partitions(model, request.limits(cluster.settings))
+    counts = Counter(partition.reason for partition in excluded)
+    first = {partition.reason: partition.name for partition in reversed(excluded)}
     return [LeftOut(reason, counts[reason], first[reason]) for reason in Exclusion if reason in counts]

@@ -98,10 +98,10 @@ def _risks(cluster: BalanceCluster) -> tuple[CapacityRisk, ...]:
 
 
 def _changed(model: ClusterModel, change: ClusterChange) -> ClusterModel:
-    found = change.apply(model)
-    if not found.counted.any():
+    changed = change.apply(model)
+    if not changed.counted.any():
         raise HeadroomError(f"--what-if {change.text}", "leaves no broker", "Leave at least one broker alive.")
-    return found
+    return changed
 
 
 def _effects(

@@ -59,9 +59,9 @@ def may_alter(granted: Iterable[str] | None) -> Check:
     """Return whether this user may change throttle rates; ok if not, because only ``headroom throttle`` needs it."""
     name = "Cluster: change throttle rates"
     if granted is not None and "ALTER_CONFIGS" not in granted:
-        found = "not granted, and not needed: Headroom only recommends"
+        finding = "not granted, and not needed: Headroom only recommends"
         return Check(
-            name, CheckStatus.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
+            name, CheckStatus.OK, finding, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
         )
     return rights("Cluster", "the cluster", granted, {"ALTER_CONFIGS": "change throttle rates"})[0]
 
@@ -119,9 +119,9 @@ def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
 def _ticks(name: str, client: KafkaAdminClient) -> list[Check]:
     topic: dict[str, Any] = client.describe_topics([name])[0]
     if topic["error_code"] == 0:
-        found = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
+        check = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
         needed = {"WRITE": "send ticks", "READ": "read ticks"}
-        return [found, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
+        return [check, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
     granted = client.describe_cluster().get("authorized_operations")
     absent = f"{name} is not there (or hidden)"
     if granted is None:

@@ -37,19 +37,19 @@ class Check:
     remedy: str = ""
 
 
-def ok(name: str, found: str) -> Check:
+def ok(name: str, finding: str) -> Check:
     """Return a check that passed."""
-    return Check(name, CheckStatus.OK, found)
+    return Check(name, CheckStatus.OK, finding)
 
 
-def failed(name: str, found: str, remedy: str) -> Check:
+def failed(name: str, finding: str, remedy: str) -> Check:
     """Return a check that failed."""
-    return Check(name, CheckStatus.FAILED, found, remedy)
+    return Check(name, CheckStatus.FAILED, finding, remedy)
 
 
-def unknown(name: str, found: str, remedy: str) -> Check:
+def unknown(name: str, finding: str, remedy: str) -> Check:
     """Return a check that could not be carried out."""
-    return Check(name, CheckStatus.UNKNOWN, found, remedy)
+    return Check(name, CheckStatus.UNKNOWN, finding, remedy)
 
 
 def with_timeout(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:

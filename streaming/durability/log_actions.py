@@ -135,23 +135,23 @@ def _fault_of_columns(content: Mapping[str, Any], table: Table | None) -> str | 
     if table is None:
         return None
     known = {column.name: column.type for column in delta_schema(table).fields}
-    found = {column.name: column.type for column in schema.fields}
-    if len(known.keys() & found.keys()) * 2 < len(found):
+    columns = {column.name: column.type for column in schema.fields}
+    if len(known.keys() & columns.keys()) * 2 < len(columns):
         # Something else has written this table; whoever uses it is told so.
         return None
-    wrong = [f"{name} is missing" for name in table.keys if name not in found]
-    wrong += [f"{name} has another type" for name in known if name in found and _differ(known[name], found[name])]
+    wrong = [f"{name} is missing" for name in table.keys if name not in columns]
+    wrong += [f"{name} has another type" for name in known if name in columns and _differ(known[name], columns[name])]
     # A newer version adds columns, and an older one lacks some. None has other ones instead.
-    if missing := known.keys() - found.keys():
-        wrong += [f"{name} is none of them, but {min(missing)} is" for name in sorted(found.keys() - known.keys())]
+    if missing := known.keys() - columns.keys():
+        wrong += [f"{name} is none of them, but {min(missing)} is" for name in sorted(columns.keys() - known.keys())]
     return f"has other columns than {table.path}: {'; '.join(wrong)}" if wrong else None
 
 
-def _differ(known: AnyDeltaType, found: AnyDeltaType) -> bool:
+def _differ(known: AnyDeltaType, actual: AnyDeltaType) -> bool:
     """Return whether two types differ in what no version has changed: the type of plain columns."""
-    if isinstance(known, PrimitiveType) and isinstance(found, PrimitiveType):
-        return known.type != found.type
-    return type(known) is not type(found)
+    if isinstance(known, PrimitiveType) and isinstance(actual, PrimitiveType):
+        return known.type != actual.type
+    return type(known) is not type(actual)
 
 
 def _fault_of_protocol(content: Mapping[str, Any], _: Table | None) -> str | None:

@@ -48,25 +48,25 @@ def _mend(location: str) -> list[Damage]:
     path = local_path(location)
     mended: list[Damage] = []
     # Several rounds: commits are checked once the checkpoints can be read, and data files once the log can.
-    while found := damages(location, thorough=True):
-        unrepairable = [damage for damage in found if not damage.can_be_mended or damage in mended]
+    while damaged := damages(location, thorough=True):
+        unrepairable = [damage for damage in damaged if not damage.can_be_mended or damage in mended]
         if unrepairable:
             remedy = f"Move {location} away: a new, empty table is made in its place."
             raise HeadroomError(
                 f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
             )
-        mended += found
-        if path is not None and any(damage.whole for damage in found):
+        mended += damaged
+        if path is not None and any(damage.whole for damage in damaged):
             _create_again(Path(path))
             continue
         if path is not None:
-            for damage in found:
+            for damage in damaged:
                 _set_aside(Path(path), damage)
         # The library repairs only a table whose log it can read.
-        if not any(damage.file.startswith(LOG) for damage in found):
+        if not any(damage.file.startswith(LOG) for damage in damaged):
             DeltaTable(location).repair()
             if path is not None:
-                _remove_left(Path(path), {damage.file for damage in found})
+                _remove_left(Path(path), {damage.file for damage in damaged})
     return mended
 
 

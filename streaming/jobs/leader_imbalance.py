@@ -176,8 +176,8 @@ class LeaderImbalanceJob(TickQuery):
 
     def _moves(self, complete: CompleteTicks, ticks: Sequence[Tick]) -> DataFrame:
         """Return the rows of the kind ``moves`` of some ticks, and perhaps of others between them."""
-        found = [row for row in complete.status if (row["cluster"], row["tick_ms"]) in ticks]
-        first, end = min(row["first_offset"] for row in found), max(row["end_offset"] for row in found)
+        statuses = [row for row in complete.status if (row["cluster"], row["tick_ms"]) in ticks]
+        first, end = min(row["first_offset"] for row in statuses), max(row["end_offset"] for row in statuses)
         return rows_of(alert_messages(self._topic.alert_range(first, end + 1).coalesce(1), ("moves",)), "moves")
 
     def _records(self, ends: Sequence[TickEnd], cache: Cache) -> DataFrame:

@@ -106,12 +106,12 @@ def hours_of(ledger: Iterable[Mapping[str, Any]]) -> list[LoadHour]:
     Args:
         ledger: rows of ``streaming.transforms.partition_load.buckets``, in any order.
     """
-    found = {(row["cluster"], row["bucket_ms"]): row for row in ledger}
+    row_by_bucket = {(row["cluster"], row["bucket_ms"]): row for row in ledger}
     hours = []
-    for cluster, hour_ms in sorted({(cluster, bucket_ms // HOUR_MS * HOUR_MS) for cluster, bucket_ms in found}):
+    for cluster, hour_ms in sorted({(cluster, bucket_ms // HOUR_MS * HOUR_MS) for cluster, bucket_ms in row_by_bucket}):
         starts_ms = range(hour_ms, hour_ms + HOUR_MS, BUCKET_MS)
-        rows = [found[cluster, start_ms] for start_ms in starts_ms if (cluster, start_ms) in found]
-        closing = found.get((cluster, hour_ms + HOUR_MS), {"edge_ms": None})
+        rows = [row_by_bucket[cluster, start_ms] for start_ms in starts_ms if (cluster, start_ms) in row_by_bucket]
+        closing = row_by_bucket.get((cluster, hour_ms + HOUR_MS), {"edge_ms": None})
         edges_ms = [row["edge_ms"] for row in (*rows, closing) if row["edge_ms"] is not None]
         closed = closing["edge_ms"] is not None
         messages = sum(row["messages"] for row in rows) + (closing["edge_messages"] if closed else 0)
