@@ -204,7 +204,7 @@ class Pipeline:
         """Return the delivery figures of each receiver."""
         return self._outbox.figures() if self._outbox is not None else []
 
-    def quarantined(self) -> int | None:
+    def quarantined_messages(self) -> int | None:
         """Return the number of quarantined messages; None if unknown."""
         return self._quarantine()
 
@@ -268,7 +268,7 @@ class Pipeline:
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._gold_gates.append(job.gate)
-            self._supervise(job.name, partial(_started, job))
+            self._supervise(job.name, partial(_start, job))
 
     @spark_failures()
     def start_record(self) -> None:
@@ -462,5 +462,5 @@ def gold_trigger_s(settings: Settings) -> float:
     return min(_POLL_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
-def _started(job: TickQuery) -> list[StreamingQuery]:
+def _start(job: TickQuery) -> list[StreamingQuery]:
     return [job.start()]

@@ -26,7 +26,7 @@ def print_result(result: PlanResult) -> None:
     echo(verdict(result))
     echo(_summary(result))
     echo()
-    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _shown(estimate.needs)])
+    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _needs_to_show(estimate.needs)])
     for line in (*_usual_rule_lines(result), *(f"Note: {warning}" for warning in result.warnings())):
         echo(line)
     echo()
@@ -63,11 +63,11 @@ def verdict(result: PlanResult) -> str:
         after = "" if time is None or time.finish is None else f" (done in {_finish(time)})"
         return (
             f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
-            f"{rate_text(need.known_required_bytes_per_s)}.{_recommended(result)}"
+            f"{rate_text(need.known_required_bytes_per_s)}.{_recommendation_text(result)}"
         )
     if time is not None and time.known and time.finish is None:
         close = "is too close to what is required; the move will not finish"
-        return f"Does not fit: {throttle} {close}.{_recommended(result)}"
+        return f"Does not fit: {throttle} {close}.{_recommendation_text(result)}"
     if estimate.is_enough is None or time is None or not time.known:
         return f"Unknown whether it fits at {throttle}: sizes or write rates are unknown (see the notes)."
     bottleneck = "" if time.bottleneck is None else f"; bottleneck: {_role(time.bottleneck)}"
@@ -89,7 +89,7 @@ def _without_throttle(result: PlanResult) -> str:
     )
 
 
-def _recommended(result: PlanResult) -> str:
+def _recommendation_text(result: PlanResult) -> str:
     recommendation = result.estimate.recommendation
     enough = None if recommendation is None else recommendation.throttle_bytes_per_s
     return "" if enough is None else f" Recommended: {rate_text(enough)}."
@@ -122,7 +122,7 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     echo()
 
 
-def _shown(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
+def _needs_to_show(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
     """Return the needs in their order, or if not all are shown, the greatest first."""
     if len(needs) <= MAX_ROWS:
         return list(needs)

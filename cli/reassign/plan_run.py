@@ -128,10 +128,10 @@ def carry_out(
     settings = load_settings(options.config)
     with PlanRunner(settings, command, batches, options.request()) as runner:
         if not options.execute:
-            _show(runner.planned(fingerprint, to_execute=False), runner.cluster, options, output_format)
+            _show(runner.plan_run(fingerprint, to_execute=False), runner.cluster, options, output_format)
             return
         with runner.alone():
-            planned = runner.planned(fingerprint, to_execute=True)
+            planned = runner.plan_run(fingerprint, to_execute=True)
             if output_format == "text":
                 print_steps(planned, runner.cluster)
             print_notes(planned.notes())

@@ -199,7 +199,7 @@ def proposal_result(
     """
     proposal = search(cluster, request)
     reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
-    chosen, goals = _chosen(proposal, first.count if reached is None else reached), proposal.goals.goals
+    chosen, goals = _prefix_length(proposal, first.count if reached is None else reached), proposal.goals.goals
     wanted = ThrottleRequest(request.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
     copies = CopyLimits(replication_bytes_per_s=wanted.most_bytes_per_s)
     batches = first_batches(proposal, chosen, copies)
@@ -213,7 +213,7 @@ def proposal_result(
         before=scorecard_of(proposal.model, goals),
         after=scorecard_of(_after(proposal, chosen), goals),
         chosen=chosen,
-        batches=_priced(batches, rate, cluster),
+        batches=_price_batches(batches, rate, cluster),
         throttle=throttle,
         rows=rows,
         left_out=_left_out(proposal.model, request, cluster),
@@ -230,7 +230,7 @@ def _model(cluster: BalanceCluster, request: ProposalRequest) -> ClusterModel:
     return excluding(cluster.observed.model, brokers)
 
 
-def _chosen(proposal: Proposal, prefix: int | None) -> int:
+def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
     count = len(proposal.actions)
     if prefix is None:
         return count
@@ -245,7 +245,9 @@ def _after(proposal: Proposal, actions: int) -> ClusterModel:
     return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
 
 
-def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:
+def _price_batches(
+    batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster
+) -> list[PricedBatch]:
     times_s = simulated_times_s(batches, throttle_bytes_per_s, cluster.state)
     return [
         PricedBatch(

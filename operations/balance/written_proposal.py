@@ -56,7 +56,7 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     file = folder / PROPOSAL_FILE
     document = read_json(file, _REMEDY, unreadable=_REMEDY)
     try:
-        proposal = _written(document, str(file))
+        proposal = _parse_proposal(document, str(file))
     except (KeyError, TypeError) as error:
         raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
     if proposal.cluster != settings.cluster.name:
@@ -65,7 +65,7 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     return proposal
 
 
-def _written(document: Any, subject: str) -> WrittenProposal:
+def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
     batches = document["batches"]
     return WrittenProposal(
         str(document["proposal_id"]),

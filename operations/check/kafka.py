@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
 from cluster.connection.admin_connection import AdminConnection
-from operations.check.result import Check, CheckStatus, failed, ok, unknown
+from operations.check.result import Check, CheckStatus, failure, ok, unknown
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -51,7 +51,7 @@ def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict
         elif operation in granted:
             checks.append(ok(title, f"{operation} is granted"))
         else:
-            checks.append(failed(title, f"{operation} is not granted", remedy))
+            checks.append(failure(title, f"{operation} is not granted", remedy))
     return checks
 
 
@@ -97,9 +97,9 @@ def _reassignments(client: KafkaAdminClient) -> Check:
     try:
         reassignments = client.list_partition_reassignments()
     except AuthorizationError:
-        return failed("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
+        return failure("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
     except KafkaError as error:
-        return failed("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
+        return failure("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
     return ok("Reassignments", f"{len(reassignments)} partitions are moving")
 
 
@@ -112,7 +112,7 @@ def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
     if hidden:
         shown = ", ".join(hidden[:3]) + (" ..." if len(hidden) > 3 else "")
         remedy = "Grant DESCRIBE_CONFIGS on all topics to this user: throttled replica lists stand there."
-        return [failed("Topics", f"configuration of {len(hidden)} of {len(topics)} is hidden: {shown}", remedy)]
+        return [failure("Topics", f"configuration of {len(hidden)} of {len(topics)} is hidden: {shown}", remedy)]
     return [ok("Topics", f"{len(topics)} shown, with their configuration")]
 
 

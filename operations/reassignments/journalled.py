@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _ID_BYTES = 4
 
 
-def journalled(
+def make_journalled_change(
     settings: Settings,
     command: str,
     steps: Sequence[JournalStep],

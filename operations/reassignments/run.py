@@ -103,7 +103,7 @@ class PlanRunner:
         """Keep other processes on this machine from changing runs of this cluster until the block ends."""
         return self._session.alone()
 
-    def planned(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
+    def plan_run(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
         """Return what the run changes, by the cluster as it is now.
 
         Args:

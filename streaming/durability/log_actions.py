@@ -74,18 +74,18 @@ def fault_of_commit(actions: Sequence[Mapping[str, Any]], is_first: bool) -> str
         return None
     added = [action["add"] for action in actions if "add" in action]
     removed = sum("remove" in action for action in actions)
-    announced_added = _announced(metrics, "num_added_files", "numFilesAdded", "numAddedFiles")
-    announced_removed = _announced(metrics, "num_removed_files", "numFilesRemoved", "numRemovedFiles")
+    announced_added = _announced_count(metrics, "num_added_files", "numFilesAdded", "numAddedFiles")
+    announced_removed = _announced_count(metrics, "num_removed_files", "numFilesRemoved", "numRemovedFiles")
     counts = [(len(added), announced_added, "files added"), (removed, announced_removed, "files removed")]
     if not announced_added:
         # An append of Spark counts a file without rows too, and leaves it out.
         rows = [json.loads(entry.get("stats") or "{}").get("numRecords") for entry in added]
         if not any(map(_is_not_count, rows)):
-            counts.append((sum(rows), _announced(metrics, "numOutputRows"), "rows added"))
+            counts.append((sum(rows), _announced_count(metrics, "numOutputRows"), "rows added"))
     return next((f"is cut off: it has {n} of {most} {what}" for n, most, what in counts if n < most), None)
 
 
-def _announced(metrics: Mapping[str, Any], *names: str) -> int:
+def _announced_count(metrics: Mapping[str, Any], *names: str) -> int:
     """Return the count that a commit's metrics have by one of some names; 0 if they have none."""
     return max(_metric(metrics.get(name)) for name in names)
 

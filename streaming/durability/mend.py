@@ -103,7 +103,7 @@ def _set_aside(folder: Path, damage: Damage) -> None:
     file = folder / damage.file
     definition = definition_of(folder)
     commit = None if damage.is_stray else COMMIT.fullmatch(file.name)
-    kept = [line for line in map(_kept, actions_of(file, definition)) if line] if commit else []
+    kept = [line for line in map(_action_to_keep, actions_of(file, definition)) if line] if commit else []
     if os.path.lexists(file):
         _move(file, folder.parent / ASIDE / folder.name / damage.file)
     for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
@@ -119,7 +119,7 @@ def _set_aside(folder: Path, damage: Damage) -> None:
         sync_path(file.parent)
 
 
-def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _action_to_keep(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return an action of a damaged commit if it may be kept alone, otherwise None.
 
     Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.

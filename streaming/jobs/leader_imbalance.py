@@ -144,7 +144,7 @@ class LeaderImbalanceJob(TickQuery):
 
     def _write(self, complete: CompleteTicks) -> None:
         ends = [end for end in map(tick_end, complete.status) if end.ranges and end.leaders]
-        for chunk in chunked(ends, _CHUNK_RECORDS):
+        for chunk in chunks_of(ends, _CHUNK_RECORDS):
             self._write_chunk(chunk, complete)
 
     def _write_chunk(self, ends: Sequence[TickEnd], complete: CompleteTicks) -> None:
@@ -223,7 +223,7 @@ def tick_end(row: Row) -> TickEnd:
     return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
 
 
-def chunked(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
+def chunks_of(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
     """Yield the ticks in chunks of a limited number of records; a larger tick is a chunk of its own.
 
     Args:

@@ -187,7 +187,7 @@ class FollowedTable:
 
     def _newer_rows(self, now_ms: int) -> Sequence[_Row]:
         """Return the rows of these ticks, if the table has changed."""
-        if not self._changed():
+        if not self._has_changed():
             return []
         last_ms = self._newest.last_ms or self.query(_LAST_SQL)[0]["tick_ms"]
         if last_ms is None:
@@ -203,7 +203,7 @@ class FollowedTable:
         """Open the table again at the next read, after an error."""
         self._table, self._version = None, -1
 
-    def _changed(self) -> bool:
+    def _has_changed(self) -> bool:
         """Return whether the table may have new rows."""
         if self.path is None:
             return self._store.exists(self._definition)

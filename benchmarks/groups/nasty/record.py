@@ -163,7 +163,7 @@ def _cause(cause: Cause, began_s: float, scored: Score) -> dict[str, Any]:
 
 
 def _alert(alert: ScoredAlert, context: SceneContext, scored: Score) -> dict[str, Any]:
-    resolved = context.watch.resolved(alert.first.alert_id)
+    resolved = context.watch.resolving_event(alert.first.alert_id)
     return {
         "alert_id": alert.first.alert_id,
         "cause": alert.cause,

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from cli.common.output import versioned
+from cli.common.output import with_schema_version
 
 STDOUT, STDERR = 1, 2
 # What a reader that is stuck for hours finds when it reads again: some thousand lines.
@@ -36,7 +36,7 @@ def dropped_text(lines: int) -> str:
 
 def dropped_json(lines: int) -> str:
     """Return the line that reports dropped lines, as JSON."""
-    return json.dumps(versioned({"type": "dropped", "lines": lines}))
+    return json.dumps(with_schema_version({"type": "dropped", "lines": lines}))
 
 
 class LineQueue:
