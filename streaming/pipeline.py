@@ -45,12 +45,12 @@ from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.sources.trust import Trust
 from streaming.store.broker_load_follower import BrokerLoadFollower
+from streaming.store.damaged_tables import DamageCheck
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
 from streaming.store.maintenance import MaintenanceSchedule
 from streaming.store.store import Store
-from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of

@@ -12,8 +12,8 @@ from cli.common.output import echo, print_json
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
 from cluster.reassignment.execution.cleaning import CleanOutcome
+from operations.journal.session import RunSession, config_option_of
 from operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
-from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError

@@ -17,9 +17,9 @@ from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from cli.throttle.rates import require_low_rate
+from operations.journal.session import config_option_of
 from operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from operations.reassignments.run_plan import PlannedRun, RunRates
-from operations.reassignments.session import config_option_of
 from planning.reassignments.plan import ReassignmentPlan
 from planning.throttles.rate_options import rate_options
 

@@ -13,8 +13,8 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
 from cluster.live.live_control import LiveClusterControl
+from operations.journal.session import RunSession
 from operations.reassignments.plan_files import read_batches, whole_plan
-from operations.reassignments.session import RunSession
 from planning.log_dirs.progress import DirectoryProgress, DirectoryState
 from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun

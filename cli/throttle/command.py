@@ -16,11 +16,11 @@ from cli.throttle.show.text_view import print_left_behind, print_needs
 from cluster.live.live_cluster import read_throttles
 from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
+from operations.journal.owners import owners_or_none
 from operations.throttles.expected_finish import expected_finish, finish_note
 from operations.throttles.left_behind import left_behind
 from operations.throttles.needs.directory_needs import read_limited_log_dirs
 from operations.throttles.needs.needs import read_needs
-from operations.throttles.owners import owners_or_none
 from operations.throttles.throttle_view import notes, view_header, view_json, view_rows
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from operations.elections.result import ElectionRun, PlannedElections
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText, ProgressReceiver
-from operations.reassignments.journalled import make_journalled_change
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 

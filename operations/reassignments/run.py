@@ -12,10 +12,10 @@ from types import TracebackType
 from cluster.live.live_control import LiveClusterControl
 from cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
 from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from operations.journal.session import RunSession, require_this_host
 from operations.progress import ProgressReceiver
 from operations.reassignments.plan_files import whole_plan
 from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
-from operations.reassignments.session import RunSession, require_this_host
 from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run

@@ -9,8 +9,8 @@ from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.rate_change import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from cluster.throttles.replica_lists import append_lists
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText
-from operations.reassignments.journalled import make_journalled_change
 from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from operations.throttles.lists_plan import lists_plan
 from schemas.config import Settings

@@ -8,8 +8,8 @@ from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.list_entries import ROLE_OF_KEY
 from cluster.throttles.rates import clear_rates
 from cluster.throttles.replica_lists import clear_lists
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText
-from operations.reassignments.journalled import make_journalled_change
 from operations.throttles.clear_plan import ClearPlan, clear_steps
 from schemas.config import Settings
 from schemas.errors import HeadroomError

@@ -23,9 +23,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
+from streaming.delta.files.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
+from streaming.delta.files.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.delta.locations import local_path
-from streaming.durability.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
-from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.supervision.failure import cause_of
 
 LOG = "_delta_log"

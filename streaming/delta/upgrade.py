@@ -14,9 +14,9 @@ from deltalake.schema import ArrayType, StructType
 from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta.append import again_on_conflict, without_panic
+from streaming.delta.files.sync import sync_commits
 from streaming.delta.properties import properties
 from streaming.delta.schema import AnyDeltaType, delta_schema, spark_type
-from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)

@@ -18,9 +18,9 @@ from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES
 from streaming.delta.append import append_columns, create
 from streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
+from streaming.delta.files.sync import sync_commits, sync_path
+from streaming.delta.files.table_files import data_files, distinct_rows, first_commit
 from streaming.delta.locations import local_path
-from streaming.durability.sync import sync_commits, sync_path
-from streaming.durability.table_files import data_files, distinct_rows, first_commit
 
 # Folder next to the tables and checkpoints for what is damaged.
 ASIDE = "_damaged"

@@ -14,7 +14,7 @@ from cli.common.output import with_schema_version
 from operations.balance.proposal_result import ProposalResult
 from operations.balance.written_proposal import PROPOSAL_FILE
 from operations.files import replace_file
-from operations.reassignments.session import config_option_of
+from operations.journal.session import config_option_of
 from planning.elections.election_file import request_json
 from planning.reassignments.plan import plan_text
 from planning.throttles.rate_options import LOW_RATE, is_low, rate_options
