@@ -74,6 +74,7 @@ def _show_undelivered(settings: Settings, output_format: str, kind: str | None) 
         print_json(undelivered_json(undelivered))
     elif stored is not None:
         print_undelivered(settings, undelivered)
+    # Without it, an empty array would read as if every event was delivered.
     if stored is None:
         echo(_no_events_text(settings), err=output_format == "json")
     return stored is not None and all(one.is_current for one in evaluations.values())

@@ -63,6 +63,7 @@ def cancel(
         failed: dict[TopicPartition, str] = {}
         what = cancelled.text()
         if execute and what:
+            # Asked on standard error, because standard output may be JSON for another program.
             if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
             failed = execute_cancel(control, session, cancelled, settings.reassign.settle_s)

@@ -44,6 +44,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
         _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)
         print_notes(notes_on_others(settings, print_step))
         return
+    # Listed under the lock: a run that holds it may still take back what it has set.
     with session.alone():
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
     if output_format == "json":

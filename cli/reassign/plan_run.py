@@ -130,6 +130,7 @@ def carry_out(
         if not options.execute:
             _show(runner.plan_run(fingerprint, to_execute=False), runner.cluster, options, output_format)
             return
+        # Planned and asked under the lock, so that no other run changes anything between the answer and the first step.
         with runner.alone():
             planned = runner.plan_run(fingerprint, to_execute=True)
             if output_format == "text":

@@ -51,6 +51,7 @@ def clear(
     if output_format == "text":
         print_plan(view, plan)
     print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings, print_step))])
+    # Only with --execute: during a move it may still be looked up what is there to clear.
     if execute and not plan.empty():
         require_idle(view, force)
     result = ClearResult(

@@ -88,6 +88,7 @@ def watch(
                 ]
                 supervise(checks, stop, seconds)
             finally:
+                # Asked first and waited for last, because its batch ends while the alert path stops.
                 history.ask_to_stop()
                 worker.stop()
                 pipeline.stop()
