@@ -139,9 +139,7 @@ def _brokers(added: Mapping[int, int], removed: Mapping[int, int]) -> list[dict[
 
 
 def _lists(lists: Mapping[str, TopicLists]) -> dict[str, Any]:
-    return {
-        topic: {"leader": topic_lists.leader, "follower": topic_lists.follower} for topic, topic_lists in lists.items()
-    }
+    return {topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in lists.items()}
 
 
 def _need(need: ThrottleNeed) -> dict[str, Any]:

@@ -180,7 +180,8 @@ def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
         remedy = "Make the metrics of all brokers readable (headroom check)."
         raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
     goals = chosen_goals(cluster, request.goals)
-    return propose(_model(cluster, request), goals, request.limits(cluster.settings))
+    excluded = frozenset() if request.exclude is None else request.exclude.brokers
+    return propose(excluding(cluster.observed.model, excluded), goals, request.limits(cluster.settings))
 
 
 def proposal_result(
@@ -223,11 +224,6 @@ def proposal_result(
         in_band=first.in_band,
         reaches_band=None if first.in_band is None else reached is not None,
     )
-
-
-def _model(cluster: BalanceCluster, request: ProposalRequest) -> ClusterModel:
-    brokers = frozenset() if request.exclude is None else request.exclude.brokers
-    return excluding(cluster.observed.model, brokers)
 
 
 def _prefix_length(proposal: Proposal, prefix: int | None) -> int:

@@ -177,7 +177,8 @@ class FollowedTable:
                     ticks[row["cluster"], row["tick_ms"]].append(of_row(row))
         # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
         except Exception as error:
-            self._close()
+            # The table is opened again at the next read.
+            self._table, self._version = None, -1
             if not self._is_unreadable:
                 self._is_unreadable = True
                 warn_unreadable(self.location, consequence, error)
@@ -198,10 +199,6 @@ class FollowedTable:
     def passed_on(self, ticks: Collection[Tick]) -> None:
         """Record that these ticks were passed on."""
         self._newest.passed_on(ticks)
-
-    def _close(self) -> None:
-        """Open the table again at the next read, after an error."""
-        self._table, self._version = None, -1
 
     def _has_changed(self) -> bool:
         """Return whether the table may have new rows."""
