@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cluster": ("cli.cluster.command:cluster", "Start or stop a real Kafka cluster on this machine."),
 }
 
+# 128 + SIGINT, as a shell reports a command that Ctrl-C has ended.
 INTERRUPTED = 130
 
 

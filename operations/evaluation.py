@@ -72,15 +72,15 @@ def read_evaluations(settings: Settings, clusters: Iterable[str], at_ms: int) ->
     if missing:
         last |= _last_ticks(settings, missing, "true")
     since_ms, until_ms = at_ms - fresh_ms(settings), at_ms + AHEAD_MS
-    found = {cluster: last.get(cluster) for cluster in wanted}
+    tick_by_cluster = {cluster: last.get(cluster) for cluster in wanted}
     return [
         Evaluation(cluster, tick_ms, tick_ms is not None and since_ms <= tick_ms <= until_ms)
-        for cluster, tick_ms in found.items()
+        for cluster, tick_ms in tick_by_cluster.items()
     ]
 
 
 def _last_ticks(settings: Settings, clusters: list[str], condition: str) -> dict[str, int]:
     names = ", ".join(map(sql_text, clusters))
     sql = f'SELECT "cluster", max(tick_ms) AS last_ms FROM data WHERE "cluster" IN ({names}) AND {condition} GROUP BY 1'
-    found = query(settings.store.path, THROTTLE_HEADROOM.path, sql) or []
-    return {row["cluster"]: row["last_ms"] for row in found}
+    rows = query(settings.store.path, THROTTLE_HEADROOM.path, sql) or []
+    return {row["cluster"]: row["last_ms"] for row in rows}

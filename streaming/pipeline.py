@@ -45,12 +45,12 @@ from streaming.sources.kafka_options import kafka_options
 from streaming.sources.ticks_topic import TicksTopic
 from streaming.sources.trust import Trust
 from streaming.store.broker_load_follower import BrokerLoadFollower
+from streaming.store.damaged_tables import DamageCheck
 from streaming.store.delivery_table import DeliveryTable
 from streaming.store.event_log import EventLog
 from streaming.store.leader_balance_follower import LeaderBalanceFollower
 from streaming.store.maintenance import MaintenanceSchedule
 from streaming.store.store import Store
-from streaming.supervision.damaged_tables import DamageCheck
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.supervision.jvm import spark_failures
 from streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of
@@ -204,7 +204,7 @@ class Pipeline:
         """Return the delivery figures of each receiver."""
         return self._outbox.figures() if self._outbox is not None else []
 
-    def quarantined(self) -> int | None:
+    def quarantined_messages(self) -> int | None:
         """Return the number of quarantined messages; None if unknown."""
         return self._quarantine()
 
@@ -268,7 +268,7 @@ class Pipeline:
         for job in (gold, balance):
             self._gates.append(job.gate)
             self._gold_gates.append(job.gate)
-            self._supervise(job.name, partial(_started, job))
+            self._supervise(job.name, partial(_start, job))
 
     @spark_failures()
     def start_record(self) -> None:
@@ -462,5 +462,5 @@ def gold_trigger_s(settings: Settings) -> float:
     return min(_POLL_S, least_s) if settings.collect.interval_s >= least_s else least_s
 
 
-def _started(job: TickQuery) -> list[StreamingQuery]:
+def _start(job: TickQuery) -> list[StreamingQuery]:
     return [job.start()]

@@ -19,7 +19,7 @@ from schemas.environment import JARS, without_settings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
 from streaming.scratch import LOCAL_DIR, scratch_trouble, use_memory
-from streaming.session_profile import QUICK_COMPILER, SessionProfile, submitted
+from streaming.session_profile import QUICK_COMPILER, SessionProfile, is_submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")
@@ -188,20 +188,20 @@ def build_session(
         HeadroomError: the jars are missing, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = _submitted_conf(settings) if submitted() else _with_scratch(_own_conf(settings, profile))
+    conf = _submitted_conf(settings) if is_submitted() else _with_scratch(_own_conf(settings, profile))
     builder = SparkSession.builder.appName(app_name)
     for key, value in conf.items():
         builder = builder.config(key, value)
-    master = _submitted_value("spark.master") if submitted() else settings.master
+    master = _submitted_value("spark.master") if is_submitted() else settings.master
     try:
-        if not submitted():
+        if not is_submitted():
             _start_jvm(conf)
         session = builder.getOrCreate()
     # PySparkException: for instance the JVM ended at once.
     except (Py4JError, PySparkException) as error:
         raise not_started(master or _LOCAL, str(error)) from error
     _set_output(session)
-    if not submitted() and conf["spark.master"].startswith("local"):
+    if not is_submitted() and conf["spark.master"].startswith("local"):
         _write_no_checksum_files(session)
     return session
 

@@ -20,6 +20,6 @@ class SessionProfile(Enum):
     SMALL_THROUGHPUT = "throughput of a small cluster"
 
 
-def submitted() -> bool:
+def is_submitted() -> bool:
     """Return whether ``spark-submit`` has started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

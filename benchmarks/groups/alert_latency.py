@@ -225,7 +225,7 @@ def catching_up(watch: WatchLines) -> set[tuple[int, str]]:
 def find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
     """Return the first firing event about a broker as leader after the first ``earlier`` events; None before it."""
     subject = f"broker {broker} as leader"
-    fired = iter(watch.fired(earlier))
+    fired = iter(watch.firing_events(earlier))
     return next((line for line in fired if line.fields["subject"] == subject), None)
 
 

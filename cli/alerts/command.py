@@ -68,12 +68,13 @@ def alerts(
 def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> bool:
     """Print events that a receiver has not accepted, and return whether there may be none that are not stored."""
     stored = read_undelivered(settings)
-    found = [one for one in stored or [] if kind in (None, one.event.kind)]
-    evaluations = _report_evaluations(settings, {one.event.cluster for one in found}, output_format)
+    undelivered = [one for one in stored or [] if kind in (None, one.event.kind)]
+    evaluations = _report_evaluations(settings, {one.event.cluster for one in undelivered}, output_format)
     if output_format == "json":
-        print_json(undelivered_json(found))
+        print_json(undelivered_json(undelivered))
     elif stored is not None:
-        print_undelivered(settings, found)
+        print_undelivered(settings, undelivered)
+    # Without it, an empty array would read as if every event was delivered.
     if stored is None:
         echo(_no_events_text(settings), err=output_format == "json")
     return stored is not None and all(one.is_current for one in evaluations.values())

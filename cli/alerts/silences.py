@@ -119,11 +119,11 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
               headroom alerts silences --all --format json
     """  # noqa: D301
     settings = read_settings(config)
-    found = list_silences(settings, with_ended=show_all)
+    entries = list_silences(settings, with_ended=show_all)
     if output_format == "json":
-        print_json(silences_json(found))
+        print_json(silences_json(entries))
     else:
-        print_silences(found, settings.store.path)
+        print_silences(entries, settings.store.path)
 
 
 @click.command()

@@ -209,14 +209,14 @@ def _login_name() -> str:
         raise HeadroomError("--by", "is needed, for this user has no name", "Give it: --by NAME.") from None
 
 
-def _active_alert(found: Sequence[CurrentAlert], alert_id: str) -> CurrentAlert:
+def _active_alert(alerts: Sequence[CurrentAlert], alert_id: str) -> CurrentAlert:
     """Return the active alert whose id begins with ``alert_id``.
 
     Raises:
         HeadroomError: there is none, or more than one.
     """
     subject, remedy = f"alert {alert_id}", "See `headroom alerts` for the ids of active alerts."
-    matching = _with_prefix(found, alert_id, lambda alert: alert.event.alert_id)
+    matching = _with_prefix(alerts, alert_id, lambda alert: alert.event.alert_id)
     active = [alert for alert in matching if alert.is_active]
     if not active and matching:
         raise HeadroomError(subject, "is resolved, so there is nothing to acknowledge", remedy)
@@ -237,15 +237,15 @@ def _find_silence(silences: Sequence[Silence], silence_id: str, at_ms: int) -> S
     return _only_one(not_ended, subject, remedy, lambda silence: silence.record.mark_id)
 
 
-def _with_prefix(found: Sequence[T], prefix: str, id_of: Callable[[T], str]) -> list[T]:
+def _with_prefix(candidates: Sequence[T], prefix: str, id_of: Callable[[T], str]) -> list[T]:
     # An empty prefix would match everything.
-    return [one for one in found if prefix and id_of(one).startswith(prefix)]
+    return [one for one in candidates if prefix and id_of(one).startswith(prefix)]
 
 
-def _only_one(found: Sequence[T], subject: str, remedy: str, id_of: Callable[[T], str]) -> T:
-    if not found:
+def _only_one(matches: Sequence[T], subject: str, remedy: str, id_of: Callable[[T], str]) -> T:
+    if not matches:
         raise HeadroomError(subject, "is not there", remedy)
-    if len(found) > 1:
-        ids = ", ".join(sorted(id_of(one) for one in found))
+    if len(matches) > 1:
+        ids = ", ".join(sorted(id_of(one) for one in matches))
         raise HeadroomError(subject, f"may be any of {ids}", "Give more of the id.")
-    return found[0]
+    return matches[0]

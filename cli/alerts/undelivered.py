@@ -49,7 +49,7 @@ def read_undelivered(settings: Settings) -> list[Undelivered] | None:
     if backlog is None:
         return None
     suppressions, at_ms = read_suppressions(settings), now_ms()
-    found = []
+    undelivered = []
     for name in names:
         # The same queue that a watch would restore if it started now.
         queue = DeliveryQueue(name, settings.notify, lambda: 0.0)
@@ -57,8 +57,8 @@ def read_undelivered(settings: Settings) -> list[Undelivered] | None:
         queue.restore(backlog)
         queue.take_muted()
         pending = sorted(queue.undelivered_events(at_ms), key=lambda one: event_order(one.event))
-        found += [Undelivered(name, one.event, one.attempts, one.answer) for one in pending]
-    return found
+        undelivered += [Undelivered(name, one.event, one.attempts, one.answer) for one in pending]
+    return undelivered
 
 
 def _backlog(settings: Settings, names: list[str]) -> Backlog | None:
@@ -74,24 +74,24 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog | None:
     return None if events is None else backlog_from(events, attempts or [])
 
 
-def print_undelivered(settings: Settings, found: Sequence[Undelivered]) -> None:
+def print_undelivered(settings: Settings, undelivered: Sequence[Undelivered]) -> None:
     """Print the undelivered events as a table, or why there are none.
 
     Args:
         settings: all settings.
-        found: the undelivered events to show.
+        undelivered: the undelivered events to show.
     """
-    if found:
-        print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in found])
+    if undelivered:
+        print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in undelivered])
     elif settings.notify.receivers():
         echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
     else:
         echo("No receiver of alerts is configured; the sections [notify] and [notify.*] name them.")
 
 
-def undelivered_json(found: Sequence[Undelivered]) -> list[dict[str, Any]]:
+def undelivered_json(undelivered: Sequence[Undelivered]) -> list[dict[str, Any]]:
     """Return the undelivered events as a JSON array."""
-    return [_as_json(one) for one in found]
+    return [_as_json(one) for one in undelivered]
 
 
 def _as_json(one: Undelivered) -> dict[str, Any]:

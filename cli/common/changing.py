@@ -17,6 +17,7 @@ execute_option = click.option("--execute", is_flag=True, help="Change the cluste
 
 def require_execute(execute: bool, yes: bool, wait: bool) -> None:
     """Raise a usage error for options that have no effect without ``--execute``."""
+    # A cron job without --execute would change nothing and report success.
     if (yes or wait) and not execute:
         raise click.UsageError(f"{'--yes' if yes else '--wait'} has no effect without --execute.")
 
@@ -29,6 +30,7 @@ def require_answer(execute: bool, yes: bool, before: str = "before the first bat
         yes: whether it does not ask.
         before: when it asks.
     """
+    # From a pipe, the question would take a line that was meant for something else as its answer.
     if execute and not yes and not at_terminal():
         raise click.UsageError(f"--execute asks {before}; without a terminal, give --yes too.")
 
@@ -40,6 +42,7 @@ def at_terminal() -> bool:
 
 def print_step(text: str) -> None:
     """Print the step that is being executed, on standard error."""
+    # Standard output is for the result, which another program may read as JSON.
     echo(text, err=True)
 
 

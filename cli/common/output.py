@@ -67,21 +67,21 @@ def partition_json(name: TopicPartition) -> dict[str, Any]:
     return {"topic": name.topic, "partition": name.partition}
 
 
-def versioned(value: Any) -> Any:
+def with_schema_version(value: Any) -> Any:
     """Return the JSON value of a result with the version of its keys; in an array each object has it."""
     if isinstance(value, list):
-        return [versioned(one) for one in value]
+        return [with_schema_version(one) for one in value]
     return {"schema_version": SCHEMA_VERSION, **value}
 
 
 def print_json(value: Any) -> None:
     """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
-    click.echo(printable_json(json.dumps(versioned(value), indent=2, ensure_ascii=False)))
+    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Any) -> None:
     """Print the same as JSON in one line, in ASCII."""
-    click.echo(printable_json(json.dumps(versioned(value))))
+    click.echo(printable_json(json.dumps(with_schema_version(value))))
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from cli.throttle.rates import check_rate
 from planning.elections.quiet_hours import DailyWindow
+from planning.throttles.rate_options import check_rate
 from schemas.quantities import (
     TOPIC,
     QuantityError,

@@ -46,7 +46,7 @@ class ProgressView:
             refresh_per_second=8,
             transient=True,
         )
-        began = self._elapsed()
+        began = self._elapsed_text()
         with line:
             yield
         self._print(began, text)
@@ -60,16 +60,16 @@ class ProgressView:
 
     def print_line(self, text: str) -> None:
         """Print a line."""
-        self._print(self._elapsed(), text)
+        self._print(self._elapsed_text(), text)
 
     def _line(self, spinner: Spinner, text: str) -> Spinner:
         note = f"  {self._note}" if self._note else ""
-        spinner.update(text=Text(printable(f"{self._elapsed()}  {text}{note}"), overflow="ellipsis", no_wrap=True))
+        spinner.update(text=Text(printable(f"{self._elapsed_text()}  {text}{note}"), overflow="ellipsis", no_wrap=True))
         return spinner
 
     def _print(self, at: str, text: str) -> None:
         self._console.print(Text(printable(f"{at}  {text}")), soft_wrap=True)
 
-    def _elapsed(self) -> str:
+    def _elapsed_text(self) -> str:
         minutes, seconds = divmod(int(time.monotonic() - self._start_s), 60)
         return f"{minutes}:{seconds:02d}"

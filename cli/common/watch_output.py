@@ -38,7 +38,7 @@ class WatchLines:
         """Return the alert events, in order of arrival."""
         return [line for line in self.lines if line.fields["type"] == "event"]
 
-    def fired(self, earlier: int = 0, *, informing: bool = False) -> list[Line]:
+    def firing_events(self, earlier: int = 0, *, informing: bool = False) -> list[Line]:
         """Return the firing events after the first ``earlier`` events, without alerts of severity info.
 
         Args:
@@ -60,7 +60,7 @@ class WatchLines:
 
     def last_info(self, kind: AlertKind) -> Line | None:
         """Return the last firing event of a kind with severity info; None if there is none."""
-        newest_first = reversed(self.fired(informing=True))
+        newest_first = reversed(self.firing_events(informing=True))
         return next((line for line in newest_first if _informs(line) and line.fields["kind"] == kind.value), None)
 
     def last_recommendation(self, earlier: int = 0) -> Line | None:
@@ -68,10 +68,10 @@ class WatchLines:
 
         An alert may fire one tick before all inputs of its recommendation are known. It is then announced again.
         """
-        newest_first = reversed(self.fired(earlier))
+        newest_first = reversed(self.firing_events(earlier))
         return next((line for line in newest_first if line.fields["recommendation"]["throttle_bytes_per_s"]), None)
 
-    def resolved(self, alert_id: str) -> Line | None:
+    def resolving_event(self, alert_id: str) -> Line | None:
         """Return the event that resolved an alert; None if it is not resolved."""
         ended = (line for line in self.events() if line.fields["state"] == AlertState.RESOLVED.value)
         return next((line for line in ended if line.fields["alert_id"] == alert_id), None)

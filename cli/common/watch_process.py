@@ -110,8 +110,8 @@ class VerdictProcess(WatchLines):
         while True:
             self.require_running()
             try:
-                if found := condition():
-                    return found
+                if value := condition():
+                    return value
                 last = ""
             except KafkaError as error:
                 last = f" ({type(error).__name__})"

@@ -59,12 +59,12 @@ def _read(path: str | None, environ: Mapping[str, str]) -> tuple[Settings, dict[
     raw = from_file(file) if path or os.path.lexists(file) else {}
     raw.update(from_environment(environ))
     origins = {key: value.origin for key, value in raw.items()}
-    settings = _validated({key: parsed_value(key, value) for key, value in raw.items()}, origins)
+    settings = _settings_of({key: parsed_value(key, value) for key, value in raw.items()}, origins)
     _with_origin(lambda: require_rules(settings), origins)
     return settings, origins
 
 
-def _validated(values: Mapping[Key, Any], origins: Mapping[Key, str]) -> Settings:
+def _settings_of(values: Mapping[Key, Any], origins: Mapping[Key, str]) -> Settings:
     tables: dict[str, Any] = {}
     for (section, name), value in values.items():
         table = tables

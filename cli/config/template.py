@@ -42,7 +42,7 @@ def setting_docs() -> list[SettingDoc]:
     """
     meanings = {section: _meanings(kind) for section, kind in all_sections().items()}
     return [
-        SettingDoc(key[0], key[1], default, _reworded(meanings[key[0]][key[1]], key[0]), env_name(key))
+        SettingDoc(key[0], key[1], default, _plain_meaning(meanings[key[0]][key[1]], key[0]), env_name(key))
         for key, default in all_keys().items()
     ]
 
@@ -88,7 +88,7 @@ def _list_markdown(title: str, kind: type) -> list[str]:
     meanings = _meanings(kind)
     for item in fields(kind):
         default = "has to be set" if item.default is MISSING else _default(item.default)
-        lines.append(f"| `{item.name}` | {default} | {_code(_reworded(meanings[item.name], ''))} |")
+        lines.append(f"| `{item.name}` | {default} | {_code(_plain_meaning(meanings[item.name], ''))} |")
     return [*lines, ""]
 
 
@@ -151,7 +151,7 @@ def _meanings(kind: type) -> dict[str, str]:
     return meanings
 
 
-def _reworded(meaning: str, section: str) -> str:
+def _plain_meaning(meaning: str, section: str) -> str:
     """Return a meaning without Python's terms, and with the section's own variables for inherited keys."""
     text = re.sub(r"\bNone\b", "not set", meaning).replace("HEADROOM_CLUSTER__", f"HEADROOM_{section.upper()}__")
     return text[:1].upper() + text[1:]

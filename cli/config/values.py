@@ -92,8 +92,8 @@ def _number(key: Key, kind: type, value: Any) -> Any:
     if given is kind or (kind is float and given is int):
         return value
     name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-    found = shown(str(value).lower()) if isinstance(value, (bool, int, float)) else "a table, list or date"
-    raise QuantityError(f"{found} is not {name}", f"Write {name}.")
+    value_text = shown(str(value).lower()) if isinstance(value, (bool, int, float)) else "a table, list or date"
+    raise QuantityError(f"{value_text} is not {name}", f"Write {name}.")
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

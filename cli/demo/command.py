@@ -166,12 +166,14 @@ def _print_locations(folder: Path) -> None:
         "select tick_ms, broker, role, verdict, throttle_bytes_per_s, required_bytes_per_s from t order by 1 desc, 2, 3"
     )
     # In double quotes, because the shell's single quotes enclose it.
-    rows = f"QueryBuilder().register({_quoted('t')}, DeltaTable({_quoted(table)})).execute({_quoted(sql)}).read_all()"
+    rows = (
+        f"QueryBuilder().register({_literal('t')}, DeltaTable({_literal(table)})).execute({_literal(sql)}).read_all()"
+    )
     script = f"from deltalake import DeltaTable, QueryBuilder; print({rows})"
     echo(f"Kept in {folder}: headroom-data (Delta tables), watch.log, the brokers' data and logs. To look:")
     echo(f"  headroom alerts --all --config {config}")
     echo(f"  {shlex.quote(sys.executable)} -c {shlex.quote(script)}")
 
 
-def _quoted(text: object) -> str:
+def _literal(text: object) -> str:
     return json.dumps(str(text))

@@ -60,14 +60,14 @@ def alert_failures(alert: AlertEvent) -> list[str]:
     evidence, recommended = evidence_of(alert), recommendation_of(alert)
     switched = [(p.topic, p.partition) for p in evidence.partitions if p.switch_tick_ms is not None]
     expected = (AlertKind.THROTTLE_BELOW_LEADER_WRITE.value, NEW_LEADER, Role.LEADER.value)
-    found = []
+    sentences = []
     if (alert.kind, evidence.broker_id, evidence.role) != expected:
-        found.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
+        sentences.append(f"the alert is {alert.kind} about {alert.subject}, not about broker {NEW_LEADER} as leader")
     if evidence.switch_tick_ms is None or SWITCHING not in switched:
-        found.append(f"the alert does not name the leader switch of {SWITCHING[0]}-{SWITCHING[1]}")
+        sentences.append(f"the alert does not name the leader switch of {SWITCHING[0]}-{SWITCHING[1]}")
     if not recommended.commands or recommended.throttle_bytes_per_s is None:
-        found.append(f"the alert recommends no throttle ({recommended.reason})")
-    return found
+        sentences.append(f"the alert recommends no throttle ({recommended.reason})")
+    return sentences
 
 
 def failures(outcome: DemoOutcome, overloaded: bool = False) -> list[str]:
@@ -77,28 +77,28 @@ def failures(outcome: DemoOutcome, overloaded: bool = False) -> list[str]:
         outcome: measurements of the run.
         overloaded: whether far more programs wanted this machine than it has cores. Then ticks may be late.
     """
-    found = alert_failures(outcome.alert)
+    sentences = alert_failures(outcome.alert)
     late = {event.alert_id for event in outcome.without_ticks} if overloaded else set()
     if outcome.alerts - len(late) != 1:
         subjects = ", ".join(f"{event.kind} of {event.subject}" for event in outcome.fired)
-        found.append(f"{outcome.alerts} alerts fired instead of one: {subjects}")
+        sentences.append(f"{outcome.alerts} alerts fired instead of one: {subjects}")
     if outcome.healthy_fired:
-        found.append("the healthy move raised an alert")
+        sentences.append("the healthy move raised an alert")
     if _error_ratio(outcome) is None:
-        found.append("the alert did not predict the finish of the move")
-    return found
+        sentences.append("the alert did not predict the finish of the move")
+    return sentences
 
 
 def missed_times(outcome: DemoOutcome) -> list[str]:
     """Return one sentence per time that was not kept, as it may happen on a busy machine."""
-    error, found = _error_ratio(outcome), []
+    error, sentences = _error_ratio(outcome), []
     if error is not None and error > FINISH_ERROR_RATIO:
-        found.append(
+        sentences.append(
             f"the move took {duration_text(outcome.finish_s)}, promised were {duration_text(outcome.promised_s)}"
         )
     if outcome.without_ticks:
-        found.append("ticks were evaluated late, and an alert said so")
-    return found
+        sentences.append("ticks were evaluated late, and an alert said so")
+    return sentences
 
 
 def summary_rows(outcome: DemoOutcome) -> list[tuple[str, str]]:

@@ -119,12 +119,14 @@ class DemoKafka:
 
     def leader(self, topic: str, partition: int) -> int:
         """Return the leader of a partition in the metadata of the responding broker; -1 if it has none."""
-        found = self._admin.describe_topics([topic])[0]["partitions"]
-        return next(int(p["leader_id"]) for p in found if p["partition_index"] == partition)
+        partitions = self._admin.describe_topics([topic])[0]["partitions"]
+        return next(int(p["leader_id"]) for p in partitions if p["partition_index"] == partition)
 
     def moving(self, partitions: Iterable[DemoPartition]) -> bool:
         """Return whether any of these partitions is still being moved."""
-        running = {(found.topic, found.partition) for found in self._admin.list_partition_reassignments()}
+        running = {
+            (reassignment.topic, reassignment.partition) for reassignment in self._admin.list_partition_reassignments()
+        }
         return any(p.key in running for p in partitions)
 
     def missing_bytes(self, partitions: Iterable[DemoPartition]) -> int:

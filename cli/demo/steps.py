@@ -64,7 +64,7 @@ class SteadyTraffic:
         self._since_s = clock()
         self._sent_bytes = producer.sent_bytes
 
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Return whether the time is over and no rate was missed in it; otherwise another such time begins at its end.
 
         On a machine that is too busy, the load gets no time to write, and advice for its measured rate is too low

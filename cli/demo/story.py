@@ -85,7 +85,7 @@ class DemoRun:
             finished_s = self._await_finish(alert, applied_s)
             resolved = self._await_resolved(alert)
             self._clean_up()
-        fired = [line.event for line in self._watch.fired()]
+        fired = [line.event for line in self._watch.firing_events()]
         times_s = (alert.at_s - switched_s, finished_s - applied_s, resolved.at_s - applied_s)
         return DemoOutcome(alert.event, *times_s, fired)
 
@@ -109,7 +109,7 @@ class DemoRun:
         with self._progress.step(f"Live traffic: {live}"):
             awaited = "the traffic to keep its rate on this machine, which is too busy"
             steady = SteadyTraffic(producer, _LIVE_BEFORE_S)
-            self._watch.wait(steady.reached, _STEP_TIMEOUT_S, awaited)
+            self._watch.wait(steady.is_reached, _STEP_TIMEOUT_S, awaited)
 
     def _start_moves(self) -> None:
         with self._progress.step(f"Moving, throttled to {rate_text(THROTTLE_BYTES_PER_S)}: {moves_text()}"):
@@ -161,20 +161,20 @@ class DemoRun:
         promised_s = recommendation_of(alert.event).finish.finish_s or _STEP_TIMEOUT_S
         with self._progress.step("Waiting for the end of the move of orders"):
 
-            def finished() -> bool:
+            def is_finished() -> bool:
                 left_bytes, elapsed_s = self._kafka.missing_bytes(ORDERS), time.monotonic() - applied_s
                 self._progress.note(
                     f"{size_text(left_bytes)} to copy; {elapsed_s:.0f} s of the promised {promised_s:.0f} s"
                 )
                 return not self._kafka.moving(ORDERS)
 
-            self._watch.wait(finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)
+            self._watch.wait(is_finished, 2 * promised_s + 60, "the end of the move of orders", poll_s=0.5)
             return time.monotonic()
 
     def _await_resolved(self, alert: Line) -> Line:
         with self._progress.step("Every replica of orders is where it should be; waiting for the alert to resolve"):
             resolved = self._watch.wait(
-                lambda: self._watch.resolved(alert.event.alert_id), _STEP_TIMEOUT_S, "the end of the alert"
+                lambda: self._watch.resolving_event(alert.event.alert_id), _STEP_TIMEOUT_S, "the end of the alert"
             )
         echo()
         echo_lines(render_event(resolved.event), colour="green")

@@ -124,6 +124,7 @@ def _execute(
 ) -> ElectionRun | None:
     """Run the plan and return its results; None if the operator declined it at the terminal."""
     blocked_reason = policy.blocked_reason(planned.leadership)
+    # Before the question, so that nobody answers it in vain.
     if blocked_reason is not None and not policy.wait:
         raise not_quiet(blocked_reason)
     question = f"Elect {planned.partitions()} leaders in {len(planned.plan.batches)} batches?"
@@ -139,5 +140,6 @@ def _exit(result: ElectionsResult) -> None:
         return
     if result.run.stopped is not None:
         raise result.run.stopped
+    # A signal has ended the run: no error, but a script must not take the rest for done.
     if result.left_partitions():
         raise click.Abort

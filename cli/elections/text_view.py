@@ -216,7 +216,7 @@ def _print_batch_files(result: ElectionsResult) -> None:
 def _print_run(planned: PlannedElections, run: ElectionRun, left: int) -> None:
     """Print elected and remaining leaders, and the brokers' imbalance next to the predicted one."""
     echo()
-    echo(f"{run.elected()} leaders elected; {left} of {planned.partitions()} are left.")
+    echo(f"{run.elected_count()} leaders elected; {left} of {planned.partitions()} are left.")
     settled = [result for result in run.results if result.settled_s is not None]
     if settled:
         print_table("", ("broker", "imbalance before", "predicted", "now"), _ratio_rows(planned, settled))

@@ -88,7 +88,7 @@ def _repair_tables(store_path: str) -> list[Repair]:
         location = table_url(store_path, table.path)
         before = damages(location, thorough=True)
         try:
-            found = mend(location) if before else []
+            mended = mend(location) if before else []
         except HeadroomError as error:
             # Texts of faults may differ from reading to reading.
             left = {one.file for one in damages(location, thorough=True)}
@@ -99,7 +99,7 @@ def _repair_tables(store_path: str) -> list[Repair]:
                 for one in before
             ]
         else:
-            repairs += [Repair(table.path, one.file, one.fault, one.lost, True) for one in found]
+            repairs += [Repair(table.path, one.file, one.fault, one.lost, True) for one in mended]
     return repairs
 
 

@@ -68,13 +68,13 @@ def _batch_row(number: int, cut: BatchedPlan) -> tuple[str, ...]:
         str(number),
         f"{len(batch.assignments):,}",
         size_text(_copied_bytes(batch)),
-        _required(batch),
+        _required_text(batch),
         "none" if batch.throttle_bytes_per_s is None else rate_text(batch.throttle_bytes_per_s),
         _time(cut.durations_s[number - 1]),
     )
 
 
-def _required(batch: ReassignmentBatch) -> str:
+def _required_text(batch: ReassignmentBatch) -> str:
     if batch.throttle_bytes_per_s is None:
         return "none"
     return UNKNOWN if batch.unknown_rates else rate_text(batch.smallest_bytes_per_s)

@@ -39,7 +39,7 @@ class BatchingOptions(BatchingRequest):
     batches_dir: Path | None = None
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether any of them was given."""
         return any(value is not None for value in (self.batches, self.max_throttle, self.window, self.batches_dir))
 

@@ -108,7 +108,7 @@ def plan(
     request = making.request()
     if sum((file is not None, in_flight, request is not None)) != 1:
         raise click.UsageError("Give a plan FILE, or --in-flight, or what is wanted, such as --drain 3.")
-    if in_flight and batching.given:
+    if in_flight and batching.is_given:
         raise click.UsageError("What runs already cannot be cut into batches.")
     settings = load_settings(config) if state_file is None else read_settings(config)
     wanted = None if file is None else read_plan(file, print_note)
@@ -122,7 +122,7 @@ def plan(
         _report_nothing(state, made_notes(made), output_format)
         return
     policy = ThrottlePolicy(settings.alerts.margin_ratio, finish_within, settings.cluster.replication_capacity)
-    asked = EstimateRequest(policy, throttle, log_dirs_throttle, batching if batching.given else None)
+    asked = EstimateRequest(policy, throttle, log_dirs_throttle, batching if batching.is_given else None)
     result = estimate_plan(wanted if made is None else made, state, asked, "the plan" if file is None else str(file))
     if making.save_plan is not None:
         write_plan_text(making.save_plan, plan_text(result.plan))

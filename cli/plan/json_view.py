@@ -50,7 +50,7 @@ def result_json(result: PlanResult) -> dict[str, Any]:
             for s in estimate.expected_switches
         ],
         "what_if": _what_if(estimate),
-        "directory_moves": [directory_json(found) for found in result.directories],
+        "directory_moves": [directory_json(moves) for moves in result.directories],
         "unknown_rates": [partition_json(name) for name in estimate.unknown_rates],
         "unknown_sizes": [partition_json(name) for name in estimate.unknown_sizes],
         "warnings": result.warnings(),
@@ -88,14 +88,14 @@ def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str
     return {"number": number, "partitions": len(batch), **figures, "leads_first": gives_up, "plan": plan_json(batch)}
 
 
-def directory_json(found: DirectoryEstimate) -> dict[str, Any]:
+def directory_json(moves: DirectoryEstimate) -> dict[str, Any]:
     """Return the moves between the log directories of a broker as a JSON object."""
-    time = found.time
+    time = moves.time
     return {
-        "broker": found.broker,
-        "replicas": found.replicas,
-        "copied_bytes": found.size_bytes,
-        "throttle_bytes_per_s": found.rate_bytes_per_s,
+        "broker": moves.broker,
+        "replicas": moves.replicas,
+        "copied_bytes": moves.size_bytes,
+        "throttle_bytes_per_s": moves.rate_bytes_per_s,
         "finish_s": None if time is None else time.middle_s,
         "finish_low_s": None if time is None else time.low_s,
         "finish_high_s": None if time is None else time.high_s,
@@ -139,7 +139,7 @@ def _brokers(added: Mapping[int, int], removed: Mapping[int, int]) -> list[dict[
 
 
 def _lists(lists: Mapping[str, TopicLists]) -> dict[str, Any]:
-    return {topic: {"leader": found.leader, "follower": found.follower} for topic, found in lists.items()}
+    return {topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in lists.items()}
 
 
 def _need(need: ThrottleNeed) -> dict[str, Any]:
@@ -171,12 +171,12 @@ def _time(time: TimeEstimate | None) -> dict[str, Any]:
 
 
 def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
-    found: WhatIf = estimate.what_if
+    what_if: WhatIf = estimate.what_if
     throttle = estimate.throttle_bytes_per_s
     return {
-        "switches": found.switches,
-        "unknown_switches": found.unknown_switches,
-        "short_switches": found.short_switches,
+        "switches": what_if.switches,
+        "unknown_switches": what_if.unknown_switches,
+        "short_switches": what_if.short_switches,
         "worst_switches": [
             {
                 **partition_json(case.partition),
@@ -186,7 +186,7 @@ def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
                 "required_bytes_per_s": case.required_bytes_per_s,
                 "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
             }
-            for case in found.worst_switches
+            for case in what_if.worst_switches
         ],
         "losses": [
             {
@@ -197,9 +197,9 @@ def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
                 "required_bytes_per_s": case.required_bytes_per_s if case.broker_role is not None else None,
                 "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
             }
-            for case in found.losses
+            for case in what_if.losses
         ],
-        "must_exceed_bytes_per_s": found.required_bytes_per_s,
+        "must_exceed_bytes_per_s": what_if.required_bytes_per_s,
         "survives_bytes_per_s": estimate.survives_bytes_per_s,
     }
 

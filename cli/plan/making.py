@@ -82,10 +82,10 @@ class Replacements(Quantity[dict[int, int]]):
         """Return the new broker by the old one."""
         pairs = parse_names(text, _REPLACEMENT, "OLD:NEW, separated by commas, such as 1:4,2:5")
         ids = [pair.split(":") for pair in pairs]
-        found = {parse_id(old): parse_id(new) for old, new in ids}
-        if len(found) < len(ids):
+        replacements = {parse_id(old): parse_id(new) for old, new in ids}
+        if len(replacements) < len(ids):
             raise QuantityError(f"{shown(text)} names an old broker twice", "Name each old broker once.")
-        return found
+        return replacements
 
 
 _OPTIONS = (
@@ -141,8 +141,8 @@ def read_topics(file: Path) -> list[str]:
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parseTopicsData``.
     """
-    found = read_json(file, _FORMAT)
-    entries = found.get("topics") if isinstance(found, dict) and found.get("version", 1) == 1 else None
+    document = read_json(file, _FORMAT)
+    entries = document.get("topics") if isinstance(document, dict) and document.get("version", 1) == 1 else None
     names = [entry.get("topic") if isinstance(entry, dict) else None for entry in entries or ()]
     if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:
         raise HeadroomError(str(file), "is no list of topics of version 1", _FORMAT)

@@ -21,8 +21,8 @@ def write_plot(file: Path, times: Sequence[TimeEstimate]) -> None:
         HeadroomError: the chart library is not installed, nothing can be drawn, or the file cannot be written.
     """
     chart = xy_chart("Time of the move by throttle", "throttle, MB/s", "minutes")
-    found = [(time.throttle_bytes_per_s / 1e6, time.finish) for time in times]
-    known = [(throttle, finish) for throttle, finish in found if finish is not None]
+    points = [(time.throttle_bytes_per_s / 1e6, time.finish) for time in times]
+    known = [(throttle, finish) for throttle, finish in points if finish is not None]
     if not known:
         raise HeadroomError("--plot", "has no known time to draw", "See the notes of the plan.")
     for name, seconds in (("latest", "high_s"), ("expected", "middle_s"), ("earliest", "low_s")):

@@ -26,12 +26,12 @@ def print_result(result: PlanResult) -> None:
     echo(verdict(result))
     echo(_summary(result))
     echo()
-    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _shown(estimate.needs)])
+    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _needs_to_show(estimate.needs)])
     for line in (*_usual_rule_lines(result), *(f"Note: {warning}" for warning in result.warnings())):
         echo(line)
     echo()
     _print("Replicas", ("broker", "added", "removed"), _replica_rows(result))
-    _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(found) for found in result.directories])
+    _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(moves) for moves in result.directories])
     _print("Time by throttle", ("throttle", "done in", "bottleneck"), [_time_row(time) for time in estimate.times])
     for line in _what_if_lines(result):
         echo(line)
@@ -63,11 +63,11 @@ def verdict(result: PlanResult) -> str:
         after = "" if time is None or time.finish is None else f" (done in {_finish(time)})"
         return (
             f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
-            f"{rate_text(need.known_required_bytes_per_s)}.{_recommended(result)}"
+            f"{rate_text(need.known_required_bytes_per_s)}.{_recommendation_text(result)}"
         )
     if time is not None and time.known and time.finish is None:
         close = "is too close to what is required; the move will not finish"
-        return f"Does not fit: {throttle} {close}.{_recommended(result)}"
+        return f"Does not fit: {throttle} {close}.{_recommendation_text(result)}"
     if estimate.is_enough is None or time is None or not time.known:
         return f"Unknown whether it fits at {throttle}: sizes or write rates are unknown (see the notes)."
     bottleneck = "" if time.bottleneck is None else f"; bottleneck: {_role(time.bottleneck)}"
@@ -89,9 +89,9 @@ def _without_throttle(result: PlanResult) -> str:
     )
 
 
-def _recommended(result: PlanResult) -> str:
-    found = result.estimate.recommendation
-    enough = None if found is None else found.throttle_bytes_per_s
+def _recommendation_text(result: PlanResult) -> str:
+    recommendation = result.estimate.recommendation
+    enough = None if recommendation is None else recommendation.throttle_bytes_per_s
     return "" if enough is None else f" Recommended: {rate_text(enough)}."
 
 
@@ -105,8 +105,8 @@ def _summary(result: PlanResult) -> str:
 
 
 def _usual_rule_lines(result: PlanResult) -> Iterator[str]:
-    usual, found = result.estimate.usual_rule_bytes_per_s, result.estimate.recommendation
-    least = None if found is None else found.smallest_bytes_per_s
+    usual, recommendation = result.estimate.usual_rule_bytes_per_s, result.estimate.recommendation
+    least = None if recommendation is None else recommendation.smallest_bytes_per_s
     if usual is None or least is None:
         return
     enough = "which is not enough here" if usual <= least else "more than is required here"
@@ -122,7 +122,7 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     echo()
 
 
-def _shown(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
+def _needs_to_show(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
     """Return the needs in their order, or if not all are shown, the greatest first."""
     if len(needs) <= MAX_ROWS:
         return list(needs)
@@ -151,16 +151,16 @@ def _alone(seconds: float | None) -> str:
     return _NEVER if math.isinf(seconds) else duration_text(seconds)
 
 
-def directory_row(found: DirectoryEstimate) -> tuple[str, ...]:
+def directory_row(moves: DirectoryEstimate) -> tuple[str, ...]:
     """Return the row of one broker that moves replicas between its log directories."""
-    rate = "none" if found.rate_bytes_per_s is None else rate_text(found.rate_bytes_per_s)
-    return (str(found.broker), f"{found.replicas:,}", size_text(found.size_bytes), rate, _directory_time(found))
+    rate = "none" if moves.rate_bytes_per_s is None else rate_text(moves.rate_bytes_per_s)
+    return (str(moves.broker), f"{moves.replicas:,}", size_text(moves.size_bytes), rate, _directory_time(moves))
 
 
-def _directory_time(found: DirectoryEstimate) -> str:
-    if found.time is None:
+def _directory_time(moves: DirectoryEstimate) -> str:
+    if moves.time is None:
         return UNKNOWN
-    return _NEVER if found.time.low_s is None else duration_range_text(found.time.low_s, found.time.high_s)
+    return _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
 
 
 def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:

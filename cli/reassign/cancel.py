@@ -12,9 +12,9 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cluster.live.live_control import LiveClusterControl
+from operations.journal.session import RunSession, config_option_of
 from operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
 from operations.reassignments.plan_files import read_batches, whole_plan
-from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.snapshot import replicas_before
 from schemas.errors import HeadroomError
@@ -63,6 +63,7 @@ def cancel(
         failed: dict[TopicPartition, str] = {}
         what = cancelled.text()
         if execute and what:
+            # Asked on standard error, because standard output may be JSON for another program.
             if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
             failed = execute_cancel(control, session, cancelled, settings.reassign.settle_s)

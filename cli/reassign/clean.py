@@ -12,8 +12,8 @@ from cli.common.output import echo, print_json
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
 from cluster.reassignment.execution.cleaning import CleanOutcome
+from operations.journal.session import RunSession, config_option_of
 from operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
-from operations.reassignments.session import RunSession, config_option_of
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError
@@ -44,6 +44,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
         _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)
         print_notes(notes_on_others(settings, print_step))
         return
+    # Listed under the lock: a run that holds it may still take back what it has set.
     with session.alone():
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
     if output_format == "json":
@@ -65,16 +66,16 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
 
 
 def _show(
-    found: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
+    records: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
 ) -> None:
     if output_format == "json":
-        runs = [_json(CleanOutcome(record, ())) for record in found]
+        runs = [_json(CleanOutcome(record, ())) for record in records]
         print_json({"cluster": session.cluster, "executed": False, "runs": runs})
         return
-    for record in found:
+    for record in records:
         entries = sum(map(len, record.entries.values()))
         echo(f"Run {record.run_id} ({record.state.value}): {entries} list entries and {len(record.rates)} rates.")
-    if found:
+    if records:
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
         echo("No run has left anything behind.")

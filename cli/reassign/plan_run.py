@@ -17,9 +17,9 @@ from cli.common.stopping import stopping
 from cli.config.load import load_settings
 from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from cli.throttle.rates import require_low_rate
+from operations.journal.session import config_option_of
 from operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from operations.reassignments.run_plan import PlannedRun, RunRates
-from operations.reassignments.session import config_option_of
 from planning.reassignments.plan import ReassignmentPlan
 from planning.throttles.rate_options import rate_options
 
@@ -128,10 +128,11 @@ def carry_out(
     settings = load_settings(options.config)
     with PlanRunner(settings, command, batches, options.request()) as runner:
         if not options.execute:
-            _show(runner.planned(fingerprint, to_execute=False), runner.cluster, options, output_format)
+            _show(runner.plan_run(fingerprint, to_execute=False), runner.cluster, options, output_format)
             return
+        # Planned and asked under the lock, so that no other run changes anything between the answer and the first step.
         with runner.alone():
-            planned = runner.planned(fingerprint, to_execute=True)
+            planned = runner.plan_run(fingerprint, to_execute=True)
             if output_format == "text":
                 print_steps(planned, runner.cluster)
             print_notes(planned.notes())

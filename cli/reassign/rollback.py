@@ -17,8 +17,8 @@ from cli.reassign.plan_run import (
     yes_option,
 )
 from cli.throttle.rates import low_rate_option
+from operations.journal.session import RunSession
 from operations.reassignments.run_plan import RunRates
-from operations.reassignments.session import RunSession
 from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
 from planning.reassignments.run.record import RecordedRun
 from schemas.errors import HeadroomError

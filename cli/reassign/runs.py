@@ -10,7 +10,7 @@ from cli.common.options import config_option, format_option
 from cli.common.output import echo, print_json, print_table
 from cli.config.load import read_settings
 from cli.reassign.view import left_behind_json
-from operations.reassignments.session import RunSession
+from operations.journal.session import RunSession
 from planning.reassignments.run.record import RecordedRun
 from schemas.text.amounts import moment_text
 from streaming.delta.locations import is_missing

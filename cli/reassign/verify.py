@@ -13,8 +13,8 @@ from cli.common.output import echo, print_json, print_table
 from cli.config.load import load_settings
 from cli.reassign.view import left_behind_json
 from cluster.live.live_control import LiveClusterControl
+from operations.journal.session import RunSession
 from operations.reassignments.plan_files import read_batches, whole_plan
-from operations.reassignments.session import RunSession
 from planning.log_dirs.progress import DirectoryProgress, DirectoryState
 from planning.reassignments.run.directories import named_partitions
 from planning.reassignments.run.record import RecordedRun
@@ -41,25 +41,26 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
     settings = load_settings(config)
     with LiveClusterControl(settings, {a.topic for a in plan}, placed=named_partitions(plan)) as control:
         snapshot = control.read()
-    found = verify_plan(plan, snapshot)
+    assignments = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
     runs = [record for record in RunSession(settings, "reassign verify").records if record.fingerprint == fingerprint]
-    counts = Counter(v.status for v in found)
+    counts = Counter(v.status for v in assignments)
     if output_format == "json":
         print_json(
             {
                 "cluster": settings.cluster.name,
                 "fingerprint": fingerprint,
                 "counts": {status.value: counts[status] for status in AssignmentStatus},
-                "partitions": [_json(verified) for verified in found],
+                "partitions": [_json(verified) for verified in assignments],
                 "runs": [
                     {"run_id": r.run_id, "state": r.state.value, "left_behind": left_behind_json(r)} for r in runs
                 ],
             }
         )
     else:
-        _print(found, counts, runs)
-    if counts[AssignmentStatus.DONE] < len(found):
+        _print(assignments, counts, runs)
+    # No error message: the output names the partitions, and a script needs only the code.
+    if counts[AssignmentStatus.DONE] < len(assignments):
         click.get_current_context().exit(1)
 
 
@@ -85,10 +86,10 @@ def _directory_json(progress: DirectoryProgress) -> dict[str, object]:
     }
 
 
-def _print(found: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RecordedRun]) -> None:
+def _print(assignments: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RecordedRun]) -> None:
     listed = ", ".join(f"{counts[s]} {s.value.replace('_', ' ')}" for s in AssignmentStatus if counts[s])
-    echo(f"{len(found)} partitions: {listed or 'none'}.")
-    open_ = [verified for verified in found if verified.status is not AssignmentStatus.DONE]
+    echo(f"{len(assignments)} partitions: {listed or 'none'}.")
+    open_ = [verified for verified in assignments if verified.status is not AssignmentStatus.DONE]
     if open_:
         echo()
         header = ("partition", "status", "replicas", "target", "not in sync")

@@ -33,9 +33,9 @@ def print_steps(planned: PlannedRun, cluster: str) -> None:
     header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")
     print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)])
     rows = [
-        (str(number), *directory_row(found))
+        (str(number), *directory_row(moves))
         for number, batch in enumerate(planned.directories, start=1)
-        for found in batch
+        for moves in batch
     ]
     if rows:
         echo()
@@ -94,7 +94,7 @@ def _batch_json(number: int, changes: BatchChanges, planned: PlannedRun) -> dict
             {**partition_json(replica.name), "broker": replica.broker, "before": place.before, "after": place.after}
             for replica, place in sorted(changes.places.items())
         ],
-        "directory_moves": [directory_json(found) for found in planned.directories[number - 1]],
+        "directory_moves": [directory_json(moves) for moves in planned.directories[number - 1]],
         "required_bytes_per_s": planned.required_bytes_per_s(changes),
         "missing": [partition_json(name) for name in changes.missing],
     }

@@ -56,12 +56,12 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
     """  # noqa: D301
     settings = load_settings(config)
     running = read_reassignments(settings)
-    found = [r for r in running if not topics or r.topic in topics]
-    written = file if found else None
+    selected = [r for r in running if not topics or r.topic in topics]
+    written = file if selected else None
     if written is not None:
-        write_plan(written, found)
-        print_notes(_notes(found))
-    result = ReassignmentList(settings, found, len(running), topics, written)
+        write_plan(written, selected)
+        print_notes(_notes(selected))
+    result = ReassignmentList(settings, selected, len(running), topics, written)
     if output_format == "json":
         print_json(_json(result))
     else:
@@ -77,33 +77,33 @@ class ReassignmentList:
 
     Attributes:
         settings: settings of the cluster.
-        found: running reassignments of the requested topics.
+        selected: running reassignments of the requested topics.
         total: number of running reassignments of all topics.
         topics: requested topics; empty for all.
         file: plan file that was written; None if none was.
     """
 
     settings: Settings
-    found: Sequence[Reassignment]
+    selected: Sequence[Reassignment]
     total: int
     topics: Sequence[str]
     file: Path | None
 
 
 def _print(result: ReassignmentList) -> None:
-    found, name = result.found, result.settings.cluster.name
-    others = f" (of {result.total} in all)" if len(found) < result.total else ""
-    if not found:
+    selected, name = result.selected, result.settings.cluster.name
+    others = f" (of {result.total} in all)" if len(selected) < result.total else ""
+    if not selected:
         echo(f"Cluster {name}: no reassignment is running{_of(result.topics)}{others}.")
         return
-    echo(f"Cluster {name}: {_count(len(found))} running{_of(result.topics)}{others}.")
+    echo(f"Cluster {name}: {_count(len(selected))} running{_of(result.topics)}{others}.")
     echo()
     header = ("partition", "replicas", "adding", "removing", "target", "leader")
-    print_table("", header, [_row(reassignment) for reassignment in found[:MAX_ROWS]])
-    if len(found) > MAX_ROWS:
-        echo(f"and {len(found) - MAX_ROWS} more; --format json shows all, --file PATH writes all")
+    print_table("", header, [_row(reassignment) for reassignment in selected[:MAX_ROWS]])
+    if len(selected) > MAX_ROWS:
+        echo(f"and {len(selected) - MAX_ROWS} more; --format json shows all, --file PATH writes all")
     if result.file is not None:
-        _print_file(result.settings, found, result.file)
+        _print_file(result.settings, selected, result.file)
 
 
 def _row(reassignment: Reassignment) -> tuple[str, ...]:
@@ -112,20 +112,20 @@ def _row(reassignment: Reassignment) -> tuple[str, ...]:
     return (f"{r.topic}-{r.partition}", *lists, "none" if r.leader is None else str(r.leader))
 
 
-def _print_file(settings: Settings, found: Sequence[Reassignment], file: Path) -> None:
+def _print_file(settings: Settings, selected: Sequence[Reassignment], file: Path) -> None:
     servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
     echo()
-    echo(f"Wrote {_count(len(found), plain=True)} to {file}. To cancel:")
+    echo(f"Wrote {_count(len(selected), plain=True)} to {file}. To cancel:")
     echo(
         f"  $ kafka-reassign-partitions.sh --bootstrap-server {shell_quoted(servers)} "
         f"--reassignment-json-file {shell_quoted(str(file))} --cancel --preserve-throttles"
     )
 
 
-def _notes(found: Sequence[Reassignment]) -> list[str]:
+def _notes(selected: Sequence[Reassignment]) -> list[str]:
     """Return notes about the plan file, in sentences."""
     # Source: ReassignPartitionsCommand.cancelAssignment of Kafka 3.9.1 and 4.0.0, which skips these partitions.
-    only_add = sum(bool(r.adding) and not r.removing for r in found)
+    only_add = sum(bool(r.adding) and not r.removing for r in selected)
     if not only_add:
         return []
     return [
@@ -147,7 +147,7 @@ def _json(result: ReassignmentList) -> dict[str, Any]:
                 "target": list(r.target),
                 "leader": r.leader,
             }
-            for r in result.found
+            for r in result.selected
         ],
         "file": None if result.file is None else str(result.file),
     }

@@ -109,6 +109,7 @@ def apply(
         print_result(result)
     else:
         print_nothing_changed(command_words(plan, roles), config)
+    # After the result, which shows the brokers that were set before the error.
     if result.error is not None:
         raise result.error
 

@@ -10,6 +10,7 @@ from cli.common.output import print_json
 from cli.config.load import load_settings
 from cli.throttle.clear_view import clear_json, print_plan, print_result
 from cluster.live.live_cluster import read_throttles
+from operations.journal.owners import owners_or_none
 from operations.throttles.clear_plan import (
     ClearResult,
     clear_notes,
@@ -19,7 +20,6 @@ from operations.throttles.clear_plan import (
     require_idle,
 )
 from operations.throttles.clearing import clear_throttles
-from operations.throttles.owners import owners_or_none
 
 
 @click.command(short_help="Remove throttle rates and lists after a move.")
@@ -51,6 +51,7 @@ def clear(
     if output_format == "text":
         print_plan(view, plan)
     print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings, print_step))])
+    # Only with --execute: during a move it may still be looked up what is there to clear.
     if execute and not plan.empty():
         require_idle(view, force)
     result = ClearResult(

@@ -16,11 +16,11 @@ from cli.throttle.show.text_view import print_left_behind, print_needs
 from cluster.live.live_cluster import read_throttles
 from cluster.live.throttle_state import ThrottleState
 from cluster.log_dirs.describe import LogDirsReading
+from operations.journal.owners import owners_or_none
 from operations.throttles.expected_finish import expected_finish, finish_note
 from operations.throttles.left_behind import left_behind
 from operations.throttles.needs.directory_needs import read_limited_log_dirs
 from operations.throttles.needs.needs import read_needs
-from operations.throttles.owners import owners_or_none
 from operations.throttles.throttle_view import notes, view_header, view_json, view_rows
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -67,8 +67,13 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
         for problem in needs.problems:
             echo(problem, err=True)
         finish = finish_json(settings) if view.moving() else None
-        found = {**view_json(view), "expected_finish": finish, "needs": needs.as_json(), "left_behind": left.as_json()}
-        print_json(found)
+        document = {
+            **view_json(view),
+            "expected_finish": finish,
+            "needs": needs.as_json(),
+            "left_behind": left.as_json(),
+        }
+        print_json(document)
         return
     print_table("", view_header(view), view_rows(view))
     echo()

@@ -28,7 +28,7 @@ from schemas.tables import TABLES
 from streaming.delta.damage import LAYER, log_damages
 from streaming.delta.locations import require_writable
 from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.session_profile import SessionProfile, submitted
+from streaming.session_profile import SessionProfile, is_submitted
 
 if TYPE_CHECKING:
     from streaming.handover import Handover
@@ -164,7 +164,7 @@ def build_pipeline(
 def _throughput(clusters: ConfiguredClusters) -> SessionProfile:
     """Return the profile of a session without alerts: that of small clusters if all of them are known to be small."""
     # Then the JVM runs already, and no profile changes it.
-    if submitted():
+    if is_submitted():
         return SessionProfile.THROUGHPUT
     partitions, most = 0, clusters.settings.spark.small_cluster_partitions
     for settings in (clusters.settings, *(watched.settings for watched in clusters.others)):
@@ -217,7 +217,7 @@ def start_alert_output(
         state: state behind the metrics.
         worker: gets the engine; None if there is none.
     """
-    state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined)
+    state.follow(lambda: pipeline.batch_s, pipeline.deliveries, pipeline.quarantined_messages)
     pipeline.start_alert_path(CompositeListener([listener, state]))
     if worker is not None:
         worker.follow(pipeline.engine, state.on_proposal)

@@ -21,7 +21,7 @@ from cli.watch.output.printer import VerdictPrinter
 from cli.watch.output.relay import relayed_output
 from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from cli.watch.priority import lower_session
-from streaming.session_profile import submitted
+from streaming.session_profile import is_submitted
 from streaming.store.single_instance import exclusive_jobs
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def run(
         pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)
         worker = BalanceWorker(clusters)
         # Where Spark's cluster runs the driver, this installation may not be there to start commands of.
-        checks = [pipeline.check, *([worker.check] if alerting and not submitted() else [])]
+        checks = [pipeline.check, *([worker.check] if alerting and not is_submitted() else [])]
         try:
             _start(pipeline, set(jobs), printer, state, worker)
             supervise(checks, stop, seconds)

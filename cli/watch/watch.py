@@ -23,7 +23,7 @@ from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, 
 from cli.watch.restarting_pipeline import RestartingPipeline
 from schemas.errors import HeadroomError
 from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.session_profile import submitted
+from streaming.session_profile import is_submitted
 from streaming.store.single_instance import exclusive_jobs
 
 
@@ -88,6 +88,7 @@ def watch(
                 ]
                 supervise(checks, stop, seconds)
             finally:
+                # Asked first and waited for last, because its batch ends while the alert path stops.
                 history.ask_to_stop()
                 worker.stop()
                 pipeline.stop()
@@ -98,7 +99,7 @@ def watch(
 
 
 def _require_own_process() -> None:
-    if submitted():
+    if is_submitted():
         raise HeadroomError(
             "headroom watch",
             "starts processes of its own, which cannot share the Spark of spark-submit",

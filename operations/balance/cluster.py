@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState,
         measured, traffic = reader.measured_state(reader.partitions())
         log_dirs = reader.log_dirs(sorted(measured.alive))
     state = with_log_dirs(measured, log_dirs.brokers)
-    notes = _reasons("was not measured", traffic.unmeasured)
+    notes = [f"Broker {broker} was not measured: {reason}." for broker, reason in sorted(traffic.unmeasured.items())]
     notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]
     return state, observed_loads(state, history, traffic.read, traffic.requested), notes
 
@@ -94,7 +93,3 @@ def _slow(settings: Settings) -> SlowAdvice:
     except HeadroomError:
         # The tables have already been read for the history, which names what is wrong with them.
         return NO_ADVICE
-
-
-def _reasons(rule: str, reasons: Mapping[int, str]) -> list[str]:
-    return [f"Broker {broker} {rule}: {reason}." for broker, reason in sorted(reasons.items())]

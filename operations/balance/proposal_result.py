@@ -144,24 +144,30 @@ class ProposalResult:
 
     def warnings(self) -> list[str]:
         """Return what the operator should know of the proposal, the most important first."""
-        found = []
+        warnings = []
         left = float(self.proposal.outside[-1])
         if self.in_band and not self.reaches_band:
             brokers = ", ".join(map(str, sorted(self.in_band)))
-            found.append(f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen.")
+            warnings.append(
+                f"No prefix brings all of these brokers into their bands: {brokers}. All actions are chosen."
+            )
         if self.throttle.misses_deadline:
-            found.append("No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer.")
+            warnings.append(
+                "No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer."
+            )
         if self.proposal.actions and self.duration_s is None:
-            found.append("At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle.")
+            warnings.append(
+                "At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle."
+            )
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
-        found += [risk for risk in risks if risk]
+        warnings += [risk for risk in risks if risk]
         if left > _NOTHING and self.limited:
-            found.append("Load stays outside of bands: --max-bytes and --max-moves limit what is copied.")
+            warnings.append("Load stays outside of bands: --max-bytes and --max-moves limit what is copied.")
         elif left > _NOTHING and self.elections_only:
-            found.append("Load stays outside of bands that elections alone cannot bring there; copies could.")
+            warnings.append("Load stays outside of bands that elections alone cannot bring there; copies could.")
         elif left > _NOTHING and self.proposal.actions:
-            found.append("Some load stays outside of bands: no further action is accepted by all goals and limits.")
-        return found
+            warnings.append("Some load stays outside of bands: no further action is accepted by all goals and limits.")
+        return warnings
 
 
 def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
@@ -174,7 +180,8 @@ def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
         remedy = "Make the metrics of all brokers readable (headroom check)."
         raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
     goals = chosen_goals(cluster, request.goals)
-    return propose(_model(cluster, request), goals, request.limits(cluster.settings))
+    excluded = frozenset() if request.exclude is None else request.exclude.brokers
+    return propose(excluding(cluster.observed.model, excluded), goals, request.limits(cluster.settings))
 
 
 def proposal_result(
@@ -193,7 +200,7 @@ def proposal_result(
     """
     proposal = search(cluster, request)
     reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
-    chosen, goals = _chosen(proposal, first.count if reached is None else reached), proposal.goals.goals
+    chosen, goals = _prefix_length(proposal, first.count if reached is None else reached), proposal.goals.goals
     wanted = ThrottleRequest(request.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
     copies = CopyLimits(replication_bytes_per_s=wanted.most_bytes_per_s)
     batches = first_batches(proposal, chosen, copies)
@@ -207,7 +214,7 @@ def proposal_result(
         before=scorecard_of(proposal.model, goals),
         after=scorecard_of(_after(proposal, chosen), goals),
         chosen=chosen,
-        batches=_priced(batches, rate, cluster),
+        batches=_price_batches(batches, rate, cluster),
         throttle=throttle,
         rows=rows,
         left_out=_left_out(proposal.model, request, cluster),
@@ -219,12 +226,7 @@ def proposal_result(
     )
 
 
-def _model(cluster: BalanceCluster, request: ProposalRequest) -> ClusterModel:
-    brokers = frozenset() if request.exclude is None else request.exclude.brokers
-    return excluding(cluster.observed.model, brokers)
-
-
-def _chosen(proposal: Proposal, prefix: int | None) -> int:
+def _prefix_length(proposal: Proposal, prefix: int | None) -> int:
     count = len(proposal.actions)
     if prefix is None:
         return count
@@ -239,7 +241,9 @@ def _after(proposal: Proposal, actions: int) -> ClusterModel:
     return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
 
 
-def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:
+def _price_batches(
+    batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster
+) -> list[PricedBatch]:
     times_s = simulated_times_s(batches, throttle_bytes_per_s, cluster.state)
     return [
         PricedBatch(
@@ -253,7 +257,7 @@ def _priced(batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster:
 
 
 def _left_out(model: ClusterModel, request: ProposalRequest, cluster: BalanceCluster) -> list[LeftOut]:
-    found = excluded_partitions(model, request.limits(cluster.settings))
-    counts = Counter(partition.reason for partition in found)
-    first = {partition.reason: partition.name for partition in reversed(found)}
+    excluded = excluded_partitions(model, request.limits(cluster.settings))
+    counts = Counter(partition.reason for partition in excluded)
+    first = {partition.reason: partition.name for partition in reversed(excluded)}
     return [LeftOut(reason, counts[reason], first[reason]) for reason in Exclusion if reason in counts]

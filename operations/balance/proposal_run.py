@@ -9,7 +9,7 @@ from pathlib import Path
 from operations.balance.cluster import BalanceCluster
 from operations.balance.score import chosen_goals
 from operations.balance.written_proposal import WrittenProposal, current_replicas
-from operations.reassignments.session import RunSession
+from operations.journal.session import RunSession
 from planning.balance.reports.progress import proposal_progress
 from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from planning.reassignments.run.record import RunState

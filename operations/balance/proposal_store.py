@@ -6,7 +6,7 @@ from pathlib import Path
 
 from operations.balance.action_fields import action_fields
 from operations.balance.proposal_result import ProposalResult
-from operations.reassignments.session import author
+from operations.journal.session import author
 from planning.balance.search.actions import ActionKind, BalanceAction
 from schemas.errors import HeadroomError
 from streaming.delta.locations import local_path

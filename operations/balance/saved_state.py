@@ -41,12 +41,12 @@ def read_loads(file: Path) -> tuple[ClusterState, ObservedLoads]:
     Raises:
         HeadroomError: the file cannot be read, or is no state.
     """
-    found = read_json(file, _REMEDY)
-    state = state_of_json(found, str(file))
-    if _KEY not in found:
+    document = read_json(file, _REMEDY)
+    state = state_of_json(document, str(file))
+    if _KEY not in document:
         history = no_history(0, "the saved state has none")
         return state, observed_loads(state, history, {})
-    return state, _loads_of_json(found[_KEY], state, str(file))
+    return state, _loads_of_json(document[_KEY], state, str(file))
 
 
 def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
@@ -63,19 +63,19 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
     }
 
 
-def _loads_of_json(found: Any, state: ClusterState, subject: str) -> ObservedLoads:
-    if not isinstance(found, dict):
+def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLoads:
+    if not isinstance(fields, dict):
         raise HeadroomError(subject, f"{_KEY} is no object", _REMEDY)
     try:
         loads = ObservedLoads(
-            _COUNT.validate_python(found.get("wanted_hours"), strict=True),
-            tuple(_HOURS.validate_python(found.get("hours_ms"), strict=True)),
-            _array(_ROWS.validate_python(found.get("write_bytes_per_s"), strict=True)),
-            _array(_RATES.validate_python(found.get("read_bytes_per_s"), strict=True)),
-            _array(_RATES.validate_python(found.get("requests_per_s"), strict=True)),
-            str(found.get("source", "unknown")),
-            _hours_of_json(found.get("read_bytes_per_s_by_hour")),
-            _hours_of_json(found.get("requests_per_s_by_hour")),
+            _COUNT.validate_python(fields.get("wanted_hours"), strict=True),
+            tuple(_HOURS.validate_python(fields.get("hours_ms"), strict=True)),
+            _array(_ROWS.validate_python(fields.get("write_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(fields.get("read_bytes_per_s"), strict=True)),
+            _array(_RATES.validate_python(fields.get("requests_per_s"), strict=True)),
+            str(fields.get("source", "unknown")),
+            _hours_of_json(fields.get("read_bytes_per_s_by_hour")),
+            _hours_of_json(fields.get("requests_per_s_by_hour")),
         )
     except (ValidationError, ValueError):
         raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None
@@ -92,8 +92,8 @@ def _hours_json(rates: FloatArray | None) -> list[list[float | None]] | None:
     return None if rates is None else [_values(row) for row in rates]
 
 
-def _hours_of_json(found: Any) -> FloatArray | None:
-    return None if found is None else _array(_ROWS.validate_python(found, strict=True))
+def _hours_of_json(rows: Any) -> FloatArray | None:
+    return None if rows is None else _array(_ROWS.validate_python(rows, strict=True))
 
 
 def _values(rates: FloatArray) -> list[float | None]:

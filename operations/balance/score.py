@@ -87,7 +87,7 @@ def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: 
         return ScoreResult(cluster, card, risks)
     after = before
     for change in changes:
-        after = _changed(after, change)
+        after = _apply_change(after, change)
     return ScoreResult(cluster, card, risks, _effects([change.text for change in changes], card, after, chosen))
 
 
@@ -97,11 +97,11 @@ def _risks(cluster: BalanceCluster) -> tuple[CapacityRisk, ...]:
     return () if Resource.NETWORK_OUT in observed.unknown else tuple(capacity_risks(observed.model))
 
 
-def _changed(model: ClusterModel, change: ClusterChange) -> ClusterModel:
-    found = change.apply(model)
-    if not found.counted.any():
+def _apply_change(model: ClusterModel, change: ClusterChange) -> ClusterModel:
+    changed = change.apply(model)
+    if not changed.counted.any():
         raise HeadroomError(f"--what-if {change.text}", "leaves no broker", "Leave at least one broker alive.")
-    return found
+    return changed
 
 
 def _effects(

@@ -54,9 +54,9 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
         HeadroomError: the folder has none, or it is for another cluster.
     """
     file = folder / PROPOSAL_FILE
-    found = read_json(file, _REMEDY, unreadable=_REMEDY)
+    document = read_json(file, _REMEDY, unreadable=_REMEDY)
     try:
-        proposal = _written(found, str(file))
+        proposal = _parse_proposal(document, str(file))
     except (KeyError, TypeError) as error:
         raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
     if proposal.cluster != settings.cluster.name:
@@ -65,17 +65,17 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     return proposal
 
 
-def _written(found: Any, subject: str) -> WrittenProposal:
-    batches = found["batches"]
+def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
+    batches = document["batches"]
     return WrittenProposal(
-        str(found["proposal_id"]),
-        str(found["cluster"]),
+        str(document["proposal_id"]),
+        str(document["cluster"]),
         tuple(_batch(batch, subject) for batch in batches),
         tuple(str(batch["fingerprint"]) for batch in batches),
-        _throttle(found["throttle_bytes_per_s"], subject),
+        _throttle(document["throttle_bytes_per_s"], subject),
         tuple(bool(batch["copied_replicas"]) for batch in batches),
         # Proposals of earlier versions do not name them.
-        None if found.get("asked_goals") is None else tuple(map(str, found["asked_goals"])),
+        None if document.get("asked_goals") is None else tuple(map(str, document["asked_goals"])),
     )
 
 
@@ -85,8 +85,8 @@ def _throttle(value: Any, subject: str) -> int | None:
     raise HeadroomError(subject, "has a throttle_bytes_per_s that is no number of bytes", _REMEDY)
 
 
-def _batch(found: Mapping[str, Any], subject: str) -> ProposedBatch:
-    plan, rollback = (parse_plan(json.dumps(found[name]), subject) for name in ("plan", "rollback"))
+def _batch(batch: Mapping[str, Any], subject: str) -> ProposedBatch:
+    plan, rollback = (parse_plan(json.dumps(batch[name]), subject) for name in ("plan", "rollback"))
     if plan.by_name.keys() != rollback.by_name.keys():
         raise HeadroomError(subject, "has a batch whose plan and rollback differ in their partitions", _REMEDY)
     return ProposedBatch(plan, rollback)

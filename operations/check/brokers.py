@@ -19,7 +19,7 @@ from cluster.metrics.missing_load import find_missing_load
 from cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
 from cluster.metrics.source import MetricsError, MetricsSource
 from cluster.model import Broker, Metrics, Snapshot
-from operations.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
+from operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
 from schemas.config import CollectSettings, Settings, Source
 
 CONNECT_TIMEOUT_S = 3.0
@@ -58,8 +58,8 @@ class _Probe:
         except KafkaError as error:
             refusal = self._refusal(broker)
             if refusal is not None:
-                return failed(name, refusal.rule, refusal.remedy)
-            return failed(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
+                return failure(name, refusal.rule, refusal.remedy)
+            return failure(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")
 
     def _refusal(self, broker: Broker) -> Refusal | None:
@@ -94,12 +94,12 @@ def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Sn
     connect_error = tcp_error(endpoint)
     if connect_error:
         settings = f"or set collect.port or {broker.broker} under [collect.endpoints]."
-        return [failed(name, f"{endpoint}: {connect_error}", f"{_START_REMEDIES[collect.source]}, {settings}")]
+        return [failure(name, f"{endpoint}: {connect_error}", f"{_START_REMEDIES[collect.source]}, {settings}")]
     plan = _plan(snapshot, broker.broker)
     try:
         metrics = source.read(broker.broker, endpoint, plan, READ_TIMEOUT_S)
     except MetricsError as error:
-        return [failed(name, f"{error.subject}: {error.rule}", error.remedy)]
+        return [failure(name, f"{error.subject}: {error.rule}", error.remedy)]
     return [ok(name, endpoint), *_mbeans(broker.broker, plan, metrics, REMEDIES[collect.source])]
 
 
@@ -148,7 +148,7 @@ def _probe(settings: Settings) -> Iterator[_Probe]:
 def _broker_checks(probe: _Probe, broker: Broker) -> list[Check]:
     name = f"Broker {broker.broker}"
     if not broker.alive:
-        return [failed(name, "has replicas but is not registered", "Start it; until then its verdicts are no_data.")]
+        return [failure(name, "has replicas but is not registered", "Start it; until then its verdicts are no_data.")]
     limit_s = CONNECT_TIMEOUT_S + 3 * READ_TIMEOUT_S
     return with_timeout(name, limit_s, lambda: probe.checks(broker))
 
@@ -179,7 +179,7 @@ def _mbeans(broker: int, plan: ReadPlan, metrics: Metrics, remedy: str) -> list[
         elif not any(metric.metric.startswith(kind) for metric in missing):
             rows.append(ok(title, "read"))
     for metric in missing:
-        answer = failed if metric.certain else unknown
+        answer = failure if metric.certain else unknown
         rows.append(
             answer(f"Broker {broker}: {metric.metric}", f"not exposed; without it: {metric.consequence}", remedy)
         )

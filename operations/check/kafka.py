@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
 from cluster.connection.admin_connection import AdminConnection
-from operations.check.result import Check, CheckStatus, failed, ok, unknown
+from operations.check.result import Check, CheckStatus, failure, ok, unknown
 from schemas.config import KafkaSettings, Settings
 from schemas.errors import HeadroomError
 
@@ -51,7 +51,7 @@ def rights(name: str, resource: str, granted: Iterable[str] | None, needed: dict
         elif operation in granted:
             checks.append(ok(title, f"{operation} is granted"))
         else:
-            checks.append(failed(title, f"{operation} is not granted", remedy))
+            checks.append(failure(title, f"{operation} is not granted", remedy))
     return checks
 
 
@@ -59,9 +59,9 @@ def may_alter(granted: Iterable[str] | None) -> Check:
     """Return whether this user may change throttle rates; ok if not, because only ``headroom throttle`` needs it."""
     name = "Cluster: change throttle rates"
     if granted is not None and "ALTER_CONFIGS" not in granted:
-        found = "not granted, and not needed: Headroom only recommends"
+        finding = "not granted, and not needed: Headroom only recommends"
         return Check(
-            name, CheckStatus.OK, found, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
+            name, CheckStatus.OK, finding, "For `headroom throttle`: grant ALTER_CONFIGS on the cluster to this user."
         )
     return rights("Cluster", "the cluster", granted, {"ALTER_CONFIGS": "change throttle rates"})[0]
 
@@ -97,9 +97,9 @@ def _reassignments(client: KafkaAdminClient) -> Check:
     try:
         reassignments = client.list_partition_reassignments()
     except AuthorizationError:
-        return failed("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
+        return failure("Reassignments", "not authorized", "Grant DESCRIBE on the cluster to this user.")
     except KafkaError as error:
-        return failed("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
+        return failure("Reassignments", f"{type(error).__name__}: {error}", "Look at the controller's log.")
     return ok("Reassignments", f"{len(reassignments)} partitions are moving")
 
 
@@ -112,16 +112,16 @@ def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
     if hidden:
         shown = ", ".join(hidden[:3]) + (" ..." if len(hidden) > 3 else "")
         remedy = "Grant DESCRIBE_CONFIGS on all topics to this user: throttled replica lists stand there."
-        return [failed("Topics", f"configuration of {len(hidden)} of {len(topics)} is hidden: {shown}", remedy)]
+        return [failure("Topics", f"configuration of {len(hidden)} of {len(topics)} is hidden: {shown}", remedy)]
     return [ok("Topics", f"{len(topics)} shown, with their configuration")]
 
 
 def _ticks(name: str, client: KafkaAdminClient) -> list[Check]:
     topic: dict[str, Any] = client.describe_topics([name])[0]
     if topic["error_code"] == 0:
-        found = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
+        check = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
         needed = {"WRITE": "send ticks", "READ": "read ticks"}
-        return [found, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
+        return [check, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
     granted = client.describe_cluster().get("authorized_operations")
     absent = f"{name} is not there (or hidden)"
     if granted is None:

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 
 from cluster.java import jar_folder, java_command
 from cluster.machine import available_bytes, cores
-from operations.check.result import Check, failed, ok, unknown
+from operations.check.result import Check, failure, ok, unknown
 from schemas.config import Settings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.quantities import parse_heap_bytes
@@ -56,16 +56,16 @@ def goals(settings: Settings) -> Check:
     try:
         find_goals(configured_goals(settings.balance))
     except HeadroomError as error:
-        return failed("Goals", f"{error.subject}: {error.rule}", error.remedy)
+        return failure("Goals", f"{error.subject}: {error.rule}", error.remedy)
     return ok("Goals", settings.balance.goals)
 
 
 def python(version: tuple[int, ...]) -> Check:
     """Return whether a version of Python, as (major, minor), is new enough."""
-    found = f"{platform.python_version()} at {sys.executable}"
+    finding = f"{platform.python_version()} at {sys.executable}"
     if version >= MIN_PYTHON:
-        return ok("Python", found)
-    return failed("Python", found, "Install Python 3.10 or newer and create the virtual environment again.")
+        return ok("Python", finding)
+    return failure("Python", finding, "Install Python 3.10 or newer and create the virtual environment again.")
 
 
 def java() -> Check:
@@ -76,7 +76,7 @@ def java() -> Check:
     if version is None:
         return unknown("Java", f"{command} did not print its version", "Run `java -version` and check its output.")
     if version < MIN_JAVA:
-        return failed("Java", f"{version} at {command}", f"Install Java {MIN_JAVA} or newer, or set JAVA_HOME to one.")
+        return failure("Java", f"{version} at {command}", f"Install Java {MIN_JAVA} or newer, or set JAVA_HOME to one.")
     return ok("Java", f"{version} at {command}")
 
 
@@ -92,7 +92,7 @@ def jars(settings: Settings) -> Check:
     names = [jar.name for jar in folder.glob("*.jar")]
     missing = [part for part in ("delta-spark", "spark-sql-kafka") if not any(n.startswith(part) for n in names)]
     if missing:
-        return failed("Jars", f"{' and '.join(missing)} missing in {folder}", "Run `make setup`, or set spark.jars.")
+        return failure("Jars", f"{' and '.join(missing)} missing in {folder}", "Run `make setup`, or set spark.jars.")
     return ok("Jars", f"{len(names)} in {folder}")
 
 
@@ -106,19 +106,19 @@ def memory(free_bytes: int, settings: Settings) -> Check:
     heap = settings.spark.heap()
     needed_bytes = OUTSIDE_HEAPS_BYTES + SPARK_JVMS * parse_heap_bytes(heap)
     need = f"a watch takes about {needed_bytes / 1e9:.1f} GB with spark.driver_memory {heap}"
-    found = f"{free_bytes / 1e9:.1f} GB available; {need}"
+    finding = f"{free_bytes / 1e9:.1f} GB available; {need}"
     if free_bytes >= needed_bytes:
-        return ok("Memory", found)
-    return failed("Memory", found, f"Free {(needed_bytes - free_bytes) / 1e9:.1f} GB, or lower spark.driver_memory.")
+        return ok("Memory", finding)
+    return failure("Memory", finding, f"Free {(needed_bytes - free_bytes) / 1e9:.1f} GB, or lower spark.driver_memory.")
 
 
 def cpu(count: float) -> Check:
     """Return whether a number of cores is enough for a watch."""
-    found = f"{count:g} for this process; a watch needs {MIN_CORES}"
+    finding = f"{count:g} for this process; a watch needs {MIN_CORES}"
     if count >= MIN_CORES:
-        return ok("Cores", found)
+        return ok("Cores", finding)
     remedy = "Give it more, or raise collect.interval_s: with fewer, a tick may not be evaluated before the next."
-    return unknown("Cores", found, remedy)
+    return unknown("Cores", finding, remedy)
 
 
 def store(settings: Settings) -> Check:
@@ -135,30 +135,30 @@ def tables(store_path: str) -> list[Check]:
     if local_path(store_path) is None:
         return []
     # Tables with rows that a promise rests on are small enough to be decoded.
-    found = {
+    damage_by_table = {
         table.path: damages(table_url(store_path, table.path), thorough=table in DURABLE_TABLES) for table in ALL_TABLES
     }
     existing = sum(Path(table_url(store_path, table.path)).exists() for table in ALL_TABLES)
-    return [_damaged(path, damage) for path, damage in found.items() if damage] or [
+    return [_damage_check(path, damage) for path, damage in damage_by_table.items() if damage] or [
         ok("Tables", f"{existing} are there, none is damaged" if existing else "there are none yet")
     ]
 
 
 def checkpoints(store: StoreSettings) -> list[Check]:
     """Return one check per damaged checkpoint; none if all are undamaged."""
-    found = {name: checkpoint.damage() for name, _, checkpoint in checkpoints_of(store)}
+    damage_by_query = {name: checkpoint.damage() for name, _, checkpoint in checkpoints_of(store)}
     return [
-        failed("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
-        for name, one in found.items()
+        failure("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
+        for name, one in damage_by_query.items()
         if one is not None
     ]
 
 
-def _damaged(table: str, found: Sequence[Damage]) -> Check:
-    first, more = found[0], len(found) - 1
+def _damage_check(table: str, damaged: Sequence[Damage]) -> Check:
+    first, more = damaged[0], len(damaged) - 1
     others = f", and {more} more file(s)" if more else ""
     remedy = f"Run `headroom maintain --repair`; lost with this file: {first.lost}."
-    return failed("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
+    return failure("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
 
 
 def local_store(folder: Path) -> Check:
@@ -166,10 +166,10 @@ def local_store(folder: Path) -> Check:
     try:
         require_writable(str(folder))
     except HeadroomError as error:
-        return failed("Store", f"{error.subject} {error.rule}", error.remedy)
+        return failure("Store", f"{error.subject} {error.rule}", error.remedy)
     parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(parent).free
-    found = f"{folder}: {free / 1e9:.1f} GB free"
+    finding = f"{folder}: {free / 1e9:.1f} GB free"
     if free < MIN_DISK_BYTES:
-        return failed("Store", found, f"Free {MIN_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
-    return ok("Store", found)
+        return failure("Store", finding, f"Free {MIN_DISK_BYTES / 1e9:.0f} GB, or set store.path to a larger disk.")
+    return ok("Store", finding)

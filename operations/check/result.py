@@ -37,19 +37,19 @@ class Check:
     remedy: str = ""
 
 
-def ok(name: str, found: str) -> Check:
+def ok(name: str, finding: str) -> Check:
     """Return a check that passed."""
-    return Check(name, CheckStatus.OK, found)
+    return Check(name, CheckStatus.OK, finding)
 
 
-def failed(name: str, found: str, remedy: str) -> Check:
+def failure(name: str, finding: str, remedy: str) -> Check:
     """Return a check that failed."""
-    return Check(name, CheckStatus.FAILED, found, remedy)
+    return Check(name, CheckStatus.FAILED, finding, remedy)
 
 
-def unknown(name: str, found: str, remedy: str) -> Check:
+def unknown(name: str, finding: str, remedy: str) -> Check:
     """Return a check that could not be carried out."""
-    return Check(name, CheckStatus.UNKNOWN, found, remedy)
+    return Check(name, CheckStatus.UNKNOWN, finding, remedy)
 
 
 def with_timeout(name: str, timeout_s: float, checks: Callable[[], list[Check]]) -> list[Check]:
@@ -58,7 +58,7 @@ def with_timeout(name: str, timeout_s: float, checks: Callable[[], list[Check]])
         return run_in_daemon_thread(f"check {name}", partial(_run, name, checks)).result(timeout_s)
     except NotInTime:
         return [
-            failed(name, f"no answer within {timeout_s:g} s", "Look whether it hangs, or a firewall swallows packets.")
+            failure(name, f"no answer within {timeout_s:g} s", "Look whether it hangs, or a firewall swallows packets.")
         ]
 
 
@@ -66,7 +66,7 @@ def _run(name: str, checks: Callable[[], list[Check]]) -> list[Check]:
     try:
         return checks()
     except HeadroomError as error:
-        return [failed(name, f"{error.subject}: {error.rule}", error.remedy)]
+        return [failure(name, f"{error.subject}: {error.rule}", error.remedy)]
     # An unexpected error becomes a row of the table, so that the other checks are still shown.
     except Exception as error:
-        return [failed(name, f"{type(error).__name__}: {error}", "Fix this and check again.")]
+        return [failure(name, f"{type(error).__name__}: {error}", "Fix this and check again.")]

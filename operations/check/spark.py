@@ -7,7 +7,7 @@ from pathlib import Path
 from cluster.connection.java_client import JavaClientError, connect
 from cluster.java import jar_folder
 from cluster.secrets import sasl_password, section_of
-from operations.check.result import Check, failed, ok, unknown
+from operations.check.result import Check, failure, ok, unknown
 from schemas.config import Settings
 from schemas.errors import HeadroomError
 from streaming.sources.kafka_options import kafka_options
@@ -37,7 +37,7 @@ def spark_checks(settings: Settings) -> list[Check]:
         brokers = connect(folder, options, kafka.request_timeout_ms / 1000 + 1)
     except JavaClientError as error:
         reason = str(error).replace(password or "\0", "***")
-        return [failed(_NAME, f"{kafka.bootstrap_servers}: {reason}", _remedy(reason, section))]
+        return [failure(_NAME, f"{kafka.bootstrap_servers}: {reason}", _remedy(reason, section))]
     except HeadroomError as error:
         return [unknown(_NAME, f"{error.subject}: {error.rule}", error.remedy)]
     return [ok(_NAME, f"{kafka.bootstrap_servers} by {kafka.security_protocol.value}: {brokers} broker(s)")]

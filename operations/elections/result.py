@@ -107,13 +107,13 @@ class ElectionRun:
     results: tuple[BatchResult, ...]
     stopped: HeadroomError | None
 
-    def elected(self) -> int:
+    def elected_count(self) -> int:
         """Return the number of elected leaders."""
         return sum(len(result.answers.elected) for result in self.results)
 
     def done(self) -> int:
         """Return how many of the plan's partitions have their preferred leader now."""
-        return self.elected() + sum(len(result.answers.not_needed) for result in self.results)
+        return self.elected_count() + sum(len(result.answers.not_needed) for result in self.results)
 
 
 @dataclass(frozen=True)

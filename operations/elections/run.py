@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
 from operations.elections.result import ElectionRun, PlannedElections
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText, ProgressReceiver
-from operations.reassignments.journalled import journalled
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from schemas.errors import HeadroomError
 
@@ -34,7 +34,7 @@ def run_plan(
     total = planned.partitions()
     executor = ElectionExecutor(cluster, planned.plan.batches, planned.leadership, policy, stop)
     step = JournalStep(StepKind.ELECT, StepState.INTENDED, "preferred leaders", None, str(total))
-    return journalled(
+    return make_journalled_change(
         planned.settings,
         "elections",
         [step],

@@ -49,7 +49,7 @@ class PlanResult:
         return [*self._throttle_warnings(), *self._unknown_warnings(), *self._directory_warnings(), *self.notes]
 
     def _directory_warnings(self) -> list[str]:
-        free = [str(found.broker) for found in self.directories if found.rate_bytes_per_s is None]
+        free = [str(moves.broker) for moves in self.directories if moves.rate_bytes_per_s is None]
         if not free:
             return []
         return [
@@ -58,42 +58,44 @@ class PlanResult:
         ]
 
     def _throttle_warnings(self) -> list[str]:
-        found = []
+        warnings = []
         estimate, throttle = self.estimate, self.estimate.throttle_bytes_per_s
         recommendation = estimate.recommendation
         if throttle is not None and throttle < ACCURATE_BYTES_PER_S:
-            found.append(f"Kafka does not keep a throttle below {rate_text(ACCURATE_BYTES_PER_S)} accurately.")
+            warnings.append(f"Kafka does not keep a throttle below {rate_text(ACCURATE_BYTES_PER_S)} accurately.")
         if throttle is not None and self.policy.most_bytes_per_s < throttle:
-            found.append(
+            warnings.append(
                 f"The throttle exceeds cluster.replication_capacity ({rate_text(self.policy.most_bytes_per_s)}); the "
                 "time assumes no more than that."
             )
         if recommendation is not None and recommendation.misses_deadline:
-            found.append("No throttle within cluster.replication_capacity meets --finish-within. Move in batches.")
+            warnings.append("No throttle within cluster.replication_capacity meets --finish-within. Move in batches.")
         if recommendation is not None and recommendation.below_margin:
-            found.append(
+            warnings.append(
                 f"cluster.replication_capacity leaves less than the margin of {self.policy.margin_ratio:g} above the "
                 "required rate: a rise of the write rate makes the throttle too low."
             )
         if self.in_flight and not estimate.needs and estimate.copied_bytes != 0:
-            found.append("No throttle limits the copies that run: their time depends on network and disks alone.")
-        return found
+            warnings.append("No throttle limits the copies that run: their time depends on network and disks alone.")
+        return warnings
 
     def _unknown_warnings(self) -> list[str]:
-        found = []
+        warnings = []
         estimate = self.estimate
         if estimate.unknown_rates:
-            found.append(
+            warnings.append(
                 f"The write rate of {len(estimate.unknown_rates)} copying partitions is unknown, such as "
                 f"{estimate.unknown_rates[0]}: no throttle is recommended, the time is unknown, and what is required "
                 "is at least what is shown. Make the metrics of all brokers readable (headroom check)."
             )
         if estimate.unknown_sizes:
-            found.append(
+            warnings.append(
                 f"The size of {len(estimate.unknown_sizes)} copying partitions is unknown, such as "
                 f"{estimate.unknown_sizes[0]}: the time is unknown, and room on disks was not checked for them. Let "
                 "this user describe log directories (DESCRIBE on the cluster)."
             )
         if estimate.usual_rule_bytes_per_s is None:
-            found.append("Some write rates in the cluster are unknown, and so is the highest write rate of a broker.")
-        return found
+            warnings.append(
+                "Some write rates in the cluster are unknown, and so is the highest write rate of a broker."
+            )
+        return warnings

@@ -44,10 +44,10 @@ def write_state_json(file: Path, state: Mapping[str, Any]) -> None:
 
 def _is_state(content: bytes) -> bool:
     try:
-        found = parse_json(decoded(content))
+        document = parse_json(decoded(content))
     except ValueError:
         return False
-    return isinstance(found, dict) and {"version", "cluster", "brokers"} <= found.keys()
+    return isinstance(document, dict) and {"version", "cluster", "brokers"} <= document.keys()
 
 
 def read_state(file: Path) -> ClusterState:
@@ -74,45 +74,45 @@ def state_json(state: ClusterState) -> dict[str, Any]:
     }
 
 
-def state_of_json(found: Any, subject: str) -> ClusterState:
+def state_of_json(document: Any, subject: str) -> ClusterState:
     """Return the state in a JSON object.
 
     Args:
-        found: the object.
+        document: the object.
         subject: name of its file, for errors.
 
     Raises:
         HeadroomError: it is no state.
     """
-    if not isinstance(found, dict) or found.get("version") != STATE_VERSION or not is_id(found["version"]):
+    if not isinstance(document, dict) or document.get("version") != STATE_VERSION or not is_id(document["version"]):
         raise HeadroomError(subject, f"is no saved state of version {STATE_VERSION}", _REMEDY)
     try:
         # One table at a time, because its name is part of the error.
         table = "brokers"
-        brokers = _strict(_BROKERS, found.get(table))
+        brokers = _strict(_BROKERS, document.get(table))
         table = "partitions"
-        partitions = _strict(_PARTITIONS, found.get(table))
+        partitions = _strict(_PARTITIONS, document.get(table))
         table = "lists"
-        lists = _strict(_LISTS, found.get(table, {}))
+        lists = _strict(_LISTS, document.get(table, {}))
         table = "topic_ids"
-        topic_ids = _strict(_TOPIC_IDS, found.get(table, {}))
+        topic_ids = _strict(_TOPIC_IDS, document.get(table, {}))
         table = "auto_leader_rebalance"
-        balances = _strict(_BALANCES, found.get(table))
+        balances = _strict(_BALANCES, document.get(table))
         table = "read_ms"
-        read_ms = _strict(_READ_MS, found.get(table, 0))
+        read_ms = _strict(_READ_MS, document.get(table, 0))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join([table, *(str(part) for part in first["loc"])])
         raise HeadroomError(subject, f"{where}: {first['msg']}", _REMEDY) from None
     state = ClusterState(
-        cluster=str(found.get("cluster", "")),
+        cluster=str(document.get("cluster", "")),
         read_ms=read_ms,
         brokers={broker.broker: broker for broker in brokers},
         partitions={partition.name: partition for partition in partitions},
         topic_ids=topic_ids,
         lists=lists,
         auto_leader_rebalance=balances,
-        rates_from=str(found.get("rates_from", "unknown")),
+        rates_from=str(document.get("rates_from", "unknown")),
     )
     counts: dict[str, Counter[Any]] = {
         "broker": Counter(b.broker for b in brokers),

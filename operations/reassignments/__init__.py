@@ -1,1 +1,1 @@
-"""Reassignments: runs of a plan, and their journal."""
+"""Reassignments: runs of a plan."""

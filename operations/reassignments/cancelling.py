@@ -9,7 +9,7 @@ from cluster.live.live_control import LiveClusterControl
 from cluster.log_dirs.describe import LogDirsReading
 from cluster.reassignment.execution.moves import RunMoves
 from cluster.reassignment.execution.placement import end_copies
-from operations.reassignments.session import RunSession
+from operations.journal.session import RunSession
 from planning.reassignments.run.conditions import partitions_text
 from planning.reassignments.run.directories import copies_between_directories
 from planning.reassignments.run.record import RecordedRun

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from cluster.live.live_control import LiveClusterControl
 from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from cluster.reassignment.execution.control import RunOutput
+from operations.journal.owners import owners_or_none
+from operations.journal.session import RunSession, require_this_host
 from operations.progress import OnText
-from operations.reassignments.session import RunSession, require_this_host
-from operations.throttles.owners import owners_or_none
 from planning.reassignments.run.owners import subjects_by_owner
 from planning.reassignments.run.record import RecordedRun, RunState
 from schemas.config import Settings

@@ -12,10 +12,10 @@ from types import TracebackType
 from cluster.live.live_control import LiveClusterControl
 from cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
 from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from operations.journal.session import RunSession, require_this_host
 from operations.progress import ProgressReceiver
 from operations.reassignments.plan_files import whole_plan
 from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
-from operations.reassignments.session import RunSession, require_this_host
 from planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from planning.reassignments.plan import ReassignmentPlan
 from planning.reassignments.run.conditions import require_only_run
@@ -103,7 +103,7 @@ class PlanRunner:
         """Keep other processes on this machine from changing runs of this cluster until the block ends."""
         return self._session.alone()
 
-    def planned(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
+    def plan_run(self, fingerprint: str | None, to_execute: bool) -> PlannedRun:
         """Return what the run changes, by the cluster as it is now.
 
         Args:

@@ -91,7 +91,7 @@ class PlannedRun:
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
         elif self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
-        if any(found.rate_bytes_per_s is None for batch in self.directories for found in batch):
+        if any(moves.rate_bytes_per_s is None for batch in self.directories for moves in batch):
             notes.append(
                 "Without --log-dirs-throttle replicas move between log directories as fast as the disks allow."
             )

@@ -9,8 +9,8 @@ from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.rate_change import RatesError
 from cluster.throttles.rates import ROLES, apply_rates
 from cluster.throttles.replica_lists import append_lists
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText
-from operations.reassignments.journalled import journalled
 from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
 from operations.throttles.lists_plan import lists_plan
 from schemas.config import Settings
@@ -77,7 +77,9 @@ def apply_throttle(
     rates = plan.rates()
     try:
         after = (
-            journalled(settings, _COMMAND, plan.steps(), lambda: apply_rates(settings, rates, on_step=on_step), on_note)
+            make_journalled_change(
+                settings, _COMMAND, plan.steps(), lambda: apply_rates(settings, rates, on_step=on_step), on_note
+            )
             if rates
             else {}
         )
@@ -96,7 +98,7 @@ def _extend_lists(
         return (), None
     entries = lists.entries
     try:
-        listed = journalled(
+        listed = make_journalled_change(
             settings, _COMMAND, lists.steps(), lambda: append_lists(settings, entries, on_step=on_step), on_note
         )
         return listed, None

@@ -97,8 +97,8 @@ def _list_keys(config: TopicConfig) -> tuple[str, ...]:
 
 def _default_keys(view: ThrottleState) -> tuple[str, ...]:
     """Return the keys of the cluster-wide default, as the default itself or any broker without its own reports."""
-    found = [view.default, *view.rates.values()]
-    return tuple(dict.fromkeys(key for rates in found for key in keys_from(rates, "default")))
+    configs = [view.default, *view.rates.values()]
+    return tuple(dict.fromkeys(key for rates in configs for key in keys_from(rates, "default")))
 
 
 def clear_steps(view: ThrottleState, plan: ClearPlan) -> list[JournalStep]:
@@ -154,7 +154,7 @@ def owner_notes(steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner
         owners: owner of each rate and list, by its subject in the journal.
     """
     subjects = subjects_by_owner((step.subject for step in steps), owners)
-    return [_owner_note(owner, found) for owner, found in subjects.items()]
+    return [_owner_note(owner, owned) for owner, owned in subjects.items()]
 
 
 def _owner_note(owner: ThrottleOwner, subjects: Sequence[str]) -> str:

@@ -8,8 +8,8 @@ from cluster.live.throttle_state import ThrottleState
 from cluster.throttles.list_entries import ROLE_OF_KEY
 from cluster.throttles.rates import clear_rates
 from cluster.throttles.replica_lists import clear_lists
+from operations.journal.journalled_change import make_journalled_change
 from operations.progress import OnText
-from operations.reassignments.journalled import journalled
 from operations.throttles.clear_plan import ClearPlan, clear_steps
 from schemas.config import Settings
 from schemas.errors import HeadroomError
@@ -27,7 +27,7 @@ def clear_throttles(
         on_step: gets one line per step.
         on_note: gets a sentence if the change is not in the journal.
     """
-    return journalled(
+    return make_journalled_change(
         settings, "throttle clear", clear_steps(view, plan), lambda: _clear(settings, plan, on_step), on_note, bool
     )
 

@@ -66,20 +66,20 @@ def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFin
     """
     at_ms = now_ms() if at_ms is None else at_ms
     recent = is_recent(settings, at_ms)
-    found = query(settings.store.path, REASSIGNMENT_PROGRESS.path, _SQL.format(recent=recent))
-    return ExpectedFinish(**found[0]) if found else None
+    rows = query(settings.store.path, REASSIGNMENT_PROGRESS.path, _SQL.format(recent=recent))
+    return ExpectedFinish(**rows[0]) if rows else None
 
 
 def finish_note(settings: Settings) -> str:
     """Return the expected finish as a sentence, or the reason why it is unknown."""
     at_ms = now_ms()
     try:
-        found = expected_finish(settings, at_ms)
+        finish = expected_finish(settings, at_ms)
     except HeadroomError as error:
         return f"When the moves are done is unknown: {error}"
-    if found is None:
+    if finish is None:
         return "When the moves are done is unknown: start headroom watch. No tick of the last minute is in store.path."
-    return found.text(at_ms)
+    return finish.text(at_ms)
 
 
 _SQL = """SELECT tick_ms, count(*) AS replicas,

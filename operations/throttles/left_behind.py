@@ -145,11 +145,11 @@ def _resting(text: str | None, moving: set[int]) -> str | None:
     A list of ``*`` is in use as long as any partition of its topic moves.
     """
     try:
-        found = parse_replica_list(text)
+        replica_list = parse_replica_list(text)
     except ReplicaListError:
         return None
-    if found is None or (found.every and moving):
+    if replica_list is None or (replica_list.every and moving):
         return None
-    if found.every:
+    if replica_list.every:
         return text
-    return format_replica_list(entry for entry in found.entries if entry[0] not in moving) or None
+    return format_replica_list(entry for entry in replica_list.entries if entry[0] not in moving) or None

@@ -122,4 +122,4 @@ def _not_in(wanted: str | None, now: str | None) -> str | None:
 def _every(config: TopicConfig) -> tuple[str, ...]:
     lists = {"leader": config.leader_list, "follower": config.follower_list}
     parsed = {role: parse_replica_list(text) for role, text in lists.items()}
-    return tuple(role for role, found in parsed.items() if found is not None and found.every)
+    return tuple(role for role, replica_list in parsed.items() if replica_list is not None and replica_list.every)

@@ -13,9 +13,9 @@ from deltalake.exceptions import CommitFailedError
 from schemas.errors import ENDINGS, HeadroomError
 from schemas.tables import Table
 from streaming.delta.arrow import arrow_table
+from streaming.delta.files.sync import sync_commits
 from streaming.delta.properties import properties
 from streaming.delta.schema import delta_schema
-from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2

@@ -23,9 +23,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from schemas.errors import HeadroomError
 from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
+from streaming.delta.files.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
+from streaming.delta.files.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.delta.locations import local_path
-from streaming.durability.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
-from streaming.durability.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
 from streaming.supervision.failure import cause_of
 
 LOG = "_delta_log"
@@ -100,27 +100,27 @@ def _damaged_log(folder: Path) -> list[Damage]:
 
 def error_of_damage(location: str) -> HeadroomError | None:
     """Return the error of a damaged table, with the command that repairs it; None if it is undamaged."""
-    found: list[Damage] = []
+    damaged: list[Damage] = []
     # Where this user may not look nothing is known of damage; the library's error of it is no PermissionError.
     with suppress(OSError):
-        found = damages(location, thorough=True)
+        damaged = damages(location, thorough=True)
     # Of what cannot be read nothing is known; the reader's own error says why.
-    if not found or found[0].lost == UNKNOWN:
+    if not damaged or damaged[0].lost == UNKNOWN:
         return None
-    rule = f"is damaged: its file {found[0].file} {found[0].fault} (lost: {found[0].lost})"
+    rule = f"is damaged: its file {damaged[0].file} {damaged[0].fault} (lost: {damaged[0].lost})"
     return HeadroomError(location, rule, "Run `headroom maintain --repair`.")
 
 
-def describe_damage(table: str, found: Sequence[Damage]) -> str:
+def describe_damage(table: str, damaged: Sequence[Damage]) -> str:
     """Return one line for the log: the damage to a table, and the remedy.
 
     Args:
         table: path of the table below the store.
-        found: its damaged files, at least one.
+        damaged: its damaged files, at least one.
     """
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f", and {len(damaged) - 1} more" if len(damaged) > 1 else ""
     return (
-        f"table {table} is damaged: its file {found[0].file} {found[0].fault}{more} (lost: {found[0].lost}); "
+        f"table {table} is damaged: its file {damaged[0].file} {damaged[0].fault}{more} (lost: {damaged[0].lost}); "
         "run `headroom maintain --repair`"
     )
 
@@ -284,13 +284,13 @@ def _damaged_files(folder: Path, thorough: bool) -> list[Damage]:
 def _missing_files(location: str) -> list[Damage]:
     """Return the missing files of a table at a URL."""
     try:
-        found: Sequence[str] = DeltaTable(location).repair(dry_run=True)["files_removed"]
+        missing: Sequence[str] = DeltaTable(location).repair(dry_run=True)["files_removed"]
     except TableNotFoundError:
         return []
     except Exception as error:
         # Perhaps only the credentials are wrong.
         return [Damage(LOG, f"cannot be read ({cause_of(error)})", UNKNOWN, can_be_mended=False)]
-    return [Damage(file, "is missing", "its rows") for file in found]
+    return [Damage(file, "is missing", "its rows") for file in missing]
 
 
 def _files_named(log: Path, pattern: re.Pattern[str]) -> list[Path]:

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta.append import again_on_conflict, without_panic
-from streaming.durability.sync import sync_commits
+from streaming.delta.files.sync import sync_commits
 
 # Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024
@@ -65,7 +65,7 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
     """
     with without_panic(path):
         version = DeltaTable(path).version()
-        delta, before, began_s = again_on_conflict(partial(_compacted, path, keep_from), attempts)
+        delta, before, began_s = again_on_conflict(partial(_compact, path, keep_from), attempts)
         if table in DURABLE_TABLES:
             # Its rows are now in other files than those that were synced.
             sync_commits(path, version)
@@ -76,7 +76,7 @@ def maintain_prompt(path: str, table: Table, attempts: int, keep_from: date | No
         return MaintenanceResult(table.path, before, files.num_rows, size_bytes, keep_from, time.monotonic() - began_s)
 
 
-def _compacted(path: str, keep_from: date | None) -> tuple[DeltaTable, int, float]:
+def _compact(path: str, keep_from: date | None) -> tuple[DeltaTable, int, float]:
     """Return the table without expired days and with compacted files, its files before, and when this began."""
     began_s = time.monotonic()
     delta = DeltaTable(path)

@@ -41,9 +41,9 @@ def columns(
         sql: one SELECT, of columns that are numbers and never null.
         definitions: as for ``rows``.
     """
-    found = _result(tables, sql, definitions or {})
+    result = _result(tables, sql, definitions or {})
     # A column without a row has no chunk, which to_numpy refuses.
-    return {name: found.column(name).to_numpy() if found.num_rows else np.empty(0) for name in found.column_names}
+    return {name: result.column(name).to_numpy() if result.num_rows else np.empty(0) for name in result.column_names}
 
 
 def _result(tables: Mapping[str, str | DeltaTable], sql: str, definitions: Mapping[str, Definition]) -> Table:

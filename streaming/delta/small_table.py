@@ -13,9 +13,9 @@ from schemas.errors import HeadroomError
 from schemas.tables import Table
 from streaming.delta import append as delta_append
 from streaming.delta.damage import error_of_damage
+from streaming.delta.files.sync import sync_commits
 from streaming.delta.locations import require_absent, require_writable
 from streaming.delta.upgrade import upgrade_opened
-from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)

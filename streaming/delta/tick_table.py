@@ -52,7 +52,7 @@ class TickTable:
         if not ticks:
             return frozenset()
         with without_panic(self._path):
-            return self._missing(self._refreshed(), ticks)
+            return self._missing(self._refresh(), ticks)
 
     def append(self, rows: Mapping[Tick, Sequence[Mapping[str, Any]]]) -> None:
         """Append the rows of the ticks that the table does not have; they are durable when this returns.
@@ -89,7 +89,7 @@ class TickTable:
             again_on_conflict(partial(self._commit, ticks, write), _ATTEMPTS, _AGAIN_FOR_S)
 
     def _commit(self, ticks: Collection[Tick], write: Write) -> None:
-        opened = self._refreshed()
+        opened = self._refresh()
         new = self._missing(opened, ticks)
         if not new:
             return
@@ -105,7 +105,7 @@ class TickTable:
             self._version, self._since_ms = version, since_ms
         return frozenset(ticks) - self._known
 
-    def _refreshed(self) -> DeltaTable:
+    def _refresh(self) -> DeltaTable:
         opened, self._opened = self._opened, None
         if opened is None:
             opened = DeltaTable(self._path)

@@ -14,9 +14,9 @@ from deltalake.schema import ArrayType, StructType
 from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta.append import again_on_conflict, without_panic
+from streaming.delta.files.sync import sync_commits
 from streaming.delta.properties import properties
 from streaming.delta.schema import AnyDeltaType, delta_schema, spark_type
-from streaming.durability.sync import sync_commits
 from streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
@@ -37,16 +37,16 @@ class SchemaDifference:
     wrong: list[str] = field(default_factory=list)
 
 
-def schema_difference(table: Table, found: Schema, partitioned_by: Sequence[str]) -> SchemaDifference:
+def schema_difference(table: Table, current: Schema, partitioned_by: Sequence[str]) -> SchemaDifference:
     """Return the difference of an existing table; additional columns are allowed, because they are null in new rows.
 
     Args:
         table: definition of the table.
-        found: columns of the existing table.
+        current: columns of the existing table.
         partitioned_by: its partition columns.
     """
     result = SchemaDifference()
-    _compare_fields(delta_schema(table).fields, found.fields, "", result)
+    _compare_fields(delta_schema(table).fields, current.fields, "", result)
     for name in [name for name in (*table.keys, *table.partition_by) if name in result.new]:
         # A key or partition column cannot be added: old rows would have no key, or be in no folder.
         del result.new[name]
@@ -101,12 +101,12 @@ def upgrade_opened(location: str, opened: DeltaTable, table: Table) -> None:
     Raises:
         HeadroomError: a difference cannot be fixed, and nothing was changed.
     """
-    found, metadata = opened.schema(), opened.metadata()
-    difference = schema_difference(table, found, metadata.partition_columns)
+    current, metadata = opened.schema(), opened.metadata()
+    difference = schema_difference(table, current, metadata.partition_columns)
     require_ours(location, table, difference)
     if difference.new:
         # Only in this way the library adds fields of nested structs. It accepts no comments but those that are there.
-        fields = _with_missing(found.fields, delta_schema(table).fields)
+        fields = _with_missing(current.fields, delta_schema(table).fields)
         write_deltalake(opened, _no_rows(fields), mode="append", schema_mode="merge")
     if not properties(table).items() <= metadata.configuration.items():
         opened.alter.set_table_properties(properties(table))
@@ -120,10 +120,10 @@ def _no_rows(fields: Sequence[Field]) -> ArrowTable:
 def _update_comments(location: str, opened: DeltaTable, table: Table) -> None:
     """Replace the comments of columns whose meaning was reworded, in one commit."""
     meanings = {column.name: column.meaning for column in table.columns}
-    found = opened.schema().fields
-    if all(f.metadata.get("comment") == meanings.get(f.name, f.metadata.get("comment")) for f in found):
+    current = opened.schema().fields
+    if all(f.metadata.get("comment") == meanings.get(f.name, f.metadata.get("comment")) for f in current):
         return
-    fields = [_with_comment(f, meanings[f.name]) if f.name in meanings else f for f in found]
+    fields = [_with_comment(f, meanings[f.name]) if f.name in meanings else f for f in current]
     try:
         # Replaces the rows that fulfil the condition, which is none, and the schema.
         write_deltalake(opened, _no_rows(fields), mode="overwrite", schema_mode="overwrite", predicate="false")
@@ -132,45 +132,45 @@ def _update_comments(location: str, opened: DeltaTable, table: Table) -> None:
         log.debug("comments of %s stay as they are: %s", location, cause_of(error))
 
 
-def _with_comment(found: Field, comment: str) -> Field:
-    return Field(found.name, found.type, nullable=found.nullable, metadata={**found.metadata, "comment": comment})
+def _with_comment(old: Field, comment: str) -> Field:
+    return Field(old.name, old.type, nullable=old.nullable, metadata={**old.metadata, "comment": comment})
 
 
-def _with_missing(found: Sequence[Field], wanted: Sequence[Field]) -> list[Field]:
+def _with_missing(current: Sequence[Field], wanted: Sequence[Field]) -> list[Field]:
     """Return existing fields as they are, with the missing ones at the end of each struct."""
     by_name = {f.name: f for f in wanted}
     existing = [
         Field(f.name, _type_with_missing(f.type, by_name[f.name].type), nullable=f.nullable, metadata=f.metadata)
         if f.name in by_name
         else f
-        for f in found
+        for f in current
     ]
-    names = {f.name for f in found}
+    names = {f.name for f in current}
     return [*existing, *(f for f in wanted if f.name not in names)]
 
 
-def _type_with_missing(found: AnyDeltaType, wanted: AnyDeltaType) -> AnyDeltaType:
-    if isinstance(found, StructType) and isinstance(wanted, StructType):
-        return StructType(_with_missing(found.fields, wanted.fields))
-    if isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
-        element = _type_with_missing(found.element_type, wanted.element_type)
-        return ArrayType(element, contains_null=found.contains_null)
-    return found
+def _type_with_missing(current: AnyDeltaType, wanted: AnyDeltaType) -> AnyDeltaType:
+    if isinstance(current, StructType) and isinstance(wanted, StructType):
+        return StructType(_with_missing(current.fields, wanted.fields))
+    if isinstance(current, ArrayType) and isinstance(wanted, ArrayType):
+        element = _type_with_missing(current.element_type, wanted.element_type)
+        return ArrayType(element, contains_null=current.contains_null)
+    return current
 
 
-def _compare(wanted: AnyDeltaType, found: AnyDeltaType, name: str, result: SchemaDifference) -> None:
-    if isinstance(wanted, StructType) and isinstance(found, StructType):
-        _compare_fields(wanted.fields, found.fields, f"{name}.", result)
-    elif isinstance(wanted, ArrayType) and isinstance(found, ArrayType):
-        _compare(wanted.element_type, found.element_type, f"{name}.element", result)
-    elif wanted != found:
-        result.wrong.append(f"{name} is {spark_type(found)}, not {spark_type(wanted)}")
+def _compare(wanted: AnyDeltaType, current: AnyDeltaType, name: str, result: SchemaDifference) -> None:
+    if isinstance(wanted, StructType) and isinstance(current, StructType):
+        _compare_fields(wanted.fields, current.fields, f"{name}.", result)
+    elif isinstance(wanted, ArrayType) and isinstance(current, ArrayType):
+        _compare(wanted.element_type, current.element_type, f"{name}.element", result)
+    elif wanted != current:
+        result.wrong.append(f"{name} is {spark_type(current)}, not {spark_type(wanted)}")
 
 
-def _compare_fields(wanted: Sequence[Field], found: Sequence[Field], at: str, result: SchemaDifference) -> None:
+def _compare_fields(wanted: Sequence[Field], current: Sequence[Field], at: str, result: SchemaDifference) -> None:
     """Add the differences of a struct's fields to the result; ``at`` is the path of the struct, with a dot."""
-    result.wrong.extend(f"{at}{f.name} must not be null" for f in found if not f.nullable)
-    existing = {f.name: f.type for f in found}
+    result.wrong.extend(f"{at}{f.name} must not be null" for f in current if not f.nullable)
+    existing = {f.name: f.type for f in current}
     for f in wanted:
         if f.name in existing:
             _compare(f.type, existing[f.name], f"{at}{f.name}", result)

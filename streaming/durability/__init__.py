@@ -1,1 +1,1 @@
-"""What a power cut leaves: files that are synced before a promise rests on them, and checkpoints that are rebuilt."""
+"""What a power cut leaves: damaged tables that are mended, and checkpoints that are rebuilt."""

@@ -20,9 +20,9 @@ from typing import Any
 
 from schemas.errors import HeadroomError
 from streaming.delta.damage import Damage
+from streaming.delta.files.sync import sync_path
 from streaming.delta.locations import local_path
 from streaming.durability.mend import ASIDE
-from streaming.durability.sync import sync_path
 
 log = logging.getLogger(__name__)
 

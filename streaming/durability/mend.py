@@ -18,9 +18,9 @@ from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES
 from streaming.delta.append import append_columns, create
 from streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
+from streaming.delta.files.sync import sync_commits, sync_path
+from streaming.delta.files.table_files import data_files, distinct_rows, first_commit
 from streaming.delta.locations import local_path
-from streaming.durability.sync import sync_commits, sync_path
-from streaming.durability.table_files import data_files, distinct_rows, first_commit
 
 # Folder next to the tables and checkpoints for what is damaged.
 ASIDE = "_damaged"
@@ -48,25 +48,25 @@ def _mend(location: str) -> list[Damage]:
     path = local_path(location)
     mended: list[Damage] = []
     # Several rounds: commits are checked once the checkpoints can be read, and data files once the log can.
-    while found := damages(location, thorough=True):
-        unrepairable = [damage for damage in found if not damage.can_be_mended or damage in mended]
+    while damaged := damages(location, thorough=True):
+        unrepairable = [damage for damage in damaged if not damage.can_be_mended or damage in mended]
         if unrepairable:
             remedy = f"Move {location} away: a new, empty table is made in its place."
             raise HeadroomError(
                 f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
             )
-        mended += found
-        if path is not None and any(damage.whole for damage in found):
+        mended += damaged
+        if path is not None and any(damage.whole for damage in damaged):
             _create_again(Path(path))
             continue
         if path is not None:
-            for damage in found:
+            for damage in damaged:
                 _set_aside(Path(path), damage)
         # The library repairs only a table whose log it can read.
-        if not any(damage.file.startswith(LOG) for damage in found):
+        if not any(damage.file.startswith(LOG) for damage in damaged):
             DeltaTable(location).repair()
             if path is not None:
-                _remove_left(Path(path), {damage.file for damage in found})
+                _remove_left(Path(path), {damage.file for damage in damaged})
     return mended
 
 
@@ -103,7 +103,7 @@ def _set_aside(folder: Path, damage: Damage) -> None:
     file = folder / damage.file
     definition = definition_of(folder)
     commit = None if damage.is_stray else COMMIT.fullmatch(file.name)
-    kept = [line for line in map(_kept, actions_of(file, definition)) if line] if commit else []
+    kept = [line for line in map(_action_to_keep, actions_of(file, definition)) if line] if commit else []
     if os.path.lexists(file):
         _move(file, folder.parent / ASIDE / folder.name / damage.file)
     for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
@@ -119,7 +119,7 @@ def _set_aside(folder: Path, damage: Damage) -> None:
         sync_path(file.parent)
 
 
-def _kept(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+def _action_to_keep(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return an action of a damaged commit if it may be kept alone, otherwise None.
 
     Half of a compaction would duplicate or lose rows. Without the whole compaction its source files are still there.

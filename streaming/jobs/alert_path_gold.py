@@ -113,15 +113,15 @@ class AlertPathGold:
     def _sent_rows(self, evaluated: Evaluated) -> list[TickRows]:
         """Return the rows of moves of some ticks, sent to Python in one job."""
         self._set_pool()
-        found: dict[tuple[Table, Tick], list[Mapping[str, Any]]] = defaultdict(list)
+        by_tick: dict[tuple[Table, Tick], list[Mapping[str, Any]]] = defaultdict(list)
         with cached_frames() as cache:
             rows = self._queries.rows(evaluated.complete.messages, cache).moves.collect()
         for row in rows:
             for field, table in _FIELDS.items():
                 if row[field] is not None:
                     values = row[field].asDict(recursive=True)
-                    found[table, (values["cluster"], values["tick_ms"])].append(values)
-        return [TickRows(*key, of_tick, urgent=True) for key, of_tick in found.items() if key[1] in evaluated.headroom]
+                    by_tick[table, (values["cluster"], values["tick_ms"])].append(values)
+        return [TickRows(*key, rows, urgent=True) for key, rows in by_tick.items() if key[1] in evaluated.headroom]
 
     def _write_large(self, evaluated: Evaluated) -> list[TickRows]:
         """Let Spark write the rows of moves of some ticks, and commit them; no row is left to append."""

@@ -107,7 +107,7 @@ class BrokerLoadWriter:
         if not due:
             return
         if not self._states:
-            self._states = self._restored(min(tick_ms for _, tick_ms in due))
+            self._states = self._restore_states(min(tick_ms for _, tick_ms in due))
         states = {cluster: self._states.get(cluster) or _ClusterState({}, FlushHistory()) for cluster, _ in due}
         self._table.append([row for tick in due for row in _minute(tick, ticks[tick], states, self._settings)])
         self._states |= states
@@ -129,7 +129,7 @@ class BrokerLoadWriter:
         written = {(name, minute_of(tick_ms)) for name, tick_ms in self._store.ticks_since(BROKER_LOAD, since_ms)}
         return [tick for minute, tick in first.items() if minute not in written]
 
-    def _restored(self, before_ms: int) -> dict[str, _ClusterState]:
+    def _restore_states(self, before_ms: int) -> dict[str, _ClusterState]:
         """Return the states of all clusters from the newest rows in the table."""
         newest = self._read.query(newest_sql(before_ms - _DAY_MS))
         past = self._read.query(

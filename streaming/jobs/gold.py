@@ -46,7 +46,7 @@ class GoldJob(TickQuery):
     _pause_s = 0.0
 
     @cached_property
-    def _ended(self) -> Prepared:
+    def _ended_ticks(self) -> Prepared:
         return Prepared(ended_ticks)
 
     @cached_property
@@ -79,7 +79,7 @@ class GoldJob(TickQuery):
 
     def _is_written(self, batch: DataFrame) -> bool:
         """Return whether the tables have all ticks that end in a batch, and then set what follows from that."""
-        ended = self._ended.on(batch.coalesce(1)).collect()
+        ended = self._ended_ticks.on(batch.coalesce(1)).collect()
         ticks = [(row["cluster"], row["tick_ms"]) for row in ended]
         with_moves = [tick for tick, row in zip(ticks, ended, strict=True) if row["may_move"]]
         for table, shared in self._shared.items():

@@ -144,7 +144,7 @@ class LeaderImbalanceJob(TickQuery):
 
     def _write(self, complete: CompleteTicks) -> None:
         ends = [end for end in map(tick_end, complete.status) if end.ranges and end.leaders]
-        for chunk in chunked(ends, _CHUNK_RECORDS):
+        for chunk in chunks_of(ends, _CHUNK_RECORDS):
             self._write_chunk(chunk, complete)
 
     def _write_chunk(self, ends: Sequence[TickEnd], complete: CompleteTicks) -> None:
@@ -176,8 +176,8 @@ class LeaderImbalanceJob(TickQuery):
 
     def _moves(self, complete: CompleteTicks, ticks: Sequence[Tick]) -> DataFrame:
         """Return the rows of the kind ``moves`` of some ticks, and perhaps of others between them."""
-        found = [row for row in complete.status if (row["cluster"], row["tick_ms"]) in ticks]
-        first, end = min(row["first_offset"] for row in found), max(row["end_offset"] for row in found)
+        statuses = [row for row in complete.status if (row["cluster"], row["tick_ms"]) in ticks]
+        first, end = min(row["first_offset"] for row in statuses), max(row["end_offset"] for row in statuses)
         return rows_of(alert_messages(self._topic.alert_range(first, end + 1).coalesce(1), ("moves",)), "moves")
 
     def _records(self, ends: Sequence[TickEnd], cache: Cache) -> DataFrame:
@@ -223,7 +223,7 @@ def tick_end(row: Row) -> TickEnd:
     return TickEnd((row["cluster"], row["tick_ms"]), row["leaders"] or 0, ranges)
 
 
-def chunked(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
+def chunks_of(ends: Sequence[TickEnd], most_records: int) -> Iterator[list[TickEnd]]:
     """Yield the ticks in chunks of a limited number of records; a larger tick is a chunk of its own.
 
     Args:

@@ -62,7 +62,7 @@ class PartitionLoadJob:
         self._store.ensure(PARTITION_LOAD)
         since_ms = now_ms // HOUR_MS * HOUR_MS - _LOOK_BACK_MS
         ledger = buckets(self._store.read_since(MESSAGES, since_ms)).collect()
-        due = due_hours(hours_of(row.asDict() for row in ledger), self._written(since_ms), now_ms)
+        due = due_hours(hours_of(row.asDict() for row in ledger), self._messages_by_hour(since_ms), now_ms)
         for hour in due:
             began_s = time.monotonic()
             self._replace(hour, _ATTEMPTS)
@@ -70,7 +70,7 @@ class PartitionLoadJob:
             log.info("load of cluster %s in the hour from %d written in %.1f s", hour.cluster, hour.hour_ms, took_s)
         return due
 
-    def _written(self, since_ms: int) -> dict[tuple[str, int], int]:
+    def _messages_by_hour(self, since_ms: int) -> dict[tuple[str, int], int]:
         """Return the messages that each hour in the table rests on, by cluster and hour."""
         recent = self._store.read(PARTITION_LOAD).where(
             f"date >= to_date(timestamp_millis({since_ms})) AND hour_ms >= {since_ms}"
@@ -106,12 +106,12 @@ def hours_of(ledger: Iterable[Mapping[str, Any]]) -> list[LoadHour]:
     Args:
         ledger: rows of ``streaming.transforms.partition_load.buckets``, in any order.
     """
-    found = {(row["cluster"], row["bucket_ms"]): row for row in ledger}
+    row_by_bucket = {(row["cluster"], row["bucket_ms"]): row for row in ledger}
     hours = []
-    for cluster, hour_ms in sorted({(cluster, bucket_ms // HOUR_MS * HOUR_MS) for cluster, bucket_ms in found}):
+    for cluster, hour_ms in sorted({(cluster, bucket_ms // HOUR_MS * HOUR_MS) for cluster, bucket_ms in row_by_bucket}):
         starts_ms = range(hour_ms, hour_ms + HOUR_MS, BUCKET_MS)
-        rows = [found[cluster, start_ms] for start_ms in starts_ms if (cluster, start_ms) in found]
-        closing = found.get((cluster, hour_ms + HOUR_MS), {"edge_ms": None})
+        rows = [row_by_bucket[cluster, start_ms] for start_ms in starts_ms if (cluster, start_ms) in row_by_bucket]
+        closing = row_by_bucket.get((cluster, hour_ms + HOUR_MS), {"edge_ms": None})
         edges_ms = [row["edge_ms"] for row in (*rows, closing) if row["edge_ms"] is not None]
         closed = closing["edge_ms"] is not None
         messages = sum(row["messages"] for row in rows) + (closing["edge_messages"] if closed else 0)

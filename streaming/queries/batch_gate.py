@@ -55,7 +55,7 @@ class BatchGate:
     def wrap(self, batch: Batch) -> Batch:
         """Return a batch function that runs only while the gate is open, and is timed."""
 
-        def guarded(rows: DataFrame, batch_id: int) -> None:
+        def run_batch(rows: DataFrame, batch_id: int) -> None:
             with self._busy:
                 if self._closed.is_set():
                     raise StopRequested("the job is being stopped")
@@ -74,7 +74,7 @@ class BatchGate:
                     self._ended_s = time.monotonic()
                     self._began_s = None
 
-        return guarded
+        return run_batch
 
     def pause(self, seconds: float) -> None:
         """Return after some seconds, or when the gate is closed; no batch counts as in progress meanwhile."""

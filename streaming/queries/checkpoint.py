@@ -51,12 +51,12 @@ class StoredCheckpoint:
 
         Until a new checkpoint has its first batch, the one that it replaces counts.
         """
-        found = self._position(self._path)
+        position = self._position(self._path)
         replaced = self._path.suffix(_REPLACED)
-        if found is None:
+        if position is None:
             return self._position(replaced)
         self._files.delete(replaced, True)
-        return found
+        return position
 
     def replace(self) -> None:
         """Make room for a new checkpoint, whose start follows from the position of this one."""

@@ -77,10 +77,10 @@ def prepare_start(
         all_partitions: whether it reads all partitions, or those of its checkpoint.
     """
     stored = StoredCheckpoint(spark, checkpoint)
-    found = stored.position()
-    if found is None:
+    known = stored.position()
+    if known is None:
         return Start()
-    position = TopicPosition(_offsets(found.source, topic.name), _offsets(found.planned, topic.name), found.read_ms)
+    position = TopicPosition(_offsets(known.source, topic.name), _offsets(known.planned, topic.name), known.read_ms)
     states = topic.states(position.offsets, all_partitions=all_partitions)
     if not states:
         return Start(position.offsets)
@@ -91,7 +91,7 @@ def prepare_start(
     lost = position.lost(states)
     if not lost:
         return Start(position.starts(states))
-    if not found.is_finished:
+    if not known.is_finished:
         _log_lost(topic.name, query, position.lost_of_planned(states))
         return Start(has_gap=True)
     _log_lost(topic.name, query, lost)

@@ -87,9 +87,9 @@ class TickQuery(ABC):
         stream = self._topic.alert_stream("earliest", self.max_offsets)
         writer = stream.writeStream.queryName(self.name).option("checkpointLocation", self._checkpoint)
         paced = writer.trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
-        return paced.foreachBatch(self._paced(self.gate.wrap(self.write))).start()
+        return paced.foreachBatch(self._with_pace(self.gate.wrap(self.write))).start()
 
-    def _paced(self, batch: Batch) -> Batch:
+    def _with_pace(self, batch: Batch) -> Batch:
         """Return a batch function that returns when the next batch may begin; its rows are written before that.
 
         A crash meanwhile repeats the batch, whose ticks are then found in the tables.

@@ -61,7 +61,7 @@ class CompleteTicksReader:
     ) -> None:
         self._topic = topic
         self._row_kinds = row_kinds
-        self._messages = Prepared(self._parsed)
+        self._messages = Prepared(self._parse)
         self._status = Prepared(lambda messages: tick_status(messages, extra_columns))
 
     @contextmanager
@@ -77,17 +77,17 @@ class CompleteTicksReader:
             partial = [row for row in status if row["ended"] and not row["whole"] and self._distrust(row) is None]
             if partial:
                 first, end = min(row["first_offset"] for row in partial), max(row["end_offset"] for row in partial)
-                earlier = self._parsed(self._topic.alert_range(first, end + 1).coalesce(1))
+                earlier = self._parse(self._topic.alert_range(first, end + 1).coalesce(1))
                 messages = cache(messages.unionByName(earlier).coalesce(1).dropDuplicates(MESSAGE_KEYS))
                 status = self._status.on(messages).collect()
             valid = [row for row in status if self._is_valid(row)]
-            collected = {(row["cluster"], row["tick_ms"]): _collected(row) for row in valid}
+            collected = {(row["cluster"], row["tick_ms"]): _collection_of(row) for row in valid}
             # Nearly every batch is exactly one tick. Then no filter is needed.
             kept = messages if len(valid) == len(status) else complete_ticks(messages).where(in_ticks(list(collected)))
             last = (valid[-1]["first_offset"], valid[-1]["end_offset"] + 1) if valid else (0, 0)
             yield CompleteTicks(kept, list(collected), last, any(row["any_moves"] for row in valid), collected, valid)
 
-    def _parsed(self, records: DataFrame) -> DataFrame:
+    def _parse(self, records: DataFrame) -> DataFrame:
         return alert_messages(records, self._row_kinds)
 
     def _is_valid(self, row: Row) -> bool:
@@ -102,6 +102,6 @@ class CompleteTicksReader:
         return self._topic.trust.distrust(row["cluster"], row["tick_ms"], row["record_ms"])
 
 
-def _collected(row: Row) -> Collected:
+def _collection_of(row: Row) -> Collected:
     took_s = None if row["collect_ms"] is None else max(0, row["collect_ms"]) / 1000
     return Collected(took_s, row["unanswered_brokers"], row["skipped_ticks"])

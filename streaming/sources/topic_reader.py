@@ -67,8 +67,8 @@ class _Partitions:
 
     def states(self, offsets: Mapping[int, int], only: Collection[int]) -> dict[int, PartitionOffsets]:
         """Return the state of all partitions, or of some."""
-        found = [int(info.partition()) for info in self._client.partitionsFor(self._topic)]
-        partitions = [self._of(number) for number in sorted(found) if not only or number in only]
+        numbers = [int(info.partition()) for info in self._client.partitionsFor(self._topic)]
+        partitions = [self._of(number) for number in sorted(numbers) if not only or number in only]
         earliest = {p.partition(): offset for p, offset in self._client.beginningOffsets(partitions).items()}
         end = {p.partition(): offset for p, offset in self._client.endOffsets(partitions).items()}
         last_read = {p: min(offset, end[p]) - 1 for p, offset in offsets.items() if p in end}

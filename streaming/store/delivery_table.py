@@ -13,9 +13,9 @@ from alerts.delivery.delivery_log import Backlog, DeliveryAttempt
 from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from streaming.delta import query as delta_query
 from streaming.delta.locations import local_path
+from streaming.store.damaged_tables import damage_of, read_undamaged
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.store import Store
-from streaming.supervision.damaged_tables import damage_of, read_undamaged
 from streaming.supervision.in_time import InTime
 from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql
 

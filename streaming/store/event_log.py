@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from alerts.lifecycle import FLAP_MS
 from schemas.alerts import AlertEvent
 from schemas.tables import ALERT_EVENTS
+from streaming.store.damaged_tables import damage_of, read_undamaged
 from streaming.store.low_latency_table import LowLatencyTable
 from streaming.store.store import Store
-from streaming.supervision.damaged_tables import damage_of, read_undamaged
 from streaming.supervision.failure import cause_of
 from streaming.supervision.in_time import InTime, NoAnswer
 from streaming.tables.events import event_of

@@ -177,7 +177,8 @@ class FollowedTable:
                     ticks[row["cluster"], row["tick_ms"]].append(of_row(row))
         # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
         except Exception as error:
-            self._close()
+            # The table is opened again at the next read.
+            self._table, self._version = None, -1
             if not self._is_unreadable:
                 self._is_unreadable = True
                 warn_unreadable(self.location, consequence, error)
@@ -187,7 +188,7 @@ class FollowedTable:
 
     def _newer_rows(self, now_ms: int) -> Sequence[_Row]:
         """Return the rows of these ticks, if the table has changed."""
-        if not self._changed():
+        if not self._has_changed():
             return []
         last_ms = self._newest.last_ms or self.query(_LAST_SQL)[0]["tick_ms"]
         if last_ms is None:
@@ -199,11 +200,7 @@ class FollowedTable:
         """Record that these ticks were passed on."""
         self._newest.passed_on(ticks)
 
-    def _close(self) -> None:
-        """Open the table again at the next read, after an error."""
-        self._table, self._version = None, -1
-
-    def _changed(self) -> bool:
+    def _has_changed(self) -> bool:
         """Return whether the table may have new rows."""
         if self.path is None:
             return self._store.exists(self._definition)

@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from schemas.errors import HeadroomError
 from schemas.tables import DURABLE_TABLES, Table
 from streaming.delta import append as delta_append
+from streaming.delta.files.sync import sync_commits
 from streaming.delta.locations import local_path, require_writable
-from streaming.durability.sync import sync_commits
 from streaming.store.store import Store
 
 _ATTEMPTS = 5

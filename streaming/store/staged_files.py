@@ -71,11 +71,11 @@ class StagedFiles:
             observed.coalesce(1).write.parquet(folder.as_uri())
             count = counted.get["rows"]
             (file,) = folder.glob("part-*.parquet")
-            return self._moved(file, day, ticks, count) if count else None
+            return self._move(file, day, ticks, count) if count else None
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _moved(self, file: Path, day: date, ticks: Collection[Tick], count: int) -> AddAction:
+    def _move(self, file: Path, day: date, ticks: Collection[Tick], count: int) -> AddAction:
         path = f"date={day}/{file.name}"
         target = self._table / path
         target.parent.mkdir(exist_ok=True)

@@ -146,8 +146,8 @@ class Store:
         """
         existing = DeltaTable.forPath(self.spark, self.location(table))
         (detail,) = existing.detail().select("partitionColumns", "properties").collect()
-        found = Schema.from_json(existing.toDF().schema.json())
-        difference = schema_difference(table, found, detail["partitionColumns"])
+        schema = Schema.from_json(existing.toDF().schema.json())
+        difference = schema_difference(table, schema, detail["partitionColumns"])
         require_ours(self.location(table), table, difference)
         return TableState(difference.new, detail["properties"])
 

@@ -92,11 +92,11 @@ class TickRowQueue:
             added: rows.
             computation: computes further rows on the thread, after these are written; None if there are none.
         """
-        accepted = self._put(added, computation)
+        accepted = self._accept(added, computation)
         if computation is not None and not accepted:
             computation.close()
 
-    def _put(self, added: Sequence[TickRows], computation: Computation | None) -> bool:
+    def _accept(self, added: Sequence[TickRows], computation: Computation | None) -> bool:
         """Queue rows, and return whether the computation is queued too."""
         with self._changed:
             if sum(len(one.rows) for one in (*self._waiting, *added)) > _MOST_ROWS:

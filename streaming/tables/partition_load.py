@@ -95,8 +95,8 @@ def _rates_sql(own_hours: str, since_ms: int, percentile: float) -> str:
 def _why_none(settings: Settings, own_hours: str) -> str:
     """Return why the table has no hour of the cluster to use."""
     newest = f"SELECT max(hour_ms) AS last_ms FROM data WHERE {own_hours}"
-    found = query(settings.store.path, PARTITION_LOAD.path, newest)
-    last_ms = found[0]["last_ms"] if found else None
+    rows = query(settings.store.path, PARTITION_LOAD.path, newest)
+    last_ms = rows[0]["last_ms"] if rows else None
     if last_ms is None:
         return f"{PARTITION_LOAD.path} has no complete hour of cluster {settings.cluster.name}"
     return (

@@ -104,15 +104,15 @@ class SuppressionFollower:
         """Read the table, and pass the suppressions on if they have changed since the last read."""
         try:
             with delta_append.without_panic(self._location):
-                changed = self._changed()
+                changed = self._changed_records()
         except Exception as error:
-            self._failed(error)
+            self._handle_error(error)
             return
         self._read_ms, self._is_unreadable = self._clock_ms(), False
         if changed is not None:
             self._on_change(Suppressions.of(changed, self._windows).since(self._read_ms - _SINCE_MS))
 
-    def _changed(self) -> list[SuppressionRecord] | None:
+    def _changed_records(self) -> list[SuppressionRecord] | None:
         """Return all records; None if they have not changed."""
         version = self._current_version()
         if version == self._version:
@@ -133,7 +133,7 @@ class SuppressionFollower:
             return -1
         return self._table.version()
 
-    def _failed(self, error: Exception) -> None:
+    def _handle_error(self, error: Exception) -> None:
         """End all silences and acknowledgements if the last read is too old, and log that once."""
         self._table = self._version = None
         is_valid = self._read_ms is not None and self._clock_ms() - self._read_ms < _VALID_MS

@@ -177,7 +177,7 @@ def partition_load(
     Returns:
         One row per partition whose leader's log was read at an edge. Without two such readings its rates are null.
     """
-    watched = _watched(_in_hour(inputs.write_rates, hour))
+    watched = _watched_rates(_in_hour(inputs.write_rates, hour))
     readings = _readings(_at_edges(inputs.logs, hour), _at_edges(inputs.meters, hour))
     # In steps, so that each array is made once.
     intervals = with_columns(readings.join(watched, list(_PARTITION), "left"), {"intervals": _INTERVALS})
@@ -196,7 +196,7 @@ def partition_load(
     growth = cache(_growth(_in_hour(inputs.meters, hour)))
     every = (
         with_columns(rates, sums)
-        .join(_described(inputs.sizes, hour), [*_PARTITION, "broker"], "left")
+        .join(_described_sizes(inputs.sizes, hour), [*_PARTITION, "broker"], "left")
         .join(grouped(growth, ("topic",), {name: f"sum({name})" for name in _READ_APART}), "topic", "left")
         # The time for which the broker that was seen longest was seen. One row.
         .crossJoin(F.broadcast(growth.agg(*map(F.expr, named(_SEEN)))))
@@ -241,13 +241,13 @@ def _growth(meters: DataFrame) -> DataFrame:
     return grouped(of_readings, ("broker", "topic"), {name: f"sum({name})" for name in _GROWTH})
 
 
-def _described(sizes: DataFrame, hour: LoadHour) -> DataFrame:
+def _described_sizes(sizes: DataFrame, hour: LoadHour) -> DataFrame:
     """Return the last size of each replica in the last quarter of the hour: ``described_bytes``."""
     last = _in_hour(sizes, hour).where(f"NOT is_future AND tick_ms >= {hour.edges_ms[-1] - _SIZES_MS}")
     return grouped(last, (*_PARTITION, "broker"), {"described_bytes": "max_by(size_bytes, tick_ms)"})
 
 
-def _watched(write_rates: DataFrame) -> DataFrame:
+def _watched_rates(write_rates: DataFrame) -> DataFrame:
     """Return one row per partition with rates: ``watched``, from each 5 minutes to the mean and the span of its rates.
 
     Args:

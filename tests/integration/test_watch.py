@@ -87,7 +87,9 @@ def shown() -> Iterator[Told]:
 
 
 def _fired(watch: WatchProcess, subject: str, since_s: float) -> Line | None:
-    return next((line for line in watch.fired() if line.event.subject == subject and line.at_s >= since_s), None)
+    return next(
+        (line for line in watch.firing_events() if line.event.subject == subject and line.at_s >= since_s), None
+    )
 
 
 def _await_verdict(watch: WatchProcess, side: tuple[int, str], verdict: str, deadline_s: float = 90) -> None:
@@ -122,7 +124,7 @@ def test_an_alert_of_a_watch_that_was_killed_is_ended_by_the_next_one(
     watch: WatchProcess, settings: Settings, shown: Told
 ) -> None:
     alert_id = _only_alert(settings)["alert_id"]
-    watch.wait(lambda: watch.resolved(alert_id), 90, "the end of the alert that was firing")
+    watch.wait(lambda: watch.resolving_event(alert_id), 90, "the end of the alert that was firing")
     # Told by the watch that was killed, or by the next one; its end by that in any case.
     ended = lambda: any(key.split("/")[2] == "resolved" for key in shown.keys(alert_id))  # noqa: E731
     wait_until(ended, 30, "the end told", lambda: shown.keys(alert_id))
@@ -143,7 +145,7 @@ def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene
 
     def shown() -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return what is told of broker 1, and the advice: one alert of its own, or that whose advice is for both."""
-        for event in [line.event for line in watch.fired() if line.at_s >= began]:
+        for event in [line.event for line in watch.firing_events() if line.at_s >= began]:
             evidence = json.loads(event.evidence)
             about = [{**evidence, "kind": event.kind, "subject": event.subject}, *evidence.get("also", [])]
             of_leader = [one for one in about if one["subject"] == "broker 1 as leader"]
@@ -160,9 +162,9 @@ def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene
     assert raised["recommended_bytes_per_s"] > short["required_bytes_per_s"]
     load.set_rate("w", 0, WRITE)
     _await_verdict(watch, (1, "leader"), "catching_up")
-    own = [line.event.alert_id for line in watch.fired() if line.event.subject == "broker 1 as leader"]
+    own = [line.event.alert_id for line in watch.firing_events() if line.event.subject == "broker 1 as leader"]
     for alert_id in own:
-        watch.wait(lambda ended=alert_id: watch.resolved(ended), 90, "its end")  # type: ignore[misc]
+        watch.wait(lambda ended=alert_id: watch.resolving_event(ended), 90, "its end")  # type: ignore[misc]
 
 
 def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
@@ -205,10 +207,10 @@ def test_without_its_store_a_watch_continues_and_stores_its_events_later(
     assert trouble.event.kind == "store_unwritable"
     assert str(store) in trouble.event.summary
     assert short.event.summary.endswith(" (not kept yet)")
-    watch.wait(lambda: watch.resolved(trouble.event.alert_id), 60, "the end of the trouble")
+    watch.wait(lambda: watch.resolving_event(trouble.event.alert_id), 60, "the end of the trouble")
     scene.throttle({1: 3.6 * MB}, "leader")
     ids = [trouble.event.alert_id, short.event.alert_id]
-    watch.wait(lambda: watch.resolved(ids[1]), 90, "the end of the alert")
+    watch.wait(lambda: watch.resolving_event(ids[1]), 90, "the end of the alert")
     for alert_id in ids:
         sql = f"SELECT state FROM data WHERE alert_id = '{alert_id}' ORDER BY tick_ms, state = 'firing'"
         states = [row["state"] for row in _rows(settings, "alerts/events", sql)]
@@ -227,7 +229,7 @@ def test_a_watch_whose_jvm_is_killed_starts_another_one_and_goes_on(watch: Watch
         jvm.kill()
     scene.throttle({1: 3.6 * MB}, "leader")
     # The same alert ends: what was known stands in the tables.
-    watch.wait(lambda: watch.resolved(short.event.alert_id), 90, "its end after the kill")
+    watch.wait(lambda: watch.resolving_event(short.event.alert_id), 90, "its end after the kill")
 
 
 def test_an_election_fixes_leaders_that_are_not_preferred(

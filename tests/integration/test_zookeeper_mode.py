@@ -104,7 +104,8 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
         try:
             shown = watch.wait(
                 lambda: next(
-                    (e for e in watch.fired() if e.event.subject == "broker 2 as leader" and e.at_s >= began), None
+                    (e for e in watch.firing_events() if e.event.subject == "broker 2 as leader" and e.at_s >= began),
+                    None,
                 ),
                 120,
                 "an alert on broker 2",

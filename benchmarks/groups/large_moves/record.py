@@ -101,7 +101,7 @@ def _cause(cause: Cause, began_s: float, scored: Score) -> Record:
 
 
 def _alert(alert: ScoredAlert, context: SceneContext, scored: Score) -> Record:
-    resolved = context.watch.resolved(alert.first.alert_id)
+    resolved = context.watch.resolving_event(alert.first.alert_id)
     return {
         "alert_id": alert.first.alert_id,
         "cause": alert.cause,

@@ -213,7 +213,7 @@ def _headroom_pages(watch: WatchProcess) -> list[AlertPage]:
     """Return Headroom's alerts from the time of their first line, or of the first line above severity info."""
     epoch_s = time.time() - time.monotonic()
     pages: dict[str, AlertPage] = {}
-    for line in watch.fired(informing=True):
+    for line in watch.firing_events(informing=True):
         event = line.fields
         page = AlertPage(HEADROOM, event["kind"], event["subject"], event["severity"], epoch_s + line.at_s)
         known = pages.get(event["alert_id"])

@@ -45,27 +45,27 @@ def explain(number: int, config: str | None, output_format: str, options: Propos
     """  # noqa: D301
     cluster = load_cluster(config, options.state_file)
     proposal = search(cluster, options)
-    found = explain_action(proposal, number)
+    explanation = explain_action(proposal, number)
     if output_format == "json":
-        print_json(explanation_json(found, proposal, cluster))
+        print_json(explanation_json(explanation, proposal, cluster))
     else:
-        _print(found, proposal, cluster)
+        _print(explanation, proposal, cluster)
 
 
-def explanation_json(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> dict[str, Any]:
+def explanation_json(explanation: Explanation, proposal: Proposal, cluster: BalanceCluster) -> dict[str, Any]:
     """Return an explanation as a JSON object; arrays have the broker that gives, and the one that takes."""
     return {
         **cluster_json(cluster),
-        "number": found.number,
+        "number": explanation.number,
         "of": len(proposal.actions),
-        "action": action_fields(found.action, proposal.model),
-        "gain": found.gain,
-        "outside_before": float(proposal.outside[found.number - 1]),
-        "outside_after": float(proposal.outside[found.number]),
+        "action": action_fields(explanation.action, proposal.model),
+        "gain": explanation.gain,
+        "outside_before": float(proposal.outside[explanation.number - 1]),
+        "outside_after": float(proposal.outside[explanation.number]),
         "loads": {
             resource.name.lower(): {
-                "before": found.loads_before[resource].tolist(),
-                "after": found.loads_after[resource].tolist(),
+                "before": explanation.loads_before[resource].tolist(),
+                "after": explanation.loads_after[resource].tolist(),
             }
             for resource in cluster.observed.known_resources
         },
@@ -80,32 +80,32 @@ def explanation_json(found: Explanation, proposal: Proposal, cluster: BalanceClu
                 "holds": list(effect.holds),
                 "score": effect.score,
             }
-            for effect in found.effects
+            for effect in explanation.effects
         ],
     }
 
 
-def _print(found: Explanation, proposal: Proposal, cluster: BalanceCluster) -> None:
-    action, model = found.action, proposal.model
+def _print(explanation: Explanation, proposal: Proposal, cluster: BalanceCluster) -> None:
+    action, model = explanation.action, proposal.model
     source, target = (model.brokers[broker].broker for broker in (action.source, action.target))
     text = action_text(action, model)
     cost = f"{size_text(action.bytes_copied)} to copy" if action.copies else "nothing is copied"
-    echo(f"Action {found.number} of {len(proposal.actions)}: {text}; {cost}.")
-    outside = f"{proposal.outside[found.number - 1]:.3f} to {proposal.outside[found.number]:.3f}"
-    echo(f"Gain: {found.gain:.3f}; load outside of bands falls from {outside}, in shares of the means.")
+    echo(f"Action {explanation.number} of {len(proposal.actions)}: {text}; {cost}.")
+    outside = f"{proposal.outside[explanation.number - 1]:.3f} to {proposal.outside[explanation.number]:.3f}"
+    echo(f"Gain: {explanation.gain:.3f}; load outside of bands falls from {outside}, in shares of the means.")
     echo()
     print_table(
         "Loads",
         ("resource", f"broker {source}", f"broker {target}"),
-        [_load_row(found, resource) for resource in cluster.observed.known_resources],
+        [_load_row(explanation, resource) for resource in cluster.observed.known_resources],
     )
     echo()
     header = ("goal", "kind", "group", f"broker {source}", f"broker {target}", "score", "effect")
-    print_table("Scores before and after", header, [_effect_row(effect) for effect in found.effects])
+    print_table("Scores before and after", header, [_effect_row(effect) for effect in explanation.effects])
 
 
-def _load_row(found: Explanation, resource: Resource) -> tuple[str, ...]:
-    before, after = found.loads_before[resource].tolist(), found.loads_after[resource].tolist()
+def _load_row(explanation: Explanation, resource: Resource) -> tuple[str, ...]:
+    before, after = explanation.loads_before[resource].tolist(), explanation.loads_after[resource].tolist()
     cells = [f"{load_text(resource, b)} to {load_text(resource, a)}" for b, a in zip(before, after, strict=True)]
     return (RESOURCE_NAMES[resource], *cells)
 

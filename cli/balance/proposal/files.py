@@ -10,11 +10,11 @@ from pathlib import Path
 
 from alerts.recommendations.commands import kafka_elect
 from cli.balance.proposal.json_view import proposal_json
-from cli.common.output import versioned
+from cli.common.output import with_schema_version
 from operations.balance.proposal_result import ProposalResult
 from operations.balance.written_proposal import PROPOSAL_FILE
 from operations.files import replace_file
-from operations.reassignments.session import config_option_of
+from operations.journal.session import config_option_of
 from planning.elections.election_file import request_json
 from planning.reassignments.plan import plan_text
 from planning.throttles.rate_options import LOW_RATE, is_low, rate_options
@@ -80,7 +80,7 @@ def write_files(folder: Path, result: ProposalResult) -> list[BatchFiles]:
         _require_own(folder, texts)
         for path, text in texts.items():
             replace_file(path, text)
-        content = json.dumps(versioned(proposal_json(result)), indent=1, ensure_ascii=False)
+        content = json.dumps(with_schema_version(proposal_json(result)), indent=1, ensure_ascii=False)
         replace_file(folder / PROPOSAL_FILE, printable_json(content) + "\n")
     except OSError as error:
         raise HeadroomError(str(folder), f"cannot be written to ({error.strerror})", "Name another folder.") from None

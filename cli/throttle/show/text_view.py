@@ -14,39 +14,39 @@ _NAMED = 3
 _ROLES = {"log_dirs": "log directories"}
 
 
-def print_needs(found: ThrottleNeeds, at_ms: int) -> None:
+def print_needs(needs: ThrottleNeeds, at_ms: int) -> None:
     """Print one row per broker and role that a running move needs, and why needs are missing.
 
     Args:
-        found: the needs.
+        needs: the needs.
         at_ms: current time, epoch milliseconds.
     """
-    if found.needs:
+    if needs.needs:
         echo()
         header = ("broker", "role", "rate in force", "required", "moving alone", "verdict", "needed by")
-        print_table(f"Required rates{_from(found, at_ms)}", header, [_row(need) for need in found.needs])
-    for need in found.needs:
+        print_table(f"Required rates{_from(needs, at_ms)}", header, [_row(need) for need in needs.needs])
+    for need in needs.needs:
         if need.down_required_bytes_per_s and need.required_bytes_per_s is not None:
             echo(
                 f"Broker {need.broker} as {need.role} requires {rate_text(need.lasting_required_bytes_per_s)} once the "
                 "brokers that are down are back."
             )
-    for problem in found.problems:
+    for problem in needs.problems:
         echo(problem)
 
 
-def print_left_behind(found: LeftBehind) -> None:
+def print_left_behind(left: LeftBehind) -> None:
     """Print one row per rate and list that no running move uses; nothing if there are none."""
-    if not found.rates and not found.lists:
+    if not left.rates and not left.lists:
         return
     rows = [
         ("cluster default" if rate.broker is None else f"broker {rate.broker}", rate.key, rate_text(rate.bytes_per_s))
-        for rate in found.rates
+        for rate in left.rates
     ]
-    rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in found.lists]
+    rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in left.lists]
     # Without any known run the column would only repeat that it is unknown.
-    runs = [_set_by(rate.run_id, rate.command) for rate in found.rates]
-    runs += [_set_by(entries.run_id, entries.command) for entries in found.lists]
+    runs = [_set_by(rate.run_id, rate.command) for rate in left.rates]
+    runs += [_set_by(entries.run_id, entries.command) for entries in left.lists]
     echo()
     header = ("what", "key", "value")
     if not any(runs):
@@ -60,12 +60,12 @@ def _set_by(run_id: str | None, command: str | None) -> str | None:
     return None if run_id is None else f"{run_id} ({command})"
 
 
-def _from(found: ThrottleNeeds, at_ms: int) -> str:
-    if found.source is NeedsSource.LIVE:
+def _from(needs: ThrottleNeeds, at_ms: int) -> str:
+    if needs.source is NeedsSource.LIVE:
         return ", measured now"
-    if found.tick_ms is None:
+    if needs.tick_ms is None:
         return ""
-    return f", by the tick of {duration_text(max(0, at_ms - found.tick_ms) / 1000)} ago"
+    return f", by the tick of {duration_text(max(0, at_ms - needs.tick_ms) / 1000)} ago"
 
 
 def _row(need: MoveNeed) -> Sequence[str]:

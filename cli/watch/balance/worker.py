@@ -113,7 +113,7 @@ class BalanceWorker:
             key = (name, "risks")
             is_wanted = balance.network_out_capacity is not None and self.clock_s() - self._begin_s >= _FIRST_RISKS_S
             if is_wanted and self._is_due(key, balance.propose_every_s):
-                yield _Task(key, ("balance", *_options(watched)), lambda found: _use_risks(engine, found))
+                yield _Task(key, ("balance", *_options(watched)), lambda result: _use_risks(engine, result))
 
     def _proposal(self, engine: AlertEngine, watched: WatchedCluster, active: list[AlertEvent]) -> _Task | None:
         """Return the proposal for a cluster with an active alert on uneven load; None without one."""
@@ -125,12 +125,12 @@ class BalanceWorker:
             return None
         listed = ",".join(map(str, brokers))
         arguments = ("balance", "propose", "--until-in-band", listed, *_options(watched))
-        return _Task((name, "proposal"), arguments, lambda found: self._use_proposal(engine, found))
+        return _Task((name, "proposal"), arguments, lambda result: self._use_proposal(engine, result))
 
-    def _use_proposal(self, engine: AlertEngine, found: Mapping[str, Any]) -> None:
-        advice = _advice_of(found)
-        engine.inputs(found["cluster"]).advice = advice
-        self._on_proposal(found["cluster"], advice)
+    def _use_proposal(self, engine: AlertEngine, proposal: Mapping[str, Any]) -> None:
+        advice = _advice_of(proposal)
+        engine.inputs(proposal["cluster"]).advice = advice
+        self._on_proposal(proposal["cluster"], advice)
 
     def _lasts(self, event: AlertEvent) -> bool:
         return event.state == AlertState.FIRING.value or self.clock_ms() - event.tick_ms >= _PENDING_MS
@@ -165,27 +165,27 @@ def _options(watched: WatchedCluster) -> tuple[str, ...]:
     return ("--format", "json", *config)
 
 
-def _advice_of(found: Mapping[str, Any]) -> BalanceAdvice:
-    chosen = found["actions"][: found["chosen_actions"]]
-    before, after = found["outside_before"], chosen[-1]["outside_after"] if chosen else found["outside_before"]
+def _advice_of(proposal: Mapping[str, Any]) -> BalanceAdvice:
+    chosen = proposal["actions"][: proposal["chosen_actions"]]
+    before, after = proposal["outside_before"], chosen[-1]["outside_after"] if chosen else proposal["outside_before"]
     return BalanceAdvice(
-        proposal_id=found["proposal_id"],
-        read_ms=found["read_ms"],
-        brokers=frozenset(found["until_in_band"]["brokers"]),
-        reached=found["until_in_band"]["reached"],
+        proposal_id=proposal["proposal_id"],
+        read_ms=proposal["read_ms"],
+        brokers=frozenset(proposal["until_in_band"]["brokers"]),
+        reached=proposal["until_in_band"]["reached"],
         actions=len(chosen),
         elections=sum(action["kind"] == "elect" for action in chosen),
         copied_bytes=chosen[-1]["copied_bytes_after"] if chosen else 0.0,
-        duration_s=found["duration_s"],
+        duration_s=proposal["duration_s"],
         gain_ratio=(before - after) / before if before else 0.0,
         promised={
             (broker["broker"], resource): values["load"]
-            for broker in found["after"]["brokers"]
+            for broker in proposal["after"]["brokers"]
             for resource, values in broker["loads"].items()
             if values["load"] is not None
         },
     )
 
 
-def _use_risks(engine: AlertEngine, found: Mapping[str, Any]) -> None:
-    engine.update_capacity_risks(found["cluster"], [LossRisk(**risk) for risk in found["at_risk"]])
+def _use_risks(engine: AlertEngine, result: Mapping[str, Any]) -> None:
+    engine.update_capacity_risks(result["cluster"], [LossRisk(**risk) for risk in result["at_risk"]])

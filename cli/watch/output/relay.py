@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from cli.common.output import versioned
+from cli.common.output import with_schema_version
 
 STDOUT, STDERR = 1, 2
 # What a reader that is stuck for hours finds when it reads again: some thousand lines.
@@ -36,7 +36,7 @@ def dropped_text(lines: int) -> str:
 
 def dropped_json(lines: int) -> str:
     """Return the line that reports dropped lines, as JSON."""
-    return json.dumps(versioned({"type": "dropped", "lines": lines}))
+    return json.dumps(with_schema_version({"type": "dropped", "lines": lines}))
 
 
 class LineQueue:
@@ -135,16 +135,16 @@ class Relay:
         with self._reading:
             is_open = True
             with suppress(BlockingIOError):
-                while found := os.read(self._source, _READ_BYTES):
-                    self._split(found)
+                while chunk := os.read(self._source, _READ_BYTES):
+                    self._split(chunk)
                 is_open = False
             if self._rest and (and_rest or not is_open):
                 self._queue.put(self._rest)
                 self._rest = b""
             return is_open
 
-    def _split(self, found: bytes) -> None:
-        *lines, self._rest = (self._rest + found).split(b"\n")
+    def _split(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._queue.put(line + b"\n")
         # A line without an end must not fill the memory.

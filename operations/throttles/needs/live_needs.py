@@ -39,7 +39,7 @@ def needs_of(leadership: LeadershipSnapshot) -> ThrottleNeeds:
     moving = {p.name: p for p in leadership.throttled if leadership.partitions[p.name].moving}
     loads = {load.broker_role: load for load in throttle_loads(leadership.throttled, leadership.throttles)}
     by_role = _copies_by_role(moving.values())
-    ordered = sorted(by_role, key=lambda found: (found.broker, found.role is not Role.LEADER))
+    ordered = sorted(by_role, key=lambda key: (key.broker, key.role is not Role.LEADER))
     problems = tuple(
         f"Required rates are incomplete: broker {broker} could not be measured ({reason})."
         for broker, reason in sorted(leadership.traffic.unmeasured.items())

@@ -31,10 +31,10 @@ def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds |
     """
     at_ms = now_ms() if at_ms is None else at_ms
     recent = is_recent(settings, at_ms)
-    found = query(settings.store.path, THROTTLE_HEADROOM.path, _SQL.format(recent=recent))
-    if not found:
+    rows = query(settings.store.path, THROTTLE_HEADROOM.path, _SQL.format(recent=recent))
+    if not rows:
         return None
-    return ThrottleNeeds(NeedsSource.WATCH, found[0]["tick_ms"], tuple(_need(row) for row in found))
+    return ThrottleNeeds(NeedsSource.WATCH, rows[0]["tick_ms"], tuple(_need(row) for row in rows))
 
 
 def _need(row: Mapping[str, Any]) -> MoveNeed:

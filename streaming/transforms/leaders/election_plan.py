@@ -110,7 +110,7 @@ def plan_of_tick(
             none.
     """
     alive = frozenset(b["broker"] for b in brokers if b["alive"])
-    throttled = tuple(_throttled(p, alive) for p in moves or ())
+    throttled = tuple(_partition_traffic(p, alive) for p in moves or ())
     # The rate of a partition that moves or is listed comes from more samples, and replaces the other one.
     rates = {(p.topic, p.partition): p.write_bytes_per_s for p in throttled}
     partitions = [_partition_state(p, rates.get((p["topic"], p["partition"]))) for p in non_preferred]
@@ -162,7 +162,7 @@ def _partition_state(p: Fields, moves_bytes_per_s: float | None) -> PartitionSta
     )
 
 
-def _throttled(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
+def _partition_traffic(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
     return PartitionTraffic(
         topic=p["topic"],
         partition=p["partition"],

@@ -36,27 +36,27 @@ BURST_BYTES = f"""CASE WHEN role = 'leader' THEN coalesce(array_max({_RESPONSES}
     ELSE aggregate({_RESPONSES}, 0D, (sum, bytes) -> sum + bytes) END"""
 
 
-def _left(in_sync: str) -> str:
+def _rest_of_throttle(in_sync: str) -> str:
     """Return the bytes per second that in-sync followers leave of the throttle, as an expression."""
     return f"(throttle_bytes_per_s - {in_sync})"
 
 
-def copied(in_sync: str) -> str:
+def copy_rate(in_sync: str) -> str:
     """Return the expected rate of new bytes for out-of-sync replicas, bytes per second; null if bursts are unknown.
 
     Args:
         in_sync: column with the traffic of in-sync followers, bytes per second. The throttle exceeds it.
     """
     # A quota cuts no response, so the room per window is rounded up to whole responses.
-    responses = f"(floor({_left(in_sync)} * {_MEAN_S} / burst_bytes) + 1)"
+    responses = f"(floor({_rest_of_throttle(in_sync)} * {_MEAN_S} / burst_bytes) + 1)"
     return f"CASE WHEN burst_bytes > 0 THEN {_USUAL}D * ({responses} * burst_bytes / {_MEAN_S}) END"
 
 
 # Expected, lowest and highest rate of new bytes for out-of-sync replicas, bytes per second. At least one response
 # passes per window; at most one response more than there is room for.
-_MIDDLE = f"coalesce({copied('in_sync_bytes_per_s')}, {_USUAL}D * {_left('in_sync_bytes_per_s')})"
-_LOW = f"({_LEAST}D * greatest({_left('in_sync_bytes_per_s')}, burst_bytes / ({_LENGTH_S} + {_SAMPLE_S})))"
-_HIGH = f"({_MOST}D * ({_left('in_sync_bytes_per_s')} + burst_bytes / {_LENGTH_S}))"
+_MIDDLE = f"coalesce({copy_rate('in_sync_bytes_per_s')}, {_USUAL}D * {_rest_of_throttle('in_sync_bytes_per_s')})"
+_LOW = f"({_LEAST}D * greatest({_rest_of_throttle('in_sync_bytes_per_s')}, burst_bytes / ({_LENGTH_S} + {_SAMPLE_S})))"
+_HIGH = f"({_MOST}D * ({_rest_of_throttle('in_sync_bytes_per_s')} + burst_bytes / {_LENGTH_S}))"
 # Bytes per second that producers write to the out-of-sync replicas meanwhile.
 _WRITTEN = "greatest(required_bytes_per_s - in_sync_bytes_per_s, 0D)"
 # Bytes that pass at once, because the quota of the last window is not used up.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from schemas.tables import THROTTLE_HEADROOM
-from streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copied
+from streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
 from streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
 from streaming.transforms.steps import named, with_columns
 
@@ -58,7 +58,7 @@ VERDICT = f"""CASE
     WHEN limited_replicas + free_replicas = 0 THEN 'idle'
     WHEN limited_replicas > 0 AND throttle_bytes_per_s < known_in_sync_bytes_per_s THEN 'starved'
     WHEN limited_replicas > 0 AND throttle_bytes_per_s <= known_required_bytes_per_s AND
-        coalesce({copied("known_in_sync_bytes_per_s")}, 0D) <= known_required_bytes_per_s - known_in_sync_bytes_per_s
+        coalesce({copy_rate("known_in_sync_bytes_per_s")}, 0D) <= known_required_bytes_per_s - known_in_sync_bytes_per_s
         THEN 'losing'
     WHEN NOT throttle_known THEN 'no_data'
     WHEN throttle_bytes_per_s IS NULL OR limited_replicas = 0 THEN 'unthrottled'
@@ -81,7 +81,7 @@ _ROLES = """array(
         follower_throttle_source AS throttle_source, follower_quota_bytes_per_s AS quota_bytes_per_s))"""
 
 
-def _grouped(array: str, key: str, fields: str) -> str:
+def _structs_by_key(array: str, key: str, fields: str) -> str:
     """Return an array with one struct per distinct key of another array's structs, as an expression.
 
     Args:
@@ -101,7 +101,7 @@ def _first_names(elements: str) -> str:
 
 
 # Limited copies by the broker at their other end; rates in bytes per second. A sum with an unknown part is null.
-_PEERS = _grouped(
+_PEERS = _structs_by_key(
     "limited_copies",
     "x.broker",
     """'broker', g[0].broker, 'replicas', size(g),
@@ -112,14 +112,14 @@ _PEERS = _grouped(
     'leading_bytes_per_s', aggregate(g, 0D, (sum, x) -> sum + coalesce(x.leading, 0D))""",
 )
 # Stalled replicas by cause and leader.
-_STALL_GROUPS = _grouped(
+_STALL_GROUPS = _structs_by_key(
     "stalls",
     "struct(x.stall, x.leader)",
     f"""'cause', element_at({STALL_NAMES}, g[0].stall), 'leader', g[0].leader, 'replicas', size(g),
     'partitions', {_first_names("g")}""",
 )
 # Partitions with a recent leader switch, by the earlier leader, with the traffic that they brought, bytes per second.
-_SWITCH_GROUPS = _grouped(
+_SWITCH_GROUPS = _structs_by_key(
     "switches",
     "x.previous_leader",
     f"""'previous_leader', g[0].previous_leader, 'partitions', size(g),

@@ -89,7 +89,7 @@ def test_runs_are_chosen_by_name_and_number() -> None:
     assert chosen_names("", known, "X") == [("large", None), ("near", None)]
     assert chosen_names("near:2, large", known, "X") == [("near", 2), ("large", None)]
     for wrong in ("nearly", "near:x"):
-        with pytest.raises(HeadroomError, match=f"there is no X '{wrong}'; there are large, near, and large:2 for one run"):
+        with pytest.raises(HeadroomError, match=f"no X '{wrong}'; there are large, near, and large:2 for one run"):
             chosen_names(wrong, known, "X")
 
 

@@ -76,14 +76,14 @@ def test_the_move_waits_until_every_rate_was_kept_for_a_while(share: float) -> N
     steady = SteadyTraffic(load, 10.0, clock=lambda: now[0])  # type: ignore[arg-type]
     now[0] += 9.0
     load.send(9.0)
-    assert not steady.reached()
+    assert not steady.is_reached()
     now[0] += 2.0
     load.send(2.0, SWITCHING, share=share)
     # One partition of three is 5 % away from its rate over the whole time.
-    assert not steady.reached()
+    assert not steady.is_reached()
     load.send(10.0)
     now[0] += 10.0
-    assert steady.reached()
+    assert steady.is_reached()
 
 
 def event(**changes: Any) -> AlertEvent:

@@ -99,7 +99,7 @@ def _follow(context: SceneContext, announcement: PrintedAlert) -> FollowedAdvice
 def _await_resolved(context: SceneContext, followed: FollowedAdvice) -> None:
     """Return once an alert has resolved, or its time is over."""
     alert_id, deadline_s = followed.announcement.alert_id, followed.done_s + followed.limit_s
-    while (line := context.watch.resolved(alert_id)) is None and time.monotonic() < deadline_s:
+    while (line := context.watch.resolving_event(alert_id)) is None and time.monotonic() < deadline_s:
         context.watch.require_running()
         time.sleep(_POLL_S)
     followed.resolved_s = line.at_s if line is not None else None

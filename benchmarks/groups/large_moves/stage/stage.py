@@ -78,7 +78,7 @@ class SceneContext:
 
     def announcements(self) -> list[PrintedAlert]:
         """Return all firing events so far."""
-        return [PrintedAlert.of(line) for line in self.watch.fired(informing=True)]
+        return [PrintedAlert.of(line) for line in self.watch.firing_events(informing=True)]
 
     def expect(self, name: str, claims: Iterable[Claim], within_s: float, required: bool = True) -> Cause:
         """Add a cause that holds from now on, and return it.

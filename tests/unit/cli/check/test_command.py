@@ -24,7 +24,7 @@ from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Re
 from operations.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
 from operations.check.kafka import may_alter, rights
 from operations.check.local import cpu, jars, java_major, local_store, memory, python, store
-from operations.check.result import Check, CheckStatus, failed, ok, unknown, with_timeout
+from operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
 from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
 from schemas.errors import HeadroomError
 from schemas.keys import TopicPartition
@@ -70,7 +70,7 @@ def test_a_check_that_raises_is_a_no_with_the_remedy() -> None:
     def broken() -> list[Check]:
         raise HeadroomError("broker 1", "is down", "Start it.")
 
-    assert with_timeout("Kafka", 5, broken) == [failed("Kafka", "broker 1: is down", "Start it.")]
+    assert with_timeout("Kafka", 5, broken) == [failure("Kafka", "broker 1: is down", "Start it.")]
 
 
 def test_a_check_that_breaks_is_a_no_too() -> None:
@@ -273,7 +273,7 @@ def test_loads_that_are_missing_are_shown_with_the_goal_that_is_lost_and_are_no_
     [
         ([ok("a", "x")], 0),
         ([ok("a", "x"), unknown("b", "y", "z")], 0),
-        ([ok("a", "x"), failed("b", "y", "put it right")], 1),
+        ([ok("a", "x"), failure("b", "y", "put it right")], 1),
     ],
 )
 def test_check_exits_1_only_for_a_no(rows: list[Check], code: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 from cli.config.load import load_settings
 from cli.main import headroom
 from cluster.log_dirs.describe import LogDirsReading
-from operations.reassignments import session as sessions
+from operations.journal import session as sessions
+from operations.journal.session import RunSession
 from operations.reassignments.plan_files import read_batches
-from operations.reassignments.session import RunSession
 from planning.reassignments.cluster_state import PartitionPlacement
 from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from planning.reassignments.run.record import RecordedRun, RunState

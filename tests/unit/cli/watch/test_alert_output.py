@@ -30,7 +30,7 @@ class FakePipeline:
     def deliveries(self) -> list[DeliveryFigures]:
         return [DeliveryFigures("slack", 2, None)]
 
-    def quarantined(self) -> int:
+    def quarantined_messages(self) -> int:
         return 3
 
     def start_alert_path(self, listeners: AlertPathListener) -> None:

@@ -39,23 +39,23 @@ def test_an_alert_fires_from_its_firing_to_its_resolution() -> None:
     assert [line.fields["alert_id"] for line in lines(*course[:1]).firing()] == []
     assert [line.fields["alert_id"] for line in lines(*course[:3]).firing()] == ["a", "b"]
     assert [line.fields["alert_id"] for line in lines(*course).firing()] == ["b"]
-    assert [line.at_s for line in lines(*course).fired()] == [1.0, 2.0]
+    assert [line.at_s for line in lines(*course).firing_events()] == [1.0, 2.0]
 
 
 def test_info_alerts_are_returned_only_on_request() -> None:
     shown = lines(event("a", "firing", "info"), event("b", "firing"))
     assert [line.fields["alert_id"] for line in shown.firing()] == ["b"]
-    assert [line.fields["alert_id"] for line in shown.fired()] == ["b"]
+    assert [line.fields["alert_id"] for line in shown.firing_events()] == ["b"]
     assert [line.fields["alert_id"] for line in shown.firing(informing=True)] == ["a", "b"]
-    assert [line.fields["alert_id"] for line in shown.fired(informing=True)] == ["a", "b"]
+    assert [line.fields["alert_id"] for line in shown.firing_events(informing=True)] == ["a", "b"]
     assert shown.last_info(AlertKind.THROTTLE_AT_RISK) == shown.lines[0]
     assert shown.last_info(AlertKind.ETA_SLIPPING) is None
 
 
 def test_the_end_of_an_alert_is_that_of_no_other() -> None:
     shown = lines(event("a", "firing"), event("b", "firing"), event("b", "resolved"))
-    assert shown.resolved("a") is None
-    assert shown.resolved("b") == shown.lines[2]
+    assert shown.resolving_event("a") is None
+    assert shown.resolving_event("b") == shown.lines[2]
 
 
 def test_the_summary_names_verdicts_and_alerts() -> None:

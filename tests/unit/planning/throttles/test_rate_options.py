@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.recommendations.commands import headroom_apply
 from cli.common.parameters import Rate
-from planning.throttles.rate_options import LOW_RATE, rate_options
+from planning.throttles.rate_options import LOW_RATE, check_rate, rate_options
 
 
 @given(st.integers(1, 10**12))
@@ -31,3 +32,13 @@ def test_an_alert_prints_the_flag_with_a_low_rate() -> None:
     assert headroom_apply(600_000, [2], None) == (
         "headroom throttle apply --rate 600000 --low-rate --brokers 2 --raise-only --execute"
     )
+
+
+def test_a_rate_is_whole_bytes_per_second() -> None:
+    assert check_rate(12_500_000.4) == 12_500_000
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, 5.0, 9_999.0, float("nan"), float("inf"), 2e12])
+def test_an_absurd_rate_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        check_rate(rate)

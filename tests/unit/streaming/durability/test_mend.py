@@ -15,12 +15,12 @@ from schemas.errors import HeadroomError
 from schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, LEADER_IMBALANCE
 from streaming.delta import append as delta_append
 from streaming.delta.damage import damages, describe_damage, error_of_damage
+from streaming.delta.files.table_files import data_files
 from streaming.delta.query_table import query
 from streaming.delta.small_table import append_durably, append_or_error
 from streaming.durability.mend import mend
-from streaming.durability.table_files import data_files
+from tests.unit.streaming.delta.files.test_sync import journal_row
 from tests.unit.streaming.durability.test_checkpoint import cut, empty, into_folder, zero
-from tests.unit.streaming.durability.test_sync import journal_row
 
 COMMITS = 4
 

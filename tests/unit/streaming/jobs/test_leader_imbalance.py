@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streaming.jobs.leader_imbalance import TickEnd, chunked, of_read_ticks, offset_ranges
+from streaming.jobs.leader_imbalance import TickEnd, chunks_of, of_read_ticks, offset_ranges
 
 
 def row(tick_ms: int, broker: int, has_balance: bool, led_partitions: int | None) -> Any:
@@ -33,8 +33,8 @@ ENDS = [TickEnd(("c", n), 1, {1: (10 * n, 10 * n + 4), 2: (5 * n, 5 * n + 2)}) f
 def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least() -> None:
     # Six records each.
     for most, sizes in ((24, [4]), (17, [2, 2]), (12, [2, 2]), (11, [1] * 4), (1, [1] * 4)):
-        assert [len(part) for part in chunked(ENDS, most)] == sizes
-    assert list(chunked([], 10)) == []
+        assert [len(part) for part in chunks_of(ENDS, most)] == sizes
+    assert list(chunks_of([], 10)) == []
 
 
 def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:

@@ -59,7 +59,7 @@ class Pace(IdlePace):
 def batches_of(query: Query, pace: Pace | None, *batches: list[tuple[str, int]]) -> None:
     query._reader = Reader()  # type: ignore[assignment]
     query._pace = pace
-    run = query._paced(query.gate.wrap(query.write))
+    run = query._with_pace(query.gate.wrap(query.write))
     for number, batch in enumerate(batches):
         run(batch, number)  # type: ignore[arg-type]
 

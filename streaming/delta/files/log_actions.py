@@ -74,18 +74,18 @@ def fault_of_commit(actions: Sequence[Mapping[str, Any]], is_first: bool) -> str
         return None
     added = [action["add"] for action in actions if "add" in action]
     removed = sum("remove" in action for action in actions)
-    announced_added = _announced(metrics, "num_added_files", "numFilesAdded", "numAddedFiles")
-    announced_removed = _announced(metrics, "num_removed_files", "numFilesRemoved", "numRemovedFiles")
+    announced_added = _announced_count(metrics, "num_added_files", "numFilesAdded", "numAddedFiles")
+    announced_removed = _announced_count(metrics, "num_removed_files", "numFilesRemoved", "numRemovedFiles")
     counts = [(len(added), announced_added, "files added"), (removed, announced_removed, "files removed")]
     if not announced_added:
         # An append of Spark counts a file without rows too, and leaves it out.
         rows = [json.loads(entry.get("stats") or "{}").get("numRecords") for entry in added]
         if not any(map(_is_not_count, rows)):
-            counts.append((sum(rows), _announced(metrics, "numOutputRows"), "rows added"))
+            counts.append((sum(rows), _announced_count(metrics, "numOutputRows"), "rows added"))
     return next((f"is cut off: it has {n} of {most} {what}" for n, most, what in counts if n < most), None)
 
 
-def _announced(metrics: Mapping[str, Any], *names: str) -> int:
+def _announced_count(metrics: Mapping[str, Any], *names: str) -> int:
     """Return the count that a commit's metrics have by one of some names; 0 if they have none."""
     return max(_metric(metrics.get(name)) for name in names)
 
@@ -135,23 +135,23 @@ def _fault_of_columns(content: Mapping[str, Any], table: Table | None) -> str | 
     if table is None:
         return None
     known = {column.name: column.type for column in delta_schema(table).fields}
-    found = {column.name: column.type for column in schema.fields}
-    if len(known.keys() & found.keys()) * 2 < len(found):
+    columns = {column.name: column.type for column in schema.fields}
+    if len(known.keys() & columns.keys()) * 2 < len(columns):
         # Something else has written this table; whoever uses it is told so.
         return None
-    wrong = [f"{name} is missing" for name in table.keys if name not in found]
-    wrong += [f"{name} has another type" for name in known if name in found and _differ(known[name], found[name])]
+    wrong = [f"{name} is missing" for name in table.keys if name not in columns]
+    wrong += [f"{name} has another type" for name in known if name in columns and _differ(known[name], columns[name])]
     # A newer version adds columns, and an older one lacks some. None has other ones instead.
-    if missing := known.keys() - found.keys():
-        wrong += [f"{name} is none of them, but {min(missing)} is" for name in sorted(found.keys() - known.keys())]
+    if missing := known.keys() - columns.keys():
+        wrong += [f"{name} is none of them, but {min(missing)} is" for name in sorted(columns.keys() - known.keys())]
     return f"has other columns than {table.path}: {'; '.join(wrong)}" if wrong else None
 
 
-def _differ(known: AnyDeltaType, found: AnyDeltaType) -> bool:
+def _differ(known: AnyDeltaType, actual: AnyDeltaType) -> bool:
     """Return whether two types differ in what no version has changed: the type of plain columns."""
-    if isinstance(known, PrimitiveType) and isinstance(found, PrimitiveType):
-        return known.type != found.type
-    return type(known) is not type(found)
+    if isinstance(known, PrimitiveType) and isinstance(actual, PrimitiveType):
+        return known.type != actual.type
+    return type(known) is not type(actual)
 
 
 def _fault_of_protocol(content: Mapping[str, Any], _: Table | None) -> str | None:

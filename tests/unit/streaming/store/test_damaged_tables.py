@@ -12,7 +12,7 @@ import pytest
 
 from schemas.tables import ALERT_EVENTS, Table
 from streaming.durability.mend import mend
-from streaming.supervision.damaged_tables import DamageCheck, read_undamaged
+from streaming.store.damaged_tables import DamageCheck, read_undamaged
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, table
 
 __all__ = ["table"]

@@ -29,14 +29,14 @@ def damage_of(store: Store, tables: Sequence[Table], *, thorough: bool = False) 
         thorough: whether data files are decoded.
     """
     for table in tables:
-        found = _of_table(damages(store.location(table), thorough=thorough))
-        if found and all(damage.can_be_mended for damage in found):
-            return describe_damage(table.path, found)
+        damaged = _of_table(damages(store.location(table), thorough=thorough))
+        if damaged and all(damage.can_be_mended for damage in damaged):
+            return describe_damage(table.path, damaged)
     return None
 
 
-def _of_table(found: Sequence[Damage]) -> list[Damage]:
-    return [damage for damage in found if damage.file != LAYER]
+def _of_table(damaged: Sequence[Damage]) -> list[Damage]:
+    return [damage for damage in damaged if damage.file != LAYER]
 
 
 def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T], empty: _T) -> _T:
@@ -49,12 +49,12 @@ def read_undamaged(store: Store, tables: Sequence[Table], read: Callable[[], _T]
         empty: result if nothing can be read.
     """
     try:
-        found = read()
+        result = read()
         for table in tables:
             # Readers skip an empty commit silently.
             if lost := _of_table(log_damages(store.location(table))):
                 log.error("%s", describe_damage(table.path, lost))
-        return found
+        return result
     except Exception:
         damage = damage_of(store, tables, thorough=True)
         if damage is None:

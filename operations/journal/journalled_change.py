@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cluster.reassignment.execution.run_journal import RunJournal
+from operations.journal.session import author
 from operations.progress import OnText
-from operations.reassignments.session import author
 from planning.reassignments.run.journal import JournalStep, StepState
 from planning.reassignments.run.record import RecordedRun
 from schemas.config import Settings
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _ID_BYTES = 4
 
 
-def journalled(
+def make_journalled_change(
     settings: Settings,
     command: str,
     steps: Sequence[JournalStep],

@@ -15,10 +15,10 @@ from planning.reassignments.run.journal import JournalRow
 from schemas.alerts import AlertEvent
 from schemas.tables import ACTION_JOURNAL, ALERT_DELIVERIES, ALERT_EVENTS, DURABLE_TABLES, LEADER_IMBALANCE, Table
 from streaming.delta import append as delta_append
+from streaming.delta.files import sync
 from streaming.delta.maintenance import maintain_prompt
 from streaming.delta.query import rows
 from streaming.delta.small_table import append_durably
-from streaming.durability import sync
 from streaming.store.low_latency_table import LowLatencyTable
 
 
