@@ -8,19 +8,19 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any
 
-from alerts.evidence.evidence import EvidenceCause
-from alerts.finding import Finding, Subject
-from alerts.grouping import THROTTLE_KINDS, AdvisedIncrease
-from alerts.recommendations.recommendation import Action
-from alerts.stored_event import (
+from headroom.alerts.evidence.evidence import EvidenceCause
+from headroom.alerts.finding import Finding, Subject
+from headroom.alerts.grouping import THROTTLE_KINDS, AdvisedIncrease
+from headroom.alerts.recommendations.recommendation import Action
+from headroom.alerts.stored_event import (
     StoredEvidence,
     StoredFinding,
     StoredRecommendation,
     evidence_of,
     recommendation_of,
 )
-from schemas.alerts import AlertEvent, AlertKind, Role
-from schemas.keys import BrokerRole
+from headroom.schemas.alerts import AlertEvent, AlertKind, Role
+from headroom.schemas.keys import BrokerRole
 
 # A firing alert is announced again when the recommended throttle has grown by more than this factor.
 _UPDATE_RATIO = 1.15

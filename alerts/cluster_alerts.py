@@ -6,26 +6,26 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from alerts.finding import Subject
-from alerts.inputs.broker_load import BalanceInputs
-from alerts.inputs.cluster_inputs import ClusterInputs, fresh
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.lifecycle import Lifecycle
-from alerts.rules.balance.broker_load_rule import BrokerLoadRule
-from alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
-from alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
-from alerts.rules.no_ticks import Machine, MissingTicks, is_missing
-from alerts.rules.reassignments.eta_tracker import EtaTracker
-from alerts.rules.rule import RuleInputs
-from alerts.tick_clock import SetBackDetector
-from alerts.watched_cluster import START_S, WatchedCluster
-from planning.finish.finish_time import Earlier
-from planning.finish.quota import WINDOW_S
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import AlertEvent, AlertKind, AlertState
-from schemas.config import AlertSettings
-from schemas.keys import BrokerRole
-from schemas.text.amounts import duration_text
+from headroom.alerts.finding import Subject
+from headroom.alerts.inputs.broker_load import BalanceInputs
+from headroom.alerts.inputs.cluster_inputs import ClusterInputs, fresh
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.lifecycle import Lifecycle
+from headroom.alerts.rules.balance.broker_load_rule import BrokerLoadRule
+from headroom.alerts.rules.catalogue import RULES, evaluate_missing_ticks, evaluate_rules
+from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
+from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
+from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
+from headroom.alerts.rules.rule import RuleInputs
+from headroom.alerts.tick_clock import SetBackDetector
+from headroom.alerts.watched_cluster import START_S, WatchedCluster
+from headroom.planning.finish.finish_time import Earlier
+from headroom.planning.finish.quota import WINDOW_S
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
+from headroom.schemas.config import AlertSettings
+from headroom.schemas.keys import BrokerRole
+from headroom.schemas.text.amounts import duration_text
 
 log = logging.getLogger(__name__)
 # Ticks of a backlog arrive faster than they were produced, so their age falls. A constant age means that the

@@ -8,16 +8,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from alerts.cluster_alerts import ClusterAlerts
-from alerts.faults import Faults
-from alerts.inputs.broker_load import LossRisk
-from alerts.inputs.cluster_inputs import ClusterInputs, Dated
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.lifecycle import known_events
-from alerts.rules.no_ticks import Machine
-from alerts.watched_cluster import WatchedCluster
-from schemas.alerts import AlertEvent
-from schemas.config import ClusterSettings, Settings
+from headroom.alerts.cluster_alerts import ClusterAlerts
+from headroom.alerts.faults import Faults
+from headroom.alerts.inputs.broker_load import LossRisk
+from headroom.alerts.inputs.cluster_inputs import ClusterInputs, Dated
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.lifecycle import known_events
+from headroom.alerts.rules.no_ticks import Machine
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import ClusterSettings, Settings
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.evidence.evidence import Evidence
-from alerts.recommendations.recommendation import Recommendation
-from schemas.alerts import AlertKind, Severity
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.schemas.alerts import AlertKind, Severity
 
 # Alert kind and subject: with its cluster, they identify an alert.
 Subject = tuple[AlertKind, str]

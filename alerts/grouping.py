@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding, Subject
-from schemas.alerts import AlertKind, Severity
-from schemas.keys import BrokerRole
-from schemas.text.amounts import join_names
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding, Subject
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import BrokerRole
+from headroom.schemas.text.amounts import join_names
 
 # Cause of a throttle that is too low without a recent leader switch.
 THROTTLE = "throttle"

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from alerts.announcement import NO_ESCALATION, Change, Escalation, announcement_of
-from alerts.finding import Finding, Subject
-from alerts.grouping import ActiveAlert, Grouped, group_findings
-from alerts.rules.no_ticks import TICKS
-from alerts.rules.rule import Assessment
-from alerts.stored_event import evidence_of
-from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
+from headroom.alerts.announcement import NO_ESCALATION, Change, Escalation, announcement_of
+from headroom.alerts.finding import Finding, Subject
+from headroom.alerts.grouping import ActiveAlert, Grouped, group_findings
+from headroom.alerts.rules.no_ticks import TICKS
+from headroom.alerts.rules.rule import Assessment
+from headroom.alerts.stored_event import evidence_of
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 log = logging.getLogger(__name__)
 # A change of equal severity is announced when it has lasted as long as an alert of its kind, within these bounds.

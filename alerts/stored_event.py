@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from alerts.recommendations.recommendation import FinishRange
-from schemas.alerts import AlertEvent, Verdict, stored_object
+from headroom.alerts.recommendations.recommendation import FinishRange
+from headroom.schemas.alerts import AlertEvent, Verdict, stored_object
 
 
 @dataclass(frozen=True)

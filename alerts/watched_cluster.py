@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.recommendations.recommender import Recommender
-from planning.elections.summary import ElectionPlanSummary
-from planning.finish.finish_time import Earlier
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.config import Settings
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.planning.finish.finish_time import Earlier
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.config import Settings
 
 # The collector and Spark need this long to start, so the first tick may be this late.
 START_S = 90.0

@@ -19,7 +19,7 @@ import click
 
 from benchmarks.goals import GOALS
 from benchmarks.results import CHECKOUT, RESULTS, read
-from cli.common.output import echo, print_json, print_table
+from headroom.cli.common.output import echo, print_json, print_table
 
 # Repeated runs of figures without a record of their own differed by up to this on a shared machine.
 DEFAULT_NOISE_RATIO = 0.1

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from cluster.java import jar_folder, java_command
+from headroom.cluster.java import jar_folder, java_command
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 CHECKOUT = RESULTS.parent.parent

@@ -18,9 +18,9 @@ from benchmarks.catalogue import GROUPS, BenchGroup
 from benchmarks.options.command import command, options_text
 from benchmarks.options.replaced_variables import refuse_variables
 from benchmarks.results import RESULTS, Figure, Origin, commit, machine, write
-from cli.common.output import print_table
-from schemas.environment import OF_MACHINE, without_settings
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import print_table
+from headroom.schemas.environment import OF_MACHINE, without_settings
+from headroom.schemas.errors import HeadroomError
 
 # A group with the options of its run.
 Planned = tuple[BenchGroup[Any], Any]

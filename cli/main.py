@@ -8,13 +8,13 @@ import sys
 
 import click
 
-from cli.common.logs import show_warnings
-from schemas.errors import HeadroomError
-from schemas.text import one_line
+from headroom.cli.common.logs import show_warnings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-# Name -> (module and attribute, line in the help). A module is imported only when its command is called, so
-# that help is quick and needs neither Spark nor Kafka.
+# Name -> (module of headroom and attribute, line in the help). A module is imported only when its command is called,
+# so that help is quick and needs neither Spark nor Kafka.
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("cli.demo.command:demo", "Watch a throttled move fail and recover, on real brokers on this machine."),
     "init": ("cli.config.init:init", "Write a commented headroom.toml."),
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, attribute = COMMANDS[cmd_name][0].split(":")
-        command = getattr(importlib.import_module(module), attribute)
+        command = getattr(importlib.import_module(f"headroom.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

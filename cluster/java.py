@@ -8,8 +8,8 @@ import os
 import shutil
 from pathlib import Path
 
-from schemas.environment import JARS
-from schemas.errors import HeadroomError
+from headroom.schemas.environment import JARS
+from headroom.schemas.errors import HeadroomError
 
 _IN_CHECKOUT = Path(__file__).resolve().parent.parent / ".jars"
 

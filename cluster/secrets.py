@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemas.config import KafkaSettings, TicksSettings
-from schemas.errors import HeadroomError
-from schemas.text.json_text import decoded
+from headroom.schemas.config import KafkaSettings, TicksSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.json_text import decoded
 
 # The longest secrets, such as tokens, have some thousand characters; a device file may never end.
 _MAX_BYTES = 65_536

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from schemas.config import Settings
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.delta.query import sql_text
-from streaming.delta.query_table import query
-from streaming.delta.tick_table import day_of
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.delta.query import sql_text
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.delta.tick_table import day_of
 
 # Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
 # that no watch is running.

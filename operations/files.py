@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import HeadroomError
-from schemas.text.json_text import decoded, parse_json
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.json_text import decoded, parse_json
 
 _OTHER = "Name another file."
 

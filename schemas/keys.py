@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from schemas.alerts import Role
+from headroom.schemas.alerts import Role
 
 # Cluster and time, epoch milliseconds.
 Tick = tuple[str, int]

@@ -16,7 +16,7 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from schemas.text import one_line
+from headroom.schemas.text import one_line
 
 _T = TypeVar("_T")
 # Returns the quantity of a text; None if it is none.

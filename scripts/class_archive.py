@@ -14,14 +14,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cli.common.child_process import ChildProcess, headroom_command
-from cli.common.watch_process import VerdictProcess
-from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.java import class_archive
-from schemas.environment import without_settings
-from schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
-from streaming.session import CLASS_ARCHIVE
-from streaming.session_profile import QUICK_COMPILER
+from headroom.cli.common.child_process import ChildProcess, headroom_command
+from headroom.cli.common.watch_process import VerdictProcess
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from headroom.cluster.java import class_archive
+from headroom.schemas.environment import without_settings
+from headroom.schemas.tables import LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM
+from headroom.streaming.session import CLASS_ARCHIVE
+from headroom.streaming.session_profile import QUICK_COMPILER
 
 _TIMEOUT_S = 240.0
 # A JVM that is stopped cleanly writes its archive in seconds; on a slow machine in a minute.

@@ -40,8 +40,8 @@ def _copy_sources(to: Path) -> None:
     """
     for name in ("pyproject.toml", "LICENSE"):
         shutil.copy(ROOT / name, to)
-    for package in ROOT.glob("*/__init__.py"):
-        shutil.copytree(package.parent, to / package.parent.name, ignore=shutil.ignore_patterns("__pycache__"))
+    # Links become folders.
+    shutil.copytree(ROOT / "headroom", to / "headroom", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 if __name__ == "__main__":

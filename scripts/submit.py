@@ -3,7 +3,7 @@
 ``spark-submit`` needs a file to start; the arguments after it are those of ``headroom``.
 """
 
-from cli.main import main
+from headroom.cli.main import main
 
 if __name__ == "__main__":
     main()

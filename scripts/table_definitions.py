@@ -17,7 +17,7 @@ _REPOSITORY = Path(__file__).resolve().parent.parent
 # As a script, only its own folder is on the path.
 sys.path.insert(0, str(_REPOSITORY))
 
-from schemas.tables import ALL_TABLES, Column, Table  # noqa: E402
+from headroom.schemas.tables import ALL_TABLES, Column, Table  # noqa: E402
 
 RECORD = _REPOSITORY / "tests" / "table_definitions.json"
 

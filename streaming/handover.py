@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.delivery.outbox import Outbox
-from alerts.engine import AlertEngine
-from streaming.jobs.alert_path import PathState
-from streaming.store.delivery_table import DeliveryTable
+from headroom.alerts.delivery.outbox import Outbox
+from headroom.alerts.engine import AlertEngine
+from headroom.streaming.jobs.alert_path import PathState
+from headroom.streaming.store.delivery_table import DeliveryTable
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from alerts.rules.no_ticks import Machine
+from headroom.alerts.rules.no_ticks import Machine
 
 
 def this_machine() -> Machine | None:

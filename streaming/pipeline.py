@@ -12,51 +12,51 @@ from functools import partial
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.delivery.outbox import DeliveryFigures, Outbox
-from alerts.delivery.receiver import Receiver
-from alerts.engine import AlertEngine
-from alerts.inputs.broker_load import MinuteLoads
-from alerts.inputs.cluster_inputs import Dated
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.watched_cluster import WatchedCluster
-from planning.elections.limits import limits_of
-from planning.elections.summary import ElectionPlanSummary
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.alerts import AlertEvent
-from schemas.config import KafkaSettings, Settings
-from schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
-from streaming.clock import now_ms
-from streaming.delta.locations import local_path, trouble_of
-from streaming.delta.query import table_url
-from streaming.durability.query_checkpoints import query_checkpoint
-from streaming.handover import Handover
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.jobs.alert_path_gold import AlertPathGold
-from streaming.jobs.gold import GoldJob
-from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
-from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.jobs.silver import HistoryJob
-from streaming.jobs.upkeep import Upkeep
-from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
-from streaming.queries.idle_pace import IdlePace, NoActivity, TicksActivity
-from streaming.queries.tick_query import TickQuery
-from streaming.session import throughput_session
-from streaming.sources.kafka_options import kafka_options
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.sources.trust import Trust
-from streaming.store.broker_load_follower import BrokerLoadFollower
-from streaming.store.damaged_tables import DamageCheck
-from streaming.store.delivery_table import DeliveryTable
-from streaming.store.event_log import EventLog
-from streaming.store.leader_balance_follower import LeaderBalanceFollower
-from streaming.store.maintenance import MaintenanceSchedule
-from streaming.store.store import Store
-from streaming.supervision.in_time import InTime, NoAnswer
-from streaming.supervision.jvm import spark_failures
-from streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of
-from streaming.tables.quarantine import QuarantineCount
-from streaming.tables.suppressions import SuppressionFollower
-from streaming.tables.throttle_owners import ThrottleOwnersFollower
+from headroom.alerts.delivery.outbox import DeliveryFigures, Outbox
+from headroom.alerts.delivery.receiver import Receiver
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.broker_load import MinuteLoads
+from headroom.alerts.inputs.cluster_inputs import Dated
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.planning.elections.limits import limits_of
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import KafkaSettings, Settings
+from headroom.schemas.tables import ALERT_MARKS, PARTITION_LOAD, TABLES
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.locations import local_path, trouble_of
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.durability.query_checkpoints import query_checkpoint
+from headroom.streaming.handover import Handover
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.jobs.alert_path_gold import AlertPathGold
+from headroom.streaming.jobs.gold import GoldJob
+from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
+from headroom.streaming.jobs.silver import HistoryJob
+from headroom.streaming.jobs.upkeep import Upkeep
+from headroom.streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
+from headroom.streaming.queries.idle_pace import IdlePace, NoActivity, TicksActivity
+from headroom.streaming.queries.tick_query import TickQuery
+from headroom.streaming.session import throughput_session
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.sources.trust import Trust
+from headroom.streaming.store.broker_load_follower import BrokerLoadFollower
+from headroom.streaming.store.damaged_tables import DamageCheck
+from headroom.streaming.store.delivery_table import DeliveryTable
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.leader_balance_follower import LeaderBalanceFollower
+from headroom.streaming.store.maintenance import MaintenanceSchedule
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.in_time import InTime, NoAnswer
+from headroom.streaming.supervision.jvm import spark_failures
+from headroom.streaming.supervision.restarting_job import JOB_FAILURES, RestartingJob, reason_of
+from headroom.streaming.tables.quarantine import QuarantineCount
+from headroom.streaming.tables.suppressions import SuppressionFollower
+from headroom.streaming.tables.throttle_owners import ThrottleOwnersFollower
 
 log = logging.getLogger(__name__)
 

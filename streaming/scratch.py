@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 
-from streaming.delta.locations import trouble_of
+from headroom.streaming.delta.locations import trouble_of
 
 log = logging.getLogger(__name__)
 

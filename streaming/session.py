@@ -14,12 +14,12 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from schemas.config import SparkSettings
-from schemas.environment import JARS, without_settings
-from schemas.errors import HeadroomError
-from schemas.quantities import parse_heap_bytes
-from streaming.scratch import LOCAL_DIR, scratch_trouble, use_memory
-from streaming.session_profile import QUICK_COMPILER, SessionProfile, is_submitted
+from headroom.schemas.config import SparkSettings
+from headroom.schemas.environment import JARS, without_settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import parse_heap_bytes
+from headroom.streaming.scratch import LOCAL_DIR, scratch_trouble, use_memory
+from headroom.streaming.session_profile import QUICK_COMPILER, SessionProfile, is_submitted
 
 PROJECT_JARS = Path(__file__).resolve().parent.parent / ".jars" / "spark"
 CLASS_ARCHIVE = PROJECT_JARS.with_suffix(".jsa")

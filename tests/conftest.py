@@ -7,7 +7,7 @@ import os
 import pytest
 from hypothesis import settings
 
-from schemas.environment import is_setting
+from headroom.schemas.environment import is_setting
 
 # Variables of the shell that would lead tests elsewhere: settings of Headroom, which override those of a test's file,
 # so that its commands would change the cluster of whoever runs it; another Spark than the one that is installed.

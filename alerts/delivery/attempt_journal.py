@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from alerts.delivery.delivery_log import AttemptState, DeliveryAttempt, DeliveryLog, event_key
-from alerts.delivery.notification_policy import PendingEvent
-from alerts.delivery.receiver import error_text
-from schemas.errors import ENDINGS
+from headroom.alerts.delivery.delivery_log import AttemptState, DeliveryAttempt, DeliveryLog, event_key
+from headroom.alerts.delivery.notification_policy import PendingEvent
+from headroom.alerts.delivery.receiver import error_text
+from headroom.schemas.errors import ENDINGS
 
 log = logging.getLogger(__name__)
 

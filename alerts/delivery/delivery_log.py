@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from schemas.alerts import AlertEvent, AlertState
+from headroom.schemas.alerts import AlertEvent, AlertState
 
 
 class AttemptState(str, Enum):

@@ -20,7 +20,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.threads import run_in_daemon_thread
 
 # More than enough for a response that is only logged.
 MOST_BYTES = 1 << 16

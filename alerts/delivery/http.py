@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ServerDisconnectedError
 
-from alerts.delivery.exchange import exchange
-from alerts.delivery.receiver import DeliveryError
-from schemas.errors import HeadroomError
-from schemas.redaction import redacted, secrets_of
-from schemas.text import one_line
+from headroom.alerts.delivery.exchange import exchange
+from headroom.alerts.delivery.receiver import DeliveryError
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.redaction import redacted, secrets_of
+from headroom.schemas.text import one_line
 
 # Returns a secret at the moment of its use; None if there is none.
 Secret = Callable[[], "str | None"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from alerts.stored_event import evidence_of, recommendation_of
-from alerts.text.finish import finish_text
-from schemas.alerts import AlertEvent
-from schemas.config import NotifySettings
-from schemas.text.amounts import rate_text, size_text
+from headroom.alerts.stored_event import evidence_of, recommendation_of
+from headroom.alerts.text.finish import finish_text
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import NotifySettings
+from headroom.schemas.text.amounts import rate_text, size_text
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from alerts.delivery.suppression import DAY_MS, Suppressions
-from schemas.alerts import AlertEvent, AlertState, Severity
+from headroom.alerts.delivery.suppression import DAY_MS, Suppressions
+from headroom.schemas.alerts import AlertEvent, AlertState, Severity
 
 # Practically never: an alert below the least severity waits until it resolves or becomes more severe.
 _NEVER_MS = 31 * DAY_MS

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from alerts.delivery.delivery_log import DeliveryLog
-from alerts.delivery.receiver import Receiver
-from alerts.delivery.suppression import Suppressions
-from alerts.delivery.worker import Worker
-from schemas.alerts import AlertEvent
-from schemas.config import NotifySettings
+from headroom.alerts.delivery.delivery_log import DeliveryLog
+from headroom.alerts.delivery.receiver import Receiver
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.alerts.delivery.worker import Worker
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import NotifySettings
 
 _STOP_S = 3.0
 

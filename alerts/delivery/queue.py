@@ -13,12 +13,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from alerts.delivery.delivery_log import Backlog, delivery_status, event_key, event_order, notifiable
-from alerts.delivery.notification_policy import NotificationPolicy, PendingEvent
-from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.suppression import Suppressions
-from schemas.alerts import AlertEvent, AlertState, Severity
-from schemas.config import NotifySettings
+from headroom.alerts.delivery.delivery_log import Backlog, delivery_status, event_key, event_order, notifiable
+from headroom.alerts.delivery.notification_policy import NotificationPolicy, PendingEvent
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.schemas.alerts import AlertEvent, AlertState, Severity
+from headroom.schemas.config import NotifySettings
 
 # Most alerts in one digest; more would exceed the size of a message.
 _DIGEST_MOST = 100

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from schemas.alerts import AlertEvent
-from schemas.errors import HeadroomError
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 
-from alerts.stored_event import evidence_of
-from schemas.alerts import AlertEvent, AlertState, Severity
-from schemas.config import DAYS, MaintenanceWindow
+from headroom.alerts.stored_event import evidence_of
+from headroom.schemas.alerts import AlertEvent, AlertState, Severity
+from headroom.schemas.config import DAYS, MaintenanceWindow
 
 DAY_MS = 86_400_000
 # 1970-01-01, where epoch days begin, was a Thursday.

@@ -7,16 +7,23 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 
-from alerts.delivery.attempt_journal import AttemptJournal
-from alerts.delivery.clock_steps import SetClock
-from alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryLog, event_key
-from alerts.delivery.notification_policy import PendingEvent
-from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
-from alerts.delivery.receiver import DeliveryError, DigestReceiver, Receipt, Receiver, ResendingReceiver, error_text
-from alerts.delivery.suppression import Suppressions
-from schemas.alerts import AlertEvent
-from schemas.config import NotifySettings
-from schemas.errors import ENDINGS, HeadroomError
+from headroom.alerts.delivery.attempt_journal import AttemptJournal
+from headroom.alerts.delivery.clock_steps import SetClock
+from headroom.alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryLog, event_key
+from headroom.alerts.delivery.notification_policy import PendingEvent
+from headroom.alerts.delivery.queue import DeliveryBatch, DeliveryQueue
+from headroom.alerts.delivery.receiver import (
+    DeliveryError,
+    DigestReceiver,
+    Receipt,
+    Receiver,
+    ResendingReceiver,
+    error_text,
+)
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import NotifySettings
+from headroom.schemas.errors import ENDINGS, HeadroomError
 
 log = logging.getLogger(__name__)
 

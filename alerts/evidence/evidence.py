@@ -7,8 +7,8 @@ from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from typing import Any
 
-from alerts.inputs.throttle_status import PartitionEvidence
-from schemas.alerts import Role
+from headroom.alerts.inputs.throttle_status import PartitionEvidence
+from headroom.schemas.alerts import Role
 
 
 class EvidenceCause(str, Enum):

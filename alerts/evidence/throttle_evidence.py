@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.evidence.evidence import Evidence
-from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
-from schemas.alerts import Verdict
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
+from headroom.schemas.alerts import Verdict
 
 # Stored events have these keys first, in this order.
 _FIRST_KEYS = (

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from alerts.inputs.broker_load import BalanceAdvice, LossRisk, MinuteLoads
-from alerts.inputs.leader_balance import LeaderBalance
-from planning.elections.summary import ElectionPlanSummary
-from planning.reassignments.run.owners import ThrottleOwner
+from headroom.alerts.inputs.broker_load import BalanceAdvice, LossRisk, MinuteLoads
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.planning.reassignments.run.owners import ThrottleOwner
 
 T = TypeVar("T")
 

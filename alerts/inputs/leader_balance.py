@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
-from planning.elections.summary import BalanceForecast, ElectionPlanSummary
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
+from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)

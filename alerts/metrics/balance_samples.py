@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.metrics.samples import Sample
-from schemas import metrics
-from schemas.metrics import MetricSpec
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.metrics.samples import Sample
+from headroom.schemas import metrics
+from headroom.schemas.metrics import MetricSpec
 
 
 def balance_samples(cluster: str, balances: Iterable[LeaderBalance]) -> Iterator[Sample]:

@@ -9,14 +9,14 @@ from itertools import chain
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from alerts.metrics.balance_samples import balance_samples
-from alerts.metrics.histogram import BucketCounts
-from alerts.metrics.load_samples import load_samples, proposal_samples
-from alerts.metrics.samples import Sample, partition_samples, throttle_samples
-from alerts.metrics.state import MetricsSnapshot, MetricsState
-from schemas import metrics
-from schemas.alerts import AlertState
-from schemas.metrics import METRICS, MetricSpec
+from headroom.alerts.metrics.balance_samples import balance_samples
+from headroom.alerts.metrics.histogram import BucketCounts
+from headroom.alerts.metrics.load_samples import load_samples, proposal_samples
+from headroom.alerts.metrics.samples import Sample, partition_samples, throttle_samples
+from headroom.alerts.metrics.state import MetricsSnapshot, MetricsState
+from headroom.schemas import metrics
+from headroom.schemas.alerts import AlertState
+from headroom.schemas.metrics import METRICS, MetricSpec
 
 # Leader balances are read from their gold table, so they arrive later than throttle statuses: allow twice the age.
 _BALANCES_LATE = 2

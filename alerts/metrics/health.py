@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.metrics.state import Limits, MetricsSnapshot
+from headroom.alerts.metrics.state import Limits, MetricsSnapshot
 
 
 @dataclass(frozen=True)

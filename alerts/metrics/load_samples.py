@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from alerts.inputs.broker_load import BalanceAdvice, BrokerLoadState, MinuteLoads
-from alerts.metrics.samples import Sample
-from schemas import metrics
-from schemas.metrics import MetricSpec
+from headroom.alerts.inputs.broker_load import BalanceAdvice, BrokerLoadState, MinuteLoads
+from headroom.alerts.metrics.samples import Sample
+from headroom.schemas import metrics
+from headroom.schemas.metrics import MetricSpec
 
 
 def load_samples(cluster: str, loads: MinuteLoads) -> Iterator[Sample]:

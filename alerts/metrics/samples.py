@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 
-from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
-from schemas import metrics
-from schemas.alerts import Role, Verdict
-from schemas.metrics import MetricSpec
+from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
+from headroom.schemas import metrics
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.metrics import MetricSpec
 
 # Metric, values of its labels, value.
 Sample = tuple[MetricSpec, tuple[str, ...], float]

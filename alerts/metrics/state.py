@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.metrics.histogram import BucketCounts, empty_counts
-from schemas.alerts import AlertEvent, AlertKind, AlertState
-from schemas.metrics import BATCH, COLLECT, DECISION
+from headroom.alerts.delivery.outbox import DeliveryFigures
+from headroom.alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.metrics.histogram import BucketCounts, empty_counts
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
+from headroom.schemas.metrics import BATCH, COLLECT, DECISION
 
 AlertKey = tuple[str, str, str]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.inputs.broker_load import BalanceAdvice
-from schemas.text.amounts import clock_text, duration_text, size_text
+from headroom.alerts.inputs.broker_load import BalanceAdvice
+from headroom.schemas.text.amounts import clock_text, duration_text, size_text
 
 
 def describe_advice(brokers: Sequence[int], advice: BalanceAdvice | None) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from alerts.inputs.throttle_status import MovingPartition
-from planning.elections.election_file import request_json
-from planning.throttles.rate_options import rate_options
-from schemas.alerts import Role
-from schemas.keys import TopicPartition
-from schemas.text import shell_quoted
-from schemas.text.amounts import file_moment
+from headroom.alerts.inputs.throttle_status import MovingPartition
+from headroom.planning.elections.election_file import request_json
+from headroom.planning.throttles.rate_options import rate_options
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text import shell_quoted
+from headroom.schemas.text.amounts import file_moment
 
 PLAN_FILE = "headroom-move.json"
 ELECTIONS_FILE = "headroom-elections.json"

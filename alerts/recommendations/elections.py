@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from alerts.recommendations import commands
-from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
-from planning.elections.planner import WHY, Reason, RequiredThrottleIncrease
-from planning.elections.summary import ElectionPlanSummary
-from schemas.text.amounts import percent_text, rate_text
+from headroom.alerts.recommendations import commands
+from headroom.alerts.recommendations.recommendation import (
+    NO_FINISH,
+    Action,
+    BrokerThrottle,
+    FinishRange,
+    recommendation_json,
+)
+from headroom.planning.elections.planner import WHY, Reason, RequiredThrottleIncrease
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.schemas.text.amounts import percent_text, rate_text
 
 # Most partitions that one command lists; for larger batches Headroom's own command writes files.
 _MOST_NAMED = 50

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Role, Verdict
 
 
 class Action(str, Enum):

@@ -8,20 +8,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from alerts.inputs.broker_load import BalanceAdvice
-from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
-from alerts.recommendations import commands
-from alerts.recommendations.balance import describe_advice
-from alerts.recommendations.elections import ElectPreferred
-from alerts.recommendations.recommendation import Action, Advice
-from alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
-from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
-from planning.elections.summary import ElectionPlanSummary
-from planning.finish.finish_time import Earlier
-from planning.reassignments.run.owners import ThrottleOwner
-from planning.throttles.recommendation import ThrottlePolicy, recommend
-from schemas.alerts import Role
-from schemas.text.amounts import join_names, rate_text
+from headroom.alerts.inputs.broker_load import BalanceAdvice
+from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
+from headroom.alerts.recommendations import commands
+from headroom.alerts.recommendations.balance import describe_advice
+from headroom.alerts.recommendations.elections import ElectPreferred
+from headroom.alerts.recommendations.recommendation import Action, Advice
+from headroom.alerts.recommendations.throttle_commands import MOST_KAFKA_LINES
+from headroom.alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.planning.finish.finish_time import Earlier
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
+from headroom.schemas.alerts import Role
+from headroom.schemas.text.amounts import join_names, rate_text
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus
-from alerts.recommendations import commands
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.alerts.inputs.throttle_status import MovingPartition, ThrottleStatus
+from headroom.alerts.recommendations import commands
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 # Most Kafka commands, one per broker or topic; Headroom's own command handles any number.
 MOST_KAFKA_LINES = 20

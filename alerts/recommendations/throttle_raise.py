@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.recommendations.recommendation import NO_FINISH, Action, BrokerThrottle, FinishRange, recommendation_json
-from alerts.recommendations.throttle_commands import cancel_command, moving_brokers, raise_commands
-from planning.finish.finish_time import Earlier, finish
-from schemas.text.amounts import join_names
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommendation import (
+    NO_FINISH,
+    Action,
+    BrokerThrottle,
+    FinishRange,
+    recommendation_json,
+)
+from headroom.alerts.recommendations.throttle_commands import cancel_command, moving_brokers, raise_commands
+from headroom.planning.finish.finish_time import Earlier, finish
+from headroom.schemas.text.amounts import join_names
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from alerts.finding import Finding
-from alerts.rules.balance.capacity_at_risk import CapacityAtRisk
-from alerts.rules.balance.hot_broker import HotBroker
-from alerts.rules.balance.load_out_of_band import LoadOutOfBand
-from alerts.rules.balance.slow_broker import SlowBroker
-from alerts.rules.leaders.leader_imbalance import LeaderImbalance
-from alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
-from alerts.rules.no_data import NoData
-from alerts.rules.reassignments.eta_slipping import EtaSlipping
-from alerts.rules.reassignments.reassignment_stalled import ReassignmentStalled
-from alerts.rules.reassignments.reassignment_without_throttle import ReassignmentWithoutThrottle
-from alerts.rules.replicas.isr_shrink_during_move import IsrShrinkDuringMove
-from alerts.rules.replicas.under_replicated import UnderReplicated
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.rules.store_unwritable import StoreUnwritable
-from alerts.rules.throttles.leader_unthrottled import LeaderUnthrottled
-from alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
-from alerts.rules.throttles.throttle_below_inbound import ThrottleBelowInbound
-from alerts.rules.throttles.throttle_below_leader_write import ThrottleBelowLeaderWrite
-from alerts.rules.throttles.throttle_left_behind import ThrottleLeftBehind
-from schemas.alerts import AlertKind, Role
+from headroom.alerts.finding import Finding
+from headroom.alerts.rules.balance.capacity_at_risk import CapacityAtRisk
+from headroom.alerts.rules.balance.hot_broker import HotBroker
+from headroom.alerts.rules.balance.load_out_of_band import LoadOutOfBand
+from headroom.alerts.rules.balance.slow_broker import SlowBroker
+from headroom.alerts.rules.leaders.leader_imbalance import LeaderImbalance
+from headroom.alerts.rules.leaders.preferred_leader_unavailable import PreferredLeaderUnavailable
+from headroom.alerts.rules.no_data import NoData
+from headroom.alerts.rules.reassignments.eta_slipping import EtaSlipping
+from headroom.alerts.rules.reassignments.reassignment_stalled import ReassignmentStalled
+from headroom.alerts.rules.reassignments.reassignment_without_throttle import ReassignmentWithoutThrottle
+from headroom.alerts.rules.replicas.isr_shrink_during_move import IsrShrinkDuringMove
+from headroom.alerts.rules.replicas.under_replicated import UnderReplicated
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.rules.store_unwritable import StoreUnwritable
+from headroom.alerts.rules.throttles.leader_unthrottled import LeaderUnthrottled
+from headroom.alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
+from headroom.alerts.rules.throttles.throttle_below_inbound import ThrottleBelowInbound
+from headroom.alerts.rules.throttles.throttle_below_leader_write import ThrottleBelowLeaderWrite
+from headroom.alerts.rules.throttles.throttle_left_behind import ThrottleLeftBehind
+from headroom.schemas.alerts import AlertKind, Role
 
 # In the order of their findings: of several firing alerts of one cause, the first lists the findings that join.
 RULES: tuple[Rule, ...] = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.no_ticks import TICKS
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Severity, Verdict
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
+from headroom.alerts.rules.no_ticks import TICKS
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Severity, Verdict
 
 
 class NoData(Rule):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.recommendations.recommendation import Action
-from alerts.recommendations.recommender import Recommender
-from schemas.alerts import AlertKind, Severity
-from schemas.text.amounts import clock_text, duration_text
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.recommendations.recommendation import Action
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.text.amounts import clock_text, duration_text
 
 TICKS = "ticks"
 # A micro-batch takes one to two seconds; a longer one is worth a mention.

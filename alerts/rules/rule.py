@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from alerts.finding import Finding, Subject
-from alerts.inputs.broker_load import BalanceInputs
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.recommendations.recommendation import Recommendation
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.no_ticks import MissingTicks
-from alerts.rules.reassignments.eta_tracker import EtaTracker
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.alerts import AlertKind, Verdict
-from schemas.config import AlertSettings
+from headroom.alerts.finding import Finding, Subject
+from headroom.alerts.inputs.broker_load import BalanceInputs
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.no_ticks import MissingTicks
+from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.alerts import AlertKind, Verdict
+from headroom.schemas.config import AlertSettings
 
 
 @dataclass(frozen=True)

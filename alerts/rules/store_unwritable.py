@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.recommendations.recommendation import Action
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Severity
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.recommendations.recommendation import Action
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Severity
 
 
 @dataclass(frozen=True, kw_only=True)

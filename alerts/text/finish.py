@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.text.amounts import duration_range_text, duration_text
+from headroom.schemas.text.amounts import duration_range_text, duration_text
 
 
 def finish_text(recommendation: Mapping[str, Any]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.text.amounts import rate_text, size_text
+from headroom.schemas.text.amounts import rate_text, size_text
 
 RATES = ("network_in", "network_out")
 # What a broker does with a resource.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from alerts.recommendations.recommendation import Action
-from alerts.stored_event import (
+from headroom.alerts.recommendations.recommendation import Action
+from headroom.alerts.stored_event import (
     StoredEvidence,
     StoredPartition,
     StoredRecommendation,
 )
-from alerts.text.finish import finish_text
-from schemas.alerts import AlertEvent, AlertState, stored_object
-from schemas.text import printable
-from schemas.text.amounts import moment_text, rate_text, size_text
+from headroom.alerts.text.finish import finish_text
+from headroom.schemas.alerts import AlertEvent, AlertState, stored_object
+from headroom.schemas.text import printable
+from headroom.schemas.text.amounts import moment_text, rate_text, size_text
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:

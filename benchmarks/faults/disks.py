@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import failure
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 _TMPFS_SIZE = "256m"
 # Smaller and smaller pieces, so that no free bytes are left.

@@ -15,10 +15,10 @@ import psutil
 from benchmarks.fixtures.bench_cluster import await_child
 from benchmarks.fixtures.processes import jvms_of, kill_tree, kill_watch
 from benchmarks.results import CHECKOUT
-from cli.common.child_process import headroom_command
-from cli.common.watch_output import Line
-from cli.common.watch_process import VerdictProcess
-from schemas.errors import HeadroomError
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.watch_output import Line
+from headroom.cli.common.watch_process import VerdictProcess
+from headroom.schemas.errors import HeadroomError
 
 ProcessName = Literal["watch", "collector"]
 _NAME = "headroom watch"

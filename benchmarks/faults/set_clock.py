@@ -60,7 +60,7 @@ def main() -> None:
     """Run ``headroom`` with this clock."""
     SettableClock(Path(sys.argv[1])).install()
     # Imported after the installation, so that no module keeps the original clock.
-    from cli.main import run
+    from headroom.cli.main import run
 
     del sys.argv[1]
     sys.exit(run(sys.argv[1:]))

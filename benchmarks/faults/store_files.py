@@ -16,11 +16,11 @@ from deltalake.exceptions import DeltaError
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.fixtures.receivers.alert_events import stored_events
-from cli.common.child_process import headroom_command
-from schemas.alerts import AlertState
-from schemas.tables import ALERT_EVENTS, DURABLE_TABLES
-from streaming.delta.append import without_panic
-from streaming.delta.damage import COMMIT, LOG, actions_of, definition_of
+from headroom.cli.common.child_process import headroom_command
+from headroom.schemas.alerts import AlertState
+from headroom.schemas.tables import ALERT_EVENTS, DURABLE_TABLES
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.damage import COMMIT, LOG, actions_of, definition_of
 
 _CHECKPOINT_FILES = "*.checkpoint*.parquet"
 _HINT = "_last_checkpoint"

@@ -18,12 +18,12 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
-from cli.common.watch_output import Line, WatchLines
-from cli.common.watch_process import WatchProcess
-from cluster.connection.admin_connection import AdminConnection
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_output import Line, WatchLines
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.delta.query_table import query
 
 # Each of two leaders sends 2 MB/s to an in-sync and to a new replica: 4 MB/s. After the switch one leader sends 8 MB/s.
 _LIVE_BYTES_PER_S = 2e6

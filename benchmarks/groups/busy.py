@@ -13,17 +13,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from alerts.stored_event import recommendation_of
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.processes import busy_cores
 from benchmarks.groups.alert_latency import warm_switches
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
-from cli.demo.command import run_demo
-from cli.demo.outcome import failures
-from schemas.errors import HeadroomError
-from schemas.tables import MESSAGES
-from streaming.delta.query_table import query
+from headroom.alerts.stored_event import recommendation_of
+from headroom.cli.demo.command import run_demo
+from headroom.cli.demo.outcome import failures
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import MESSAGES
+from headroom.streaming.delta.query_table import query
 
 _DEMOS_BESIDE = (0, 1, 2)
 # Longer than anybody waits, so that the figure is a time and not an error.

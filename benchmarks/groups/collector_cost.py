@@ -25,18 +25,18 @@ from benchmarks.fixtures.synthetic.fake_brokers import workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import RECORD_BYTES, SyntheticCluster, SyntheticPartition
 from benchmarks.options.fields import NoOptions
 from benchmarks.results import Figure
-from cluster.collector.observation import Observer
-from cluster.collector.publisher import Publisher
-from cluster.collector.rows.encoder import encode_rows
-from cluster.collector.tick_builder import Rows, TickBuilder
-from cluster.connection.admin_connection import AdminConnection
-from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.metadata.topic_cache import TopicCache
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
-from cluster.model import LogReading, Meter, Metrics, Reading
-from schemas.config import ClusterSettings, CollectSettings
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.observation import Observer
+from headroom.cluster.collector.publisher import Publisher
+from headroom.cluster.collector.rows.encoder import encode_rows
+from headroom.cluster.collector.tick_builder import Rows, TickBuilder
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.cluster.metadata.topic_cache import TopicCache
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
+from headroom.cluster.model import LogReading, Meter, Metrics, Reading
+from headroom.schemas.config import ClusterSettings, CollectSettings
+from headroom.schemas.keys import TopicPartition
 
 _INTERVAL_S = 10.0
 # Measured ticks after the first: enough that every topic is read again.

@@ -25,7 +25,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 
-from alerts.delivery.delivery_log import notifiable
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.faults.schedule import in_rounds
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_child
@@ -36,8 +35,9 @@ from benchmarks.fixtures.receivers.recording_receivers import lost_and_doubled
 from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.options.fields import COUNT, SECONDS, option
 from benchmarks.results import Figure
-from cli.common.watch_process import WatchProcess
-from schemas.alerts import AlertEvent, AlertKind, AlertState
+from headroom.alerts.delivery.delivery_log import notifiable
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 
 # Fixed, so that every run kills the same processes at the same moments.
 _SEED = 11

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
-from streaming.delta.query_table import query
+from headroom.schemas.tables import FETCHER_LAG, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.query_table import query
 
 _WHERE = "FROM data WHERE cluster = '{cluster}' AND tick_ms >= {from_ms}"
 QUERIES: dict[str, tuple[Table, str]] = {

@@ -36,11 +36,11 @@ from benchmarks.fixtures.processes import busy_cores
 from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
-from cli.common.child_process import headroom_command
-from cli.common.watch_output import Line, WatchLines
-from cli.common.watch_process import WatchProcess
-from planning.finish.finish_time import Finish
-from streaming.clock import now_ms
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.watch_output import Line, WatchLines
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.planning.finish.finish_time import Finish
+from headroom.streaming.clock import now_ms
 
 _FINISH_POLL_S = 0.2
 _SWING_S = 7.0

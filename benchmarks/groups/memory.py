@@ -14,8 +14,8 @@ from benchmarks.fixtures.processes import resident_bytes
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.options.fields import SECONDS, option
 from benchmarks.results import Figure, slope_per_s
-from cli.common.watch_process import WatchProcess
-from schemas.config import CollectSettings
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.config import CollectSettings
 
 # The throttle is below in-sync use (0.3 MB/s), so nothing is copied and the move never ends.
 _PARTITION = MovedPartition((1, 2), (1, 3), 0.3e6, 20_000_000)

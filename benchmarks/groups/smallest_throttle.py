@@ -14,7 +14,7 @@ from benchmarks.fixtures.move_cases import SITUATIONS, MoveCase
 from benchmarks.fixtures.throttled_move import LoadSettings, ThrottledMove
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
-from planning.finish.finish_time import QUOTA_CYCLE_S
+from headroom.planning.finish.finish_time import QUOTA_CYCLE_S
 
 _RESOLUTION_RATIO = 0.05
 _SAMPLE_S = 0.4

@@ -19,14 +19,14 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.options.fields import AT_LEAST_ONE, CommaSeparated, option
 from benchmarks.results import Figure, percentile
-from cli.common.output import print_table
-from cluster.embedded import BrokerOptions, endpoint
-from cluster.metrics.factory import metrics_sources
-from cluster.metrics.mbeans import LOAD, ReadPlan
-from cluster.metrics.source import MetricsError
-from cluster.model import Metrics
-from schemas.config import CollectSettings, Source
-from schemas.keys import TopicPartition
+from headroom.cli.common.output import print_table
+from headroom.cluster.embedded import BrokerOptions, endpoint
+from headroom.cluster.metrics.factory import metrics_sources
+from headroom.cluster.metrics.mbeans import LOAD, ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.model import Metrics
+from headroom.schemas.config import CollectSettings, Source
+from headroom.schemas.keys import TopicPartition
 
 _PARTITIONS_PER_TOPIC = 100
 # One replica in 100 takes part in a move.

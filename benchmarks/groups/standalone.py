@@ -18,8 +18,8 @@ from benchmarks.fixtures.synthetic.synthetic_producer import TickProducer
 from benchmarks.groups.scale.group import START_S, at_once_s_per_tick, prepared, require_truth
 from benchmarks.options.fields import PARTITIONS, heap_option, option
 from benchmarks.results import Figure
-from cli.common.child_process import headroom_command
-from cli.common.watch_process import VerdictProcess
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.watch_process import VerdictProcess
 
 _WORKERS = 2
 _WARM, _AT_ONCE = 2, 10

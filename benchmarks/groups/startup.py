@@ -9,7 +9,7 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure, percentile
-from cli.common.watch_output import Line, WatchLines
+from headroom.cli.common.watch_output import Line, WatchLines
 
 # In-sync use is 2 MB/s and the required rate is 4 MB/s, so the move never ends under 3 MB/s.
 _PARTITION = MovedPartition((1, 2), (1, 3), 2e6, 40_000_000)

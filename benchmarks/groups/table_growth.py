@@ -38,7 +38,7 @@ from benchmarks.fixtures.synthetic.simulated_week import (
 )
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
-from cli.common.output import print_table
+from headroom.cli.common.output import print_table
 
 _QUERIES = 5
 # Days differ by a few files, because compaction leaves large files as they are.

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from cli.common.options import MAX_DURATION_S
-from cli.common.parameters import Duration, Quantity, WholeNumber
-from schemas.errors import HeadroomError
-from schemas.quantities import QuantityError, parse_heap_bytes, parse_number, shown
+from headroom.cli.common.options import MAX_DURATION_S
+from headroom.cli.common.parameters import Duration, Quantity, WholeNumber
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import QuantityError, parse_heap_bytes, parse_number, shown
 
 T = TypeVar("T")
 KIND, HELP = "kind", "help"

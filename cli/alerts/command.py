@@ -8,19 +8,19 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from cli.alerts.silences import ack, silence, silences, unsilence
-from cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, echo_lines, print_json
-from cli.config.load import read_settings
-from operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
-from schemas.alerts import AlertKind
-from schemas.config import Settings
-from schemas.tables import ALERT_EVENTS
-from schemas.text.amounts import duration_text, moment_text
-from streaming.clock import now_ms
-from streaming.delta.query import table_url
-from streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
+from headroom.cli.alerts.silences import ack, silence, silences, unsilence
+from headroom.cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, echo_lines, print_json
+from headroom.cli.config.load import read_settings
+from headroom.operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.schemas.text.amounts import duration_text, moment_text
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
 
 # Of a command whose answer is not that of now.
 EXIT_NOT_CURRENT = 3
@@ -147,7 +147,7 @@ def _require_options_after(context: click.Context, command: str) -> None:
 
 
 def _print_text(alerts: list[CurrentAlert]) -> None:
-    from alerts.text.terminal import render_event
+    from headroom.alerts.text.terminal import render_event
 
     for number, alert in enumerate(alerts):
         if number:

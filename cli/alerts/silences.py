@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from cli.alerts.suppressing import SilenceRequest, acknowledge, create_silence, end_silence, list_silences
-from cli.alerts.suppression_views import (
+from headroom.cli.alerts.suppressing import SilenceRequest, acknowledge, create_silence, end_silence, list_silences
+from headroom.cli.alerts.suppression_views import (
     created_json,
     ended_json,
     print_acknowledged,
@@ -16,11 +16,11 @@ from cli.alerts.suppression_views import (
     print_silences,
     silences_json,
 )
-from cli.common.options import MAX_DURATION_S, config_option, format_option
-from cli.common.output import print_json
-from cli.common.parameters import Duration, Moment
-from cli.config.load import read_settings
-from schemas.alerts import AlertKind
+from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
+from headroom.cli.common.output import print_json
+from headroom.cli.common.parameters import Duration, Moment
+from headroom.cli.config.load import read_settings
+from headroom.schemas.alerts import AlertKind
 
 by_option = click.option("--by", metavar="NAME", help="Author; default: the login name.")
 

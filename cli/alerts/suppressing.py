@@ -10,16 +10,16 @@ from typing import TypeVar
 
 import click
 
-from alerts.delivery.suppression import Silence, SuppressionAction, SuppressionRecord, Suppressions
-from schemas.alerts import AlertEvent, AlertState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS
-from schemas.text.amounts import moment_text
-from streaming.clock import now_ms
-from streaming.delta.query import table_url
-from streaming.tables.current_alerts import CurrentAlert, read_current_alerts
-from streaming.tables.suppression_rows import append_suppression, read_suppressions
+from headroom.alerts.delivery.suppression import Silence, SuppressionAction, SuppressionRecord, Suppressions
+from headroom.schemas.alerts import AlertEvent, AlertState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_alerts
+from headroom.streaming.tables.suppression_rows import append_suppression, read_suppressions
 
 T = TypeVar("T")
 

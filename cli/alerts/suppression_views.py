@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from alerts.delivery.suppression import Silence, SuppressionRecord
-from cli.alerts.suppressing import Acknowledged, CreatedSilence, EndedSilence, SilenceList
-from cli.common.output import echo, print_table
-from schemas.alerts import AlertEvent
-from schemas.text.amounts import duration_text, moment_text
-from streaming.delta.locations import is_missing
+from headroom.alerts.delivery.suppression import Silence, SuppressionRecord
+from headroom.cli.alerts.suppressing import Acknowledged, CreatedSilence, EndedSilence, SilenceList
+from headroom.cli.common.output import echo, print_table
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.text.amounts import duration_text, moment_text
+from headroom.streaming.delta.locations import is_missing
 
 
 def print_acknowledged(done: Acknowledged) -> None:

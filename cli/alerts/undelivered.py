@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from alerts.delivery.delivery_log import Backlog, event_order
-from alerts.delivery.queue import DeliveryQueue
-from cli.common.output import echo, print_table
-from schemas.alerts import AlertEvent
-from schemas.config import Settings
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from schemas.text.amounts import clock_text
-from streaming.clock import now_ms
-from streaming.delta.query_table import query_all
-from streaming.tables.suppression_rows import read_suppressions
-from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
+from headroom.alerts.delivery.delivery_log import Backlog, event_order
+from headroom.alerts.delivery.queue import DeliveryQueue
+from headroom.cli.common.output import echo, print_table
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from headroom.schemas.text.amounts import clock_text
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query_table import query_all
+from headroom.streaming.tables.suppression_rows import read_suppressions
+from headroom.streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from planning.balance.model import RATES, Resource
-from schemas.text.amounts import UNKNOWN, rate_text, size_text
+from headroom.planning.balance.model import RATES, Resource
+from headroom.schemas.text.amounts import UNKNOWN, rate_text, size_text
 
 RESOURCE_NAMES = {resource: resource.name.lower().replace("_", " ") for resource in Resource}
 

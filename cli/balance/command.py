@@ -7,20 +7,20 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from cli.balance.loading import load_cluster
-from cli.balance.parameters import ChangeOfCluster
-from cli.balance.proposal.command import propose
-from cli.balance.proposal.explain import explain
-from cli.balance.proposal.options import goals_option, state_option
-from cli.balance.proposal.run import run
-from cli.balance.proposal.status import status
-from cli.balance.score_json import score_json
-from cli.balance.score_text import print_score
-from cli.common.options import config_option, format_option
-from cli.common.output import print_json
-from operations.balance.requests import ClusterChange
-from operations.balance.saved_state import write_loads
-from operations.balance.score import score_result
+from headroom.cli.balance.loading import load_cluster
+from headroom.cli.balance.parameters import ChangeOfCluster
+from headroom.cli.balance.proposal.command import propose
+from headroom.cli.balance.proposal.explain import explain
+from headroom.cli.balance.proposal.options import goals_option, state_option
+from headroom.cli.balance.proposal.run import run
+from headroom.cli.balance.proposal.status import status
+from headroom.cli.balance.score_json import score_json
+from headroom.cli.balance.score_text import print_score
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import print_json
+from headroom.operations.balance.requests import ClusterChange
+from headroom.operations.balance.saved_state import write_loads
+from headroom.operations.balance.score import score_result
 
 
 @click.group(

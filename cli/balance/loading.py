@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cli.common.logs import silence_clients
-from cli.common.output import console
-from cli.common.progress import ProgressView
-from cli.config.load import load_settings, read_settings
-from operations.balance.cluster import BalanceCluster, running_cluster, saved_cluster
+from headroom.cli.common.logs import silence_clients
+from headroom.cli.common.output import console
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.config.load import load_settings, read_settings
+from headroom.operations.balance.cluster import BalanceCluster, running_cluster, saved_cluster
 
 
 def load_cluster(config: str | None, state_file: Path | None) -> BalanceCluster:

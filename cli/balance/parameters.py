@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from cli.common.parameters import Quantity
-from operations.balance.requests import ClusterChange, Exclusions
-from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, Resource
-from planning.balance.what_if import drained, grown, with_broker, without_brokers, without_rack
-from schemas.quantities import (
+from headroom.cli.common.parameters import Quantity
+from headroom.operations.balance.requests import ClusterChange, Exclusions
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, Resource
+from headroom.planning.balance.what_if import drained, grown, with_broker, without_brokers, without_rack
+from headroom.schemas.quantities import (
     GOAL,
     GOALS,
     TOPIC,

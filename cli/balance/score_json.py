@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from cli.balance.amounts import finite
-from operations.balance.cluster import BalanceCluster
-from operations.balance.score import ChangedCluster, ScoreResult
-from planning.balance.goals.resource_goals import TopicBand
-from planning.balance.model import Resource
-from planning.balance.reports.scorecard import BrokenGoal, Scorecard
+from headroom.cli.balance.amounts import finite
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.score import ChangedCluster, ScoreResult
+from headroom.planning.balance.goals.resource_goals import TopicBand
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.reports.scorecard import BrokenGoal, Scorecard
 
 
 def score_json(result: ScoreResult) -> dict[str, Any]:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.common.output import echo, print_table
-from operations.balance.score import ChangedCluster, ScoreResult
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
-from planning.balance.model import Resource
-from planning.balance.observation.cluster import ObservedCluster
-from planning.balance.reports.scorecard import BrokenGoal, Scorecard
-from schemas.text.amounts import percent_text
+from headroom.cli.balance.amounts import RESOURCE_NAMES, load_text
+from headroom.cli.common.output import echo, print_table
+from headroom.operations.balance.score import ChangedCluster, ScoreResult
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.observation.cluster import ObservedCluster
+from headroom.planning.balance.reports.scorecard import BrokenGoal, Scorecard
+from headroom.schemas.text.amounts import percent_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20

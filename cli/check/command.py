@@ -8,11 +8,11 @@ from functools import partial
 import click
 from rich.text import Text
 
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.config.load import load_settings
-from operations.check.result import Check, CheckStatus, unknown, with_timeout
-from schemas.config import Settings
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.config.load import load_settings
+from headroom.operations.check.result import Check, CheckStatus, unknown, with_timeout
+from headroom.schemas.config import Settings
 
 _STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.UNKNOWN: "yellow"}
 
@@ -41,10 +41,10 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
 
 def run_checks(settings: Settings) -> Iterator[Check]:
     """Yield every check; checks that need the cluster are unknown if it cannot be reached."""
-    from operations.check import brokers as check_brokers
-    from operations.check import kafka as check_kafka
-    from operations.check import local as check_local
-    from operations.check import spark as check_spark
+    from headroom.operations.check import brokers as check_brokers
+    from headroom.operations.check import kafka as check_kafka
+    from headroom.operations.check import local as check_local
+    from headroom.operations.check import spark as check_spark
 
     for name, local in check_local.checks(settings):
         yield from with_timeout(name, 30, local)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from cli.common.output import print_json_line
-from cli.common.parameters import WholeNumber
-from cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import print_json_line
+from headroom.cli.common.parameters import WholeNumber
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, describe, stop_recorded, write_config
+from headroom.schemas.errors import HeadroomError
 
 _STOP_GRACE_S = 10.0
 _FOLDER = click.option(

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from cli.common.output import echo
-from schemas.errors import HeadroomError
-from schemas.text import shell_quoted
+from headroom.cli.common.output import echo
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import shell_quoted
 
 execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
 

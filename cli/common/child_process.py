@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from cli.common.output import echo
-from schemas.environment import STARTED_BY
-from schemas.text.amounts import duration_text
+from headroom.cli.common.output import echo
+from headroom.schemas.environment import STARTED_BY
+from headroom.schemas.text.amounts import duration_text
 
 # Delay before a restart. It doubles with each process that ended early. The first one, and one that ran longer, is
 # restarted at once: without a collector nobody watches the brokers.
@@ -21,7 +21,7 @@ STOP_S = 45.0
 
 def headroom_command(*arguments: str) -> list[str]:
     """Return the command line of this installation of Headroom, which need not be on the PATH."""
-    return [sys.executable, "-m", "cli.main", *arguments]
+    return [sys.executable, "-m", "headroom.cli.main", *arguments]
 
 
 class ChildProcess:

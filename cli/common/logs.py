@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
-from schemas.text import printable
+from headroom.schemas.text import printable
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 # Loggers of clients of Kafka and of Spark's JVM, and of Headroom's own reads.
-CLIENTS = ("kafka", "py4j", "cluster")
+CLIENTS = ("kafka", "py4j", "headroom.cluster")
 
 
 class LineFormatter(logging.Formatter):

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cli.common.parameters import Duration
+from headroom.cli.common.parameters import Duration
 
 Command = Callable[..., None]
 

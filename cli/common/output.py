@@ -18,10 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from operations.files import write_own
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.text import printable, printable_json
+from headroom.operations.files import write_own
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text import printable, printable_json
 
 # Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
 SCHEMA_VERSION = 1

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from planning.elections.quiet_hours import DailyWindow
-from planning.throttles.rate_options import check_rate
-from schemas.quantities import (
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.throttles.rate_options import check_rate
+from headroom.schemas.quantities import (
     TOPIC,
     QuantityError,
     has_unit,

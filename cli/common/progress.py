@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from schemas.text import printable
+from headroom.schemas.text import printable
 
 # Minimum interval between the notes of a step where the output is not a terminal.
 _NOTE_EVERY_S = 10.0

@@ -15,10 +15,10 @@ from typing import Any
 
 import psutil
 
-from schemas.environment import STARTED_BY
-from schemas.errors import HeadroomError
-from schemas.text import printable
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.environment import STARTED_BY
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import printable
+from headroom.schemas.threads import run_in_daemon_thread
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S, _SET_S = 0.5, 15.0, 0.5, 0.2

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState, Severity
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from typing import TypeVar
 import psutil
 from kafka.errors import KafkaError
 
-from cli.common.child_process import headroom_command
-from cli.common.watch_output import Line, WatchLines
-from cluster.embedded.patience import Patience
-from cluster.embedded.processes import await_end
-from schemas.environment import STARTED_BY
-from schemas.errors import HeadroomError
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.watch_output import Line, WatchLines
+from headroom.cluster.embedded.patience import Patience
+from headroom.cluster.embedded.processes import await_end
+from headroom.schemas.environment import STARTED_BY
+from headroom.schemas.errors import HeadroomError
 
 T = TypeVar("T")
 P = TypeVar("P", bound="VerdictProcess")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from cli.common.output import echo
-from cli.common.parameters import Servers
-from cli.config.load import DEFAULT_FILE
-from cli.config.problem import SettingError
-from cli.config.template import commented_toml
-from cli.config.validation import require_rules
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import echo
+from headroom.cli.common.parameters import Servers
+from headroom.cli.config.load import DEFAULT_FILE
+from headroom.cli.config.problem import SettingError
+from headroom.cli.config.template import commented_toml
+from headroom.cli.config.validation import require_rules
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.errors import HeadroomError
 
 
 @click.command(short_help="Write a commented headroom.toml.")

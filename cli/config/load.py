@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from cli.config.problem import SettingError
-from cli.config.sources import Key, all_sections, from_environment, from_file
-from cli.config.validation import require_cluster, require_rules
-from cli.config.values import parsed_value
-from cluster.connection.key_files import require_readable
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cli.config.problem import SettingError
+from headroom.cli.config.sources import Key, all_sections, from_environment, from_file
+from headroom.cli.config.validation import require_cluster, require_rules
+from headroom.cli.config.values import parsed_value
+from headroom.cluster.connection.key_files import require_readable
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 DEFAULT_FILE = "headroom.toml"
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from cli.config.nearest import suggestion
-from schemas.alerts import AlertKind
-from schemas.config import DAYS, MaintenanceWindow
-from schemas.errors import HeadroomError
-from schemas.quantities import QuantityError, parse_duration_s, parse_time_of_day, shown
+from headroom.cli.config.nearest import suggestion
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.config import DAYS, MaintenanceWindow
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import QuantityError, parse_duration_s, parse_time_of_day, shown
 
 _WEEK_S = 7 * 86_400
 

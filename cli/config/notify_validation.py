@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
-from schemas.alerts import Severity
-from schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
-from schemas.quantities import is_url, parse_urls
+from headroom.cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
+from headroom.schemas.alerts import Severity
+from headroom.schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings
+from headroom.schemas.quantities import is_url, parse_urls
 
 # Slack's API that looks up sent messages takes the id of a channel, not its name.
 _CHANNEL = re.compile(r"[CGD][A-Z0-9]{6,}")

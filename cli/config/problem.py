@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from schemas.quantities import QuantityError
+from headroom.schemas.quantities import QuantityError
 
 ONE_OF_TWO = "Keep one of the two."
 

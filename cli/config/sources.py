@@ -8,12 +8,12 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.config.nearest import suggestion
-from operations.files import read_bytes
-from schemas.config import MaintenanceWindow, Settings
-from schemas.environment import PREFIX, is_setting
-from schemas.errors import HeadroomError
-from schemas.text.json_text import decoded, parse_json
+from headroom.cli.config.nearest import suggestion
+from headroom.operations.files import read_bytes
+from headroom.schemas.config import MaintenanceWindow, Settings
+from headroom.schemas.environment import PREFIX, is_setting
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.json_text import decoded, parse_json
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, fields
 from enum import Enum
 from typing import Any
 
-from cli.config.sources import LISTS, all_keys, all_sections, env_name
+from headroom.cli.config.sources import LISTS, all_keys, all_sections, env_name
 
 _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
@@ -134,7 +134,7 @@ refused with what was probably meant: `12,5MB` is not 12 bytes, but an error tha
 Otherwise spaces before and after a text do not count. In the file, a number or switch may also be one of TOML: `5`, `0.5`, `true`.
 `4.0` is no whole number, and `true` and `1` are not the same there.
 
-This page is written by `python -m cli.config.template > docs/configuration.md` from `schemas/config/settings.py`.
+This page is written by `python -m headroom.cli.config.template > docs/configuration.md` from `schemas/config/settings.py`.
 """  # noqa: E501
 
 

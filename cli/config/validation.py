@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from operator import attrgetter
 
-from cli.config.notify_validation import notify_errors
-from cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
-from schemas.config import (
+from headroom.cli.config.notify_validation import notify_errors
+from headroom.cli.config.problem import ONE_OF_TWO, SettingError, duplicate_secrets, quantity_errors
+from headroom.schemas.config import (
     AlertSettings,
     BalanceSettings,
     CollectSettings,
@@ -22,7 +22,7 @@ from schemas.config import (
     SparkSettings,
     StoreSettings,
 )
-from schemas.quantities import (
+from headroom.schemas.quantities import (
     GOAL,
     GOALS,
     TOPIC,
@@ -237,7 +237,7 @@ def _goals(balance: BalanceSettings) -> Iterator[SettingError]:
     if not balance.goals:
         return
     # Only here, because the goals need numpy.
-    from planning.balance.goals.catalogue import configured_goals, known_goals
+    from headroom.planning.balance.goals.catalogue import configured_goals, known_goals
 
     key = ("balance", "goals")
     yield from quantity_errors(key, balance.goals, lambda text: parse_names(text, GOAL, GOALS))

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from cli.config.maintenance_windows import maintenance_windows
-from cli.config.sources import Key, RawValue, all_sections
-from schemas.errors import HeadroomError
-from schemas.quantities import (
+from headroom.cli.config.maintenance_windows import maintenance_windows
+from headroom.cli.config.sources import Key, RawValue, all_sections
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import (
     QuantityError,
     parse_bytes,
     parse_bytes_per_s,

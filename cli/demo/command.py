@@ -14,19 +14,19 @@ from pathlib import Path
 import click
 from kafka.errors import KafkaError
 
-from cli.common.logs import log_to_stderr
-from cli.common.output import console, echo, print_table
-from cli.common.progress import ProgressView
-from cli.common.watch_process import WatchProcess
-from cli.config.load import load_settings
-from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
-from cli.demo.scenario import BROKERS, DemoKafka
-from cli.demo.story import DemoRun
-from cluster.embedded import EmbeddedCluster, write_config
-from schemas.environment import OF_MACHINE, without_settings
-from schemas.errors import HeadroomError
-from streaming.machine import this_machine
-from streaming.session_profile import QUICK_COMPILER
+from headroom.cli.common.logs import log_to_stderr
+from headroom.cli.common.output import console, echo, print_table
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cli.config.load import load_settings
+from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
+from headroom.cli.demo.scenario import BROKERS, DemoKafka
+from headroom.cli.demo.story import DemoRun
+from headroom.cluster.embedded import EmbeddedCluster, write_config
+from headroom.schemas.environment import OF_MACHINE, without_settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.machine import this_machine
+from headroom.streaming.session_profile import QUICK_COMPILER
 
 _KEPT_FOLDER = "demo-data"
 _QUICK = f'driver_java_options = "{QUICK_COMPILER}"'

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.stored_event import evidence_of, recommendation_of
-from alerts.text.finish import finish_text
-from cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
-from schemas.alerts import AlertEvent, AlertKind, Role
-from schemas.text.amounts import duration_text, rate_text
+from headroom.alerts.stored_event import evidence_of, recommendation_of
+from headroom.alerts.text.finish import finish_text
+from headroom.cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
+from headroom.schemas.alerts import AlertEvent, AlertKind, Role
+from headroom.schemas.text.amounts import duration_text, rate_text
 
 ALERT_WITHIN_S = 15.0
 FINISH_ERROR_RATIO = 0.5

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, TopicPartition
 
-from cluster.throttles.rates import apply_rates
-from cluster.throttles.replica_lists import apply_lists
-from planning.throttles.load import PartitionTraffic
-from planning.throttles.replica_lists import Move, lists_of_plan
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.throttles.rates import apply_rates
+from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.throttles.replica_lists import Move, lists_of_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 BROKERS = (1, 2, 3, 4)
 # Enough for every broker while broker 1 leads orders-0; too low for broker 2 once it leads both partitions.

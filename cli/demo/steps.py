@@ -7,13 +7,13 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 
-from cli.common.child_process import headroom_command
-from cli.demo.scenario import PARTITIONS
-from cluster.embedded.paced_producer import PacedProducer
-from operations.evaluation import read_evaluations
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.demo.scenario import PARTITIONS
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.operations.evaluation import read_evaluations
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
 
 _COMMAND_S = 60.0
 # Records are acknowledged in batches; of 14 s at the rate these are less than a hundredth.

@@ -6,14 +6,14 @@ import shlex
 import time
 from pathlib import Path
 
-from alerts.stored_event import recommendation_of
-from alerts.text.terminal import render_event
-from cli.common.output import echo, echo_lines
-from cli.common.progress import ProgressView
-from cli.common.watch_output import Line
-from cli.common.watch_process import WatchProcess
-from cli.demo.outcome import ALERT_WITHIN_S, DemoOutcome, alert_failures
-from cli.demo.scenario import (
+from headroom.alerts.stored_event import recommendation_of
+from headroom.alerts.text.terminal import render_event
+from headroom.cli.common.output import echo, echo_lines
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.common.watch_output import Line
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cli.demo.outcome import ALERT_WITHIN_S, DemoOutcome, alert_failures
+from headroom.cli.demo.scenario import (
     NEW_LEADER,
     OLD_LEADER,
     ORDERS,
@@ -24,12 +24,12 @@ from cli.demo.scenario import (
     THROTTLE_BYTES_PER_S,
     DemoKafka,
 )
-from cli.demo.steps import SteadyTraffic, gold_age_s, history_is_written, moves_text, name_of, run_headroom
-from cluster.embedded.paced_producer import PacedProducer
-from schemas.alerts import AlertKind, Role, Verdict
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.text.amounts import rate_text, size_text
+from headroom.cli.demo.steps import SteadyTraffic, gold_age_s, history_is_written, moves_text, name_of, run_headroom
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.schemas.alerts import AlertKind, Role, Verdict
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import rate_text, size_text
 
 # The rate window is 10 s. After this time every write rate is that of the live traffic alone.
 _LIVE_BEFORE_S = 14.0

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import print_note, require_answer, require_execute
-from cli.common.logs import silence_clients
-from cli.common.options import config_option, format_option
-from cli.common.output import console, print_json
-from cli.common.parameters import BrokerIds, TopicNames
-from cli.common.progress import ProgressView
-from cli.common.stopping import stopping
-from cli.config.load import load_settings
-from cli.elections.json_view import result_json
-from cli.elections.text_view import print_plan, print_result
-from cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.live.live_cluster import LiveCluster
-from operations.elections.batch_files import read_batch, write_batches
-from operations.elections.plan import ElectionPlanning
-from operations.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
-from operations.elections.run import run_plan
+from headroom.cli.common.changing import print_note, require_answer, require_execute
+from headroom.cli.common.logs import silence_clients
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import console, print_json
+from headroom.cli.common.parameters import BrokerIds, TopicNames
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.common.stopping import stopping
+from headroom.cli.config.load import load_settings
+from headroom.cli.elections.json_view import result_json
+from headroom.cli.elections.text_view import print_plan, print_result
+from headroom.cluster.elections.executor import Cluster, ExecutionPolicy, not_quiet, when_quiet
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.operations.elections.batch_files import read_batch, write_batches
+from headroom.operations.elections.plan import ElectionPlanning
+from headroom.operations.elections.result import ElectionRun, ElectionScope, ElectionsResult, PlannedElections
+from headroom.operations.elections.run import run_plan
 
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")

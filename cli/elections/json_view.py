@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cli.common.changing import error_json
-from cli.common.output import partition_json
-from cluster.elections.executor import BatchResult
-from operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
-from planning.elections.planner import Batch
+from headroom.cli.common.changing import error_json
+from headroom.cli.common.output import partition_json
+from headroom.cluster.elections.executor import BatchResult
+from headroom.operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
+from headroom.planning.elections.planner import Batch
 
 
 def result_json(result: ElectionsResult) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from cli.common.output import broker_names, echo, print_table
-from cluster.elections.executor import BatchResult
-from cluster.elections.preconditions import list_partitions
-from operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
-from planning.elections.planner import WHY, Balance, Batch, Reason, RequiredThrottleIncrease
-from schemas.keys import TopicPartition
-from schemas.text.amounts import UNKNOWN, percent_text, rate_text
+from headroom.cli.common.output import broker_names, echo, print_table
+from headroom.cluster.elections.executor import BatchResult
+from headroom.cluster.elections.preconditions import list_partitions
+from headroom.operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
+from headroom.planning.elections.planner import WHY, Balance, Batch, Reason, RequiredThrottleIncrease
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import UNKNOWN, percent_text, rate_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20

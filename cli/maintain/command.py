@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from cli.common.logs import log_to_stderr
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json_line, print_table
-from cli.config.load import load_settings
-from cli.maintain.repair import print_failed, print_repairs, repair_store
-from cli.watch.pipeline import require_store
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.delta.locations import is_missing, require_writable
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from streaming.session_profile import SessionProfile
+from headroom.cli.common.logs import log_to_stderr
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json_line, print_table
+from headroom.cli.config.load import load_settings
+from headroom.cli.maintain.repair import print_failed, print_repairs, repair_store
+from headroom.cli.watch.pipeline import require_store
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.locations import is_missing, require_writable
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from headroom.streaming.session_profile import SessionProfile
 
 
 @click.command()
@@ -71,9 +71,9 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
 
 
 def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure]:
-    from streaming.jobs.upkeep import Upkeep
-    from streaming.session import build_session
-    from streaming.supervision.jvm import spark_failures
+    from headroom.streaming.jobs.upkeep import Upkeep
+    from headroom.streaming.session import build_session
+    from headroom.streaming.supervision.jvm import spark_failures
 
     spark = build_session(settings.spark, "headroom maintain", SessionProfile.THROUGHPUT)
     try:

@@ -6,16 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cli.common.output import echo, print_table
-from schemas.config import StoreSettings
-from schemas.errors import HeadroomError
-from schemas.tables import ALL_TABLES
-from streaming.delta.damage import UNKNOWN, damages
-from streaming.delta.query import table_url
-from streaming.durability.checkpoint import Checkpoint
-from streaming.durability.mend import mend
-from streaming.durability.query_checkpoints import checkpoints_of
-from streaming.store.single_instance import exclusive_jobs
+from headroom.cli.common.output import echo, print_table
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALL_TABLES
+from headroom.streaming.delta.damage import UNKNOWN, damages
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.durability.checkpoint import Checkpoint
+from headroom.streaming.durability.mend import mend
+from headroom.streaming.durability.query_checkpoints import checkpoints_of
+from headroom.streaming.store.single_instance import exclusive_jobs
 
 # Begins the names of checkpoints in the output.
 _CHECKPOINTS = "_checkpoints/"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.common.output import echo, print_table
-from operations.plans.result import PlanResult
-from planning.reassignments.batches.batch import ReassignmentBatch
-from planning.reassignments.batches.batching import BatchedPlan, BatchOption
-from schemas.alerts import Role
-from schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
+from headroom.cli.common.output import echo, print_table
+from headroom.operations.plans.result import PlanResult
+from headroom.planning.reassignments.batches.batch import ReassignmentBatch
+from headroom.planning.reassignments.batches.batching import BatchedPlan, BatchOption
+from headroom.schemas.alerts import Role
+from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
 MAX_ROWS = 20
 _OPTIONS = ("batches", "needed throttle", "throttle", "time in all", "longest", "windows", "keeps the limits")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from cli.common.options import option_group
-from cli.common.parameters import Quantity, Rate, WholeNumber, WindowOfDay
-from operations.plans.estimating import AUTO, BatchingRequest
-from schemas.quantities import QuantityError
+from headroom.cli.common.options import option_group
+from headroom.cli.common.parameters import Quantity, Rate, WholeNumber, WindowOfDay
+from headroom.operations.plans.estimating import AUTO, BatchingRequest
+from headroom.schemas.quantities import QuantityError
 
 
 class BatchNumber(Quantity["int | str"]):

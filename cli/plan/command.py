@@ -9,28 +9,28 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import print_note
-from cli.common.logs import silence_clients
-from cli.common.options import MAX_DURATION_S, config_option, format_option
-from cli.common.output import console, echo, print_json
-from cli.common.parameters import Duration, Rate
-from cli.common.progress import ProgressView
-from cli.config.load import load_settings, read_settings
-from cli.plan.batching import BatchingOptions, batching_options
-from cli.plan.json_view import nothing_json, result_json
-from cli.plan.making import MakingOptions, making_options
-from cli.plan.plot import write_plot
-from cli.plan.text_view import print_result
-from operations.plans.batch_files import write_batch_files
-from operations.plans.estimating import EstimateRequest, estimate_plan, made_notes
-from operations.plans.live_state import read_live_state
-from operations.plans.state_file import read_state, write_state
-from operations.reassignments.plan_file import read_plan, write_plan_text
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.generation.planner import make_plan
-from planning.reassignments.plan import ReassignmentPlan, plan_text
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.config import Settings
+from headroom.cli.common.changing import print_note
+from headroom.cli.common.logs import silence_clients
+from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
+from headroom.cli.common.output import console, echo, print_json
+from headroom.cli.common.parameters import Duration, Rate
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.config.load import load_settings, read_settings
+from headroom.cli.plan.batching import BatchingOptions, batching_options
+from headroom.cli.plan.json_view import nothing_json, result_json
+from headroom.cli.plan.making import MakingOptions, making_options
+from headroom.cli.plan.plot import write_plot
+from headroom.cli.plan.text_view import print_result
+from headroom.operations.plans.batch_files import write_batch_files
+from headroom.operations.plans.estimating import EstimateRequest, estimate_plan, made_notes
+from headroom.operations.plans.live_state import read_live_state
+from headroom.operations.plans.state_file import read_state, write_state
+from headroom.operations.reassignments.plan_file import read_plan, write_plan_text
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.generation.planner import make_plan
+from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.config import Settings
 
 
 @click.command(short_help="Estimate a planned reassignment: throttle, time, and what would make it fail.")

@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cli.common.output import partition_json
-from operations.plans.result import PlanResult
-from planning.log_dirs.duration import DirectoryEstimate
-from planning.reassignments.batches.batching import BatchOption
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.estimate import MoveEstimate, ThrottleNeed
-from planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
-from planning.reassignments.timing import TimeEstimate
-from planning.reassignments.what_if import WhatIf
-from planning.throttles.replica_lists import TopicLists
-from schemas.keys import BrokerRole
+from headroom.cli.common.output import partition_json
+from headroom.operations.plans.result import PlanResult
+from headroom.planning.log_dirs.duration import DirectoryEstimate
+from headroom.planning.reassignments.batches.batching import BatchOption
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.estimate import MoveEstimate, ThrottleNeed
+from headroom.planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
+from headroom.planning.reassignments.timing import TimeEstimate
+from headroom.planning.reassignments.what_if import WhatIf
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.keys import BrokerRole
 
 
 def result_json(result: PlanResult) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from cli.common.options import option_group
-from cli.common.parameters import BrokerIds, Quantity, TopicNames, WholeNumber
-from operations.files import read_json
-from planning.reassignments.generation.request import PlanRequest
-from schemas.errors import HeadroomError
-from schemas.quantities import QuantityError, parse_id, parse_names, shown
+from headroom.cli.common.options import option_group
+from headroom.cli.common.parameters import BrokerIds, Quantity, TopicNames, WholeNumber
+from headroom.operations.files import read_json
+from headroom.planning.reassignments.generation.request import PlanRequest
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import QuantityError, parse_id, parse_names, shown
 
 _REPLACEMENT = re.compile(r"[0-9]+ *: *[0-9]+")
 _FORMAT = 'The format is {"topics":[{"topic":"foo"}],"version":1}.'

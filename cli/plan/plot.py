@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.common.output import write_chart, xy_chart
-from planning.reassignments.timing import TimeEstimate
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import write_chart, xy_chart
+from headroom.planning.reassignments.timing import TimeEstimate
+from headroom.schemas.errors import HeadroomError
 
 
 def write_plot(file: Path, times: Sequence[TimeEstimate]) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from cli.common.output import echo, print_table
-from cli.plan.batches import print_batches
-from operations.plans.result import PlanResult
-from planning.log_dirs.duration import DirectoryEstimate
-from planning.reassignments.estimate import ThrottleNeed
-from planning.reassignments.timing import TimeEstimate
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
-from schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
+from headroom.cli.common.output import echo, print_table
+from headroom.cli.plan.batches import print_batches
+from headroom.operations.plans.result import PlanResult
+from headroom.planning.log_dirs.duration import DirectoryEstimate
+from headroom.planning.reassignments.estimate import ThrottleNeed
+from headroom.planning.reassignments.timing import TimeEstimate
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
+from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20

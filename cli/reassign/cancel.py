@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import execute_option, print_note, print_notes, require_answer
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.config.load import load_settings
-from cluster.live.live_control import LiveClusterControl
-from operations.journal.session import RunSession, config_option_of
-from operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
-from operations.reassignments.plan_files import read_batches, whole_plan
-from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.snapshot import replicas_before
-from schemas.errors import HeadroomError
-from schemas.keys import ReplicaKey, TopicPartition
-from schemas.text import shell_quoted
+from headroom.cli.common.changing import execute_option, print_note, print_notes, require_answer
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.config.load import load_settings
+from headroom.cluster.live.live_control import LiveClusterControl
+from headroom.operations.journal.session import RunSession, config_option_of
+from headroom.operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
+from headroom.operations.reassignments.plan_files import read_batches, whole_plan
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.snapshot import replicas_before
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import ReplicaKey, TopicPartition
+from headroom.schemas.text import shell_quoted
 
 _MAX_ROWS = 40
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import click
 
-from cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json
-from cli.config.load import load_settings
-from cli.reassign.view import left_behind_json
-from cluster.reassignment.execution.cleaning import CleanOutcome
-from operations.journal.session import RunSession, config_option_of
-from operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
-from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.record import RecordedRun
-from schemas.errors import HeadroomError
+from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json
+from headroom.cli.config.load import load_settings
+from headroom.cli.reassign.view import left_behind_json
+from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
+from headroom.operations.journal.session import RunSession, config_option_of
+from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.errors import HeadroomError
 
 
 @click.command(short_help="Remove what a killed run has set, exactly.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from cli.reassign.cancel import cancel
-from cli.reassign.clean import clean
-from cli.reassign.rollback import rollback
-from cli.reassign.run import run
-from cli.reassign.runs import runs
-from cli.reassign.verify import verify
+from headroom.cli.reassign.cancel import cancel
+from headroom.cli.reassign.clean import clean
+from headroom.cli.reassign.rollback import rollback
+from headroom.cli.reassign.run import run
+from headroom.cli.reassign.runs import runs
+from headroom.cli.reassign.verify import verify
 
 
 @click.group(short_help="Run a reassignment plan, verify it, cancel it, or roll it back.")

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import click
 
-from alerts.recommendations.commands import headroom_apply
-from cli.common.changing import print_notes, require_answer
-from cli.common.output import console, echo, print_json
-from cli.common.parameters import Rate
-from cli.common.progress import ProgressView
-from cli.common.stopping import stopping
-from cli.config.load import load_settings
-from cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
-from cli.throttle.rates import require_low_rate
-from operations.journal.session import config_option_of
-from operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
-from operations.reassignments.run_plan import PlannedRun, RunRates
-from planning.reassignments.plan import ReassignmentPlan
-from planning.throttles.rate_options import rate_options
+from headroom.alerts.recommendations.commands import headroom_apply
+from headroom.cli.common.changing import print_notes, require_answer
+from headroom.cli.common.output import console, echo, print_json
+from headroom.cli.common.parameters import Rate
+from headroom.cli.common.progress import ProgressView
+from headroom.cli.common.stopping import stopping
+from headroom.cli.config.load import load_settings
+from headroom.cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
+from headroom.cli.throttle.rates import require_low_rate
+from headroom.operations.journal.session import config_option_of
+from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
+from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.throttles.rate_options import rate_options
 
 
 @dataclass(frozen=True)

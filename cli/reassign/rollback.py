@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from cli.common.options import config_option, format_option
-from cli.config.load import read_settings
-from cli.reassign.plan_run import (
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.config.load import read_settings
+from headroom.cli.reassign.plan_run import (
     RunOptions,
     adopt_option,
     auto_option,
@@ -16,13 +16,13 @@ from cli.reassign.plan_run import (
     throttle_option,
     yes_option,
 )
-from cli.throttle.rates import low_rate_option
-from operations.journal.session import RunSession
-from operations.reassignments.run_plan import RunRates
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.record import RecordedRun
-from schemas.errors import HeadroomError
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.cli.throttle.rates import low_rate_option
+from headroom.operations.journal.session import RunSession
+from headroom.operations.reassignments.run_plan import RunRates
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
 @click.command(short_help="Move the partitions of a run back.")

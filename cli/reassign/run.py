@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import print_note
-from cli.common.options import config_option, format_option
-from cli.reassign.plan_run import (
+from headroom.cli.common.changing import print_note
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.reassign.plan_run import (
     RunOptions,
     adopt_option,
     auto_option,
@@ -20,9 +20,9 @@ from cli.reassign.plan_run import (
     throttle_option,
     yes_option,
 )
-from cli.throttle.rates import low_rate_option
-from operations.reassignments.plan_files import read_batches
-from operations.reassignments.run_plan import RunRates
+from headroom.cli.throttle.rates import low_rate_option
+from headroom.operations.reassignments.plan_files import read_batches
+from headroom.operations.reassignments.run_plan import RunRates
 
 
 @click.command(short_help="Carry out a plan: throttle, submit, watch, and remove what was set.")

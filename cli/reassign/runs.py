@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.config.load import read_settings
-from cli.reassign.view import left_behind_json
-from operations.journal.session import RunSession
-from planning.reassignments.run.record import RecordedRun
-from schemas.text.amounts import moment_text
-from streaming.delta.locations import is_missing
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.config.load import read_settings
+from headroom.cli.reassign.view import left_behind_json
+from headroom.operations.journal.session import RunSession
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.delta.locations import is_missing
 
 
 @click.command(short_help="List the runs of plans in the journal.")

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from cli.common.changing import print_note
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.config.load import load_settings
-from cli.reassign.view import left_behind_json
-from cluster.live.live_control import LiveClusterControl
-from operations.journal.session import RunSession
-from operations.reassignments.plan_files import read_batches, whole_plan
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState
-from planning.reassignments.run.directories import named_partitions
-from planning.reassignments.run.record import RecordedRun
-from planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
-from schemas.text.amounts import UNKNOWN, size_text
+from headroom.cli.common.changing import print_note
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.config.load import load_settings
+from headroom.cli.reassign.view import left_behind_json
+from headroom.cluster.live.live_control import LiveClusterControl
+from headroom.operations.journal.session import RunSession
+from headroom.operations.reassignments.plan_files import read_batches, whole_plan
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from headroom.planning.reassignments.run.directories import named_partitions
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
+from headroom.schemas.text.amounts import UNKNOWN, size_text
 
 _MAX_ROWS = 40
 

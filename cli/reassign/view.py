@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cli.common.changing import error_json
-from cli.common.output import broker_names, echo, partition_json, print_table
-from cli.plan.json_view import directory_json
-from cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
-from cluster.reassignment.execution.executor import RunOutcome
-from operations.reassignments.run_plan import PlannedRun
-from planning.reassignments.run.changes import BatchChanges
-from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.record import RecordedRun
-from planning.throttles.replica_lists import format_replica_list
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.text.amounts import rate_text
+from headroom.cli.common.changing import error_json
+from headroom.cli.common.output import broker_names, echo, partition_json, print_table
+from headroom.cli.plan.json_view import directory_json
+from headroom.cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
+from headroom.cluster.reassignment.execution.executor import RunOutcome
+from headroom.operations.reassignments.run_plan import PlannedRun
+from headroom.planning.reassignments.run.changes import BatchChanges
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.throttles.replica_lists import format_replica_list
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import rate_text
 
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:

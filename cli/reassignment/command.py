@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from cli.common.changing import print_notes
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.common.parameters import TopicName
-from cli.config.load import load_settings
-from cluster.live.running import Reassignment
-from operations.reassignments.plan_file import write_plan
-from operations.reassignments.running import read_reassignments
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.text import shell_quoted
+from headroom.cli.common.changing import print_notes
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.parameters import TopicName
+from headroom.cli.config.load import load_settings
+from headroom.cluster.live.running import Reassignment
+from headroom.operations.reassignments.plan_file import write_plan
+from headroom.operations.reassignments.running import read_reassignments
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import shell_quoted
 
 MAX_ROWS = 40
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import click
 
-from cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
-from cli.common.options import config_option, format_option
-from cli.common.output import print_json
-from cli.common.parameters import BrokerIds, Rate
-from cli.config.load import load_settings
-from cli.throttle.apply_view import apply_json, apply_notes, command_words, need_notes, print_plan, print_result
-from cli.throttle.rates import low_rate_option, require_low_rate
-from cluster.live.live_cluster import read_throttles
-from cluster.throttles.rates import ROLES
-from operations.throttles.apply_plan import ApplyResult
-from operations.throttles.applying import ApplyRequest, apply_throttle, plan_throttle
-from operations.throttles.needs.throttle_need import ThrottleNeeds
-from operations.throttles.needs.watch_needs import watch_needs
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import print_json
+from headroom.cli.common.parameters import BrokerIds, Rate
+from headroom.cli.config.load import load_settings
+from headroom.cli.throttle.apply_view import (
+    apply_json,
+    apply_notes,
+    command_words,
+    need_notes,
+    print_plan,
+    print_result,
+)
+from headroom.cli.throttle.rates import low_rate_option, require_low_rate
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.throttles.rates import ROLES
+from headroom.operations.throttles.apply_plan import ApplyResult
+from headroom.operations.throttles.applying import ApplyRequest, apply_throttle, plan_throttle
+from headroom.operations.throttles.needs.throttle_need import ThrottleNeeds
+from headroom.operations.throttles.needs.watch_needs import watch_needs
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 
 @click.command(short_help="Set one throttle rate on brokers, or only raise lower ones to it.")

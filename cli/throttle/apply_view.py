@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from cli.common.changing import error_json, passed_over_json
-from cli.common.output import broker_names, echo, print_table
-from cluster.live.throttle_state import ThrottleState
-from cluster.throttles.rates import ROLES
-from operations.throttles.apply_plan import DOWN, LOG_DIRS, ApplyPlan, ApplyResult, PlannedRateChange, RateAction
-from operations.throttles.lists_plan import ListsPlan, lists_json
-from operations.throttles.needs.throttle_need import ThrottleNeeds
-from operations.throttles.throttle_view import throttle_text
-from planning.throttles.rate_options import is_low, rate_options
-from schemas.config import Settings
-from schemas.text.amounts import UNKNOWN, rate_text
+from headroom.cli.common.changing import error_json, passed_over_json
+from headroom.cli.common.output import broker_names, echo, print_table
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.throttles.rates import ROLES
+from headroom.operations.throttles.apply_plan import (
+    DOWN,
+    LOG_DIRS,
+    ApplyPlan,
+    ApplyResult,
+    PlannedRateChange,
+    RateAction,
+)
+from headroom.operations.throttles.lists_plan import ListsPlan, lists_json
+from headroom.operations.throttles.needs.throttle_need import ThrottleNeeds
+from headroom.operations.throttles.throttle_view import throttle_text
+from headroom.planning.throttles.rate_options import is_low, rate_options
+from headroom.schemas.config import Settings
+from headroom.schemas.text.amounts import UNKNOWN, rate_text
 
 
 def print_plan(view: ThrottleState, plan: ApplyPlan) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
-from cli.common.options import config_option, format_option
-from cli.common.output import print_json
-from cli.config.load import load_settings
-from cli.throttle.clear_view import clear_json, print_plan, print_result
-from cluster.live.live_cluster import read_throttles
-from operations.journal.owners import owners_or_none
-from operations.throttles.clear_plan import (
+from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import print_json
+from headroom.cli.config.load import load_settings
+from headroom.cli.throttle.clear_view import clear_json, print_plan, print_result
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.operations.journal.owners import owners_or_none
+from headroom.operations.throttles.clear_plan import (
     ClearResult,
     clear_notes,
     clear_plan,
@@ -19,7 +19,7 @@ from operations.throttles.clear_plan import (
     owner_notes,
     require_idle,
 )
-from operations.throttles.clearing import clear_throttles
+from headroom.operations.throttles.clearing import clear_throttles
 
 
 @click.command(short_help="Remove throttle rates and lists after a move.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.common.changing import error_json, passed_over_json
-from cli.common.output import echo, print_table
-from cluster.live.throttle_state import ThrottleState
-from operations.throttles.clear_plan import ClearPlan, ClearResult
-from operations.throttles.throttle_view import throttle_text
+from headroom.cli.common.changing import error_json, passed_over_json
+from headroom.cli.common.output import echo, print_table
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.operations.throttles.clear_plan import ClearPlan, ClearResult
+from headroom.operations.throttles.throttle_view import throttle_text
 
 
 def print_plan(view: ThrottleState, plan: ClearPlan) -> None:

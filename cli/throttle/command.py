@@ -6,25 +6,25 @@ from typing import Any
 
 import click
 
-from cli.common.changing import print_step
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.config.load import load_settings
-from cli.throttle.apply import apply
-from cli.throttle.clear import clear
-from cli.throttle.show.text_view import print_left_behind, print_needs
-from cluster.live.live_cluster import read_throttles
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from operations.journal.owners import owners_or_none
-from operations.throttles.expected_finish import expected_finish, finish_note
-from operations.throttles.left_behind import left_behind
-from operations.throttles.needs.directory_needs import read_limited_log_dirs
-from operations.throttles.needs.needs import read_needs
-from operations.throttles.throttle_view import notes, view_header, view_json, view_rows
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
+from headroom.cli.common.changing import print_step
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.config.load import load_settings
+from headroom.cli.throttle.apply import apply
+from headroom.cli.throttle.clear import clear
+from headroom.cli.throttle.show.text_view import print_left_behind, print_needs
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.operations.journal.owners import owners_or_none
+from headroom.operations.throttles.expected_finish import expected_finish, finish_note
+from headroom.operations.throttles.left_behind import left_behind
+from headroom.operations.throttles.needs.directory_needs import read_limited_log_dirs
+from headroom.operations.throttles.needs.needs import read_needs
+from headroom.operations.throttles.throttle_view import notes, view_header, view_json, view_rows
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
 
 
 @click.group(short_help="Show, apply or clear replication throttles.")

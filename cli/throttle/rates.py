@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import click
 
-from planning.throttles.rate_options import LOW_RATE, is_low
-from schemas.text.amounts import rate_text
+from headroom.planning.throttles.rate_options import LOW_RATE, is_low
+from headroom.schemas.text.amounts import rate_text
 
 low_rate_option = click.option(
     LOW_RATE, is_flag=True, help="Accept a rate below 1 MB/s, which Kafka does not keep accurately."

@@ -12,20 +12,20 @@ from typing import Any
 import click
 from kafka.errors import KafkaError
 
-from cli.common.logs import log_to_stderr
-from cli.common.options import config_option, for_option
-from cli.common.output import echo
-from cli.common.parameters import WholeNumber
-from cli.common.stopping import end_with_parent, end_within, stop_on_signals
-from cli.config.load import load_settings
-from cli.watch.heartbeat import send_heartbeats
-from cli.watch.output.relay import relayed_output
-from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import PublishError, SentMessages
-from cluster.collector.rows.encoder import Message
-from cluster.connection.failover import MetadataError
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cli.common.logs import log_to_stderr
+from headroom.cli.common.options import config_option, for_option
+from headroom.cli.common.output import echo
+from headroom.cli.common.parameters import WholeNumber
+from headroom.cli.common.stopping import end_with_parent, end_within, stop_on_signals
+from headroom.cli.config.load import load_settings
+from headroom.cli.watch.heartbeat import send_heartbeats
+from headroom.cli.watch.output.relay import relayed_output
+from headroom.cluster.collector.collector import Collector, TickReport
+from headroom.cluster.collector.publisher import PublishError, SentMessages
+from headroom.cluster.collector.rows.encoder import Message
+from headroom.cluster.connection.failover import MetadataError
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import time
 from contextlib import suppress
 from subprocess import TimeoutExpired
 
-from cli.common.child_process import ChildProcess
-from cli.common.output import echo
+from headroom.cli.common.child_process import ChildProcess
+from headroom.cli.common.output import echo
 
 _EVERY_S = 0.5
 # Silence that means a hang. It doubles with each kill, because a machine may also be too busy for the heartbeats.

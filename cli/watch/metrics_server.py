@@ -13,13 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from alerts.metrics import Health, Limits, MetricsCollector, MetricsState, health
-from cli.common.output import echo
-from cli.watch.bounded_server import BoundedServer
-from cli.watch.pipeline import ConfiguredClusters
-from schemas.config import MetricsSettings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
+from headroom.alerts.metrics import Health, Limits, MetricsCollector, MetricsState, health
+from headroom.cli.common.output import echo
+from headroom.cli.watch.bounded_server import BoundedServer
+from headroom.cli.watch.pipeline import ConfiguredClusters
+from headroom.schemas.config import MetricsSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
 
 log = logging.getLogger(__name__)
 

@@ -9,30 +9,30 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from alerts.engine import AlertEngine
-from alerts.inputs.broker_load import BalanceAdvice
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.metrics import MetricsState
-from alerts.watched_cluster import WatchedCluster
-from cli.config.load import load_settings
-from cli.watch.output.printer import VerdictPrinter
-from cli.watch.receivers import build_receivers
-from cluster.collector.activity import AlertPartitionActivity
-from cluster.collector.ticks_topic import ensure_topic
-from cluster.metadata.cluster_size import partition_count
-from cluster.secrets import sasl_password
-from schemas.alerts import AlertEvent
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tables import TABLES
-from streaming.delta.damage import LAYER, log_damages
-from streaming.delta.locations import require_writable
-from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.session_profile import SessionProfile, is_submitted
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.broker_load import BalanceAdvice
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.metrics import MetricsState
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.config.load import load_settings
+from headroom.cli.watch.output.printer import VerdictPrinter
+from headroom.cli.watch.receivers import build_receivers
+from headroom.cluster.collector.activity import AlertPartitionActivity
+from headroom.cluster.collector.ticks_topic import ensure_topic
+from headroom.cluster.metadata.cluster_size import partition_count
+from headroom.cluster.secrets import sasl_password
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import TABLES
+from headroom.streaming.delta.damage import LAYER, log_damages
+from headroom.streaming.delta.locations import require_writable
+from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
+from headroom.streaming.session_profile import SessionProfile, is_submitted
 
 if TYPE_CHECKING:
-    from streaming.handover import Handover
-    from streaming.pipeline import Pipeline
+    from headroom.streaming.handover import Handover
+    from headroom.streaming.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ def build_pipeline(
         HeadroomError: jars are missing, the tables cannot be written, or the ticks topic cannot be reached.
     """
     # Only here, because commands that run no job answer faster without Spark's modules.
-    from streaming.pipeline import Pipeline, PipelineConfig
-    from streaming.session import build_session
+    from headroom.streaming.pipeline import Pipeline, PipelineConfig
+    from headroom.streaming.session import build_session
 
     settings = clusters.settings
     if not (with_alerts and is_restart):

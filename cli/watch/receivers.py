@@ -6,18 +6,18 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from alerts.delivery.http import Secret
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import Receiver
-from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
-from alerts.delivery.receivers.log import LogReceiver
-from alerts.delivery.receivers.slack import SlackReceiver
-from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
-from alerts.delivery.receivers.webhook import WebhookReceiver
-from cluster.secrets import secret
-from schemas.config import NotifySettings
-from streaming.clock import now_ms
+from headroom.alerts.delivery.http import Secret
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import Receiver
+from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from headroom.alerts.delivery.receivers.log import LogReceiver
+from headroom.alerts.delivery.receivers.slack import SlackReceiver
+from headroom.alerts.delivery.receivers.slack_api import SlackApi
+from headroom.alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
+from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
+from headroom.cluster.secrets import secret
+from headroom.schemas.config import NotifySettings
+from headroom.streaming.clock import now_ms
 
 
 def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cli.common.output import echo
-from schemas.errors import HeadroomError
-from schemas.text.amounts import duration_text
-from streaming.supervision.failure import JvmEnded
-from streaming.supervision.failures import Failures
+from headroom.cli.common.output import echo
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import duration_text
+from headroom.streaming.supervision.failure import JvmEnded
+from headroom.streaming.supervision.failures import Failures
 
 if TYPE_CHECKING:
-    from streaming.handover import Handover
-    from streaming.pipeline import Pipeline
+    from headroom.streaming.handover import Handover
+    from headroom.streaming.pipeline import Pipeline
 
 _RESTART_AFTER_S = 2.0
 # More ends than this in a short time have a lasting cause, so the command fails.
@@ -110,7 +110,7 @@ class RestartingPipeline:
         Raises:
             JvmEnded: the JVM has ended too often.
         """
-        from streaming.session import forget_jvm
+        from headroom.streaming.session import forget_jvm
 
         self._jvm_ends.add()
         if self._pipeline is not None:

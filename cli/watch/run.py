@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from alerts.metrics import MetricsState
-from cli.common.child_process import STOP_S
-from cli.common.logs import log_to_stderr
-from cli.common.options import configs_option, for_option, format_option
-from cli.common.parameters import WholeNumber
-from cli.common.stopping import end_with_parent, stop_on_signals
-from cli.watch.balance.worker import BalanceWorker
-from cli.watch.metrics_server import serving_metrics
-from cli.watch.output.printer import VerdictPrinter
-from cli.watch.output.relay import relayed_output
-from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
-from cli.watch.priority import lower_session
-from streaming.session_profile import is_submitted
-from streaming.store.single_instance import exclusive_jobs
+from headroom.alerts.metrics import MetricsState
+from headroom.cli.common.child_process import STOP_S
+from headroom.cli.common.logs import log_to_stderr
+from headroom.cli.common.options import configs_option, for_option, format_option
+from headroom.cli.common.parameters import WholeNumber
+from headroom.cli.common.stopping import end_with_parent, stop_on_signals
+from headroom.cli.watch.balance.worker import BalanceWorker
+from headroom.cli.watch.metrics_server import serving_metrics
+from headroom.cli.watch.output.printer import VerdictPrinter
+from headroom.cli.watch.output.relay import relayed_output
+from headroom.cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
+from headroom.cli.watch.priority import lower_session
+from headroom.streaming.session_profile import is_submitted
+from headroom.streaming.store.single_instance import exclusive_jobs
 
 if TYPE_CHECKING:
-    from streaming.pipeline import Pipeline
+    from headroom.streaming.pipeline import Pipeline
 
 # Jobs that include the alert path.
 _ALERTING = {"watch", "alerts"}

@@ -8,23 +8,23 @@ from itertools import count
 
 import click
 
-from alerts.inputs.throttle_status import ThrottleStatus
-from cli.common.child_process import ChildProcess
-from cli.common.logs import log_to_stderr
-from cli.common.options import configs_option, for_option, format_option
-from cli.common.output import echo
-from cli.common.stopping import end_with_parent, stop_on_signals
-from cli.watch.balance.worker import BalanceWorker
-from cli.watch.heartbeat import BeatingProcess
-from cli.watch.metrics_server import serving_metrics
-from cli.watch.output.printer import VerdictPrinter
-from cli.watch.output.relay import relayed_output
-from cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
-from cli.watch.restarting_pipeline import RestartingPipeline
-from schemas.errors import HeadroomError
-from streaming.jobs.listener import AlertPathListener, CompositeListener
-from streaming.session_profile import is_submitted
-from streaming.store.single_instance import exclusive_jobs
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.cli.common.child_process import ChildProcess
+from headroom.cli.common.logs import log_to_stderr
+from headroom.cli.common.options import configs_option, for_option, format_option
+from headroom.cli.common.output import echo
+from headroom.cli.common.stopping import end_with_parent, stop_on_signals
+from headroom.cli.watch.balance.worker import BalanceWorker
+from headroom.cli.watch.heartbeat import BeatingProcess
+from headroom.cli.watch.metrics_server import serving_metrics
+from headroom.cli.watch.output.printer import VerdictPrinter
+from headroom.cli.watch.output.relay import relayed_output
+from headroom.cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
+from headroom.cli.watch.restarting_pipeline import RestartingPipeline
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
+from headroom.streaming.session_profile import is_submitted
+from headroom.streaming.store.single_instance import exclusive_jobs
 
 
 @click.command()

@@ -11,10 +11,10 @@ import kafka.errors as kafka_errors
 from kafka.errors import KafkaError, NodeNotReadyError
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from cluster.admin.config_keys import BROKER
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, NoAnswerError
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.config_keys import BROKER
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import BrokerFailover, NoAnswerError
+from headroom.schemas.errors import HeadroomError
 
 REMEDY = "Check that it is up, that the value is right, and that this user may AlterConfigs."
 # Kafka's AlterConfigOp.OpType.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cluster.connection.admin_connection import AdminConnection
-from schemas.config import ClusterSettings
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.config import ClusterSettings
 
 # Longest wait for a change to be in force, seconds.
 DEADLINE_S = 15.0

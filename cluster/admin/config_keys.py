@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
-from schemas.quantities import QuantityError, parse_whole
+from headroom.cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
+from headroom.schemas.quantities import QuantityError, parse_whole
 
 # Kafka's ConfigResource.Type.
 TOPIC = 2

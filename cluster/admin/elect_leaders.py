@@ -11,10 +11,10 @@ import kafka.errors as kafka_errors
 from kafka.errors import ElectionNotNeededError, NotControllerError
 from kafka.protocol.admin import ElectLeadersRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.controller_requests import ControllerRequest
-from cluster.connection.failover import BrokerFailover
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.controller_requests import ControllerRequest
+from headroom.cluster.connection.failover import BrokerFailover
+from headroom.schemas.keys import TopicPartition
 
 # Kafka's ElectionType.PREFERRED.
 _PREFERRED = 0

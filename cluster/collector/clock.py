@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from cluster.model import Metrics, Reading
+from headroom.cluster.model import Metrics, Reading
 
 log = logging.getLogger(__name__)
 # A slewed clock gains or loses at most 0.5 ms per second (adjtimex); one that is off by 128 ms is stepped (ntpd).

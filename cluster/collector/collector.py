@@ -10,21 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from cluster.collector.clock import Clock
-from cluster.collector.load.load_collector import LoadCollector
-from cluster.collector.observation import Observer
-from cluster.collector.other_collectors import CollectorId, OtherCollectors
-from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
-from cluster.collector.publisher import Publisher, PublishError, SentMessages, TickTiming, tick_end
-from cluster.collector.rows.encoder import Message, encode_rows
-from cluster.collector.tick_builder import TickBuilder
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import MetadataError
-from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.factory import metrics_sources
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.load.load_collector import LoadCollector
+from headroom.cluster.collector.observation import Observer
+from headroom.cluster.collector.other_collectors import CollectorId, OtherCollectors
+from headroom.cluster.collector.pacing import FixedRateSchedule, ScheduledTick
+from headroom.cluster.collector.publisher import Publisher, PublishError, SentMessages, TickTiming, tick_end
+from headroom.cluster.collector.rows.encoder import Message, encode_rows
+from headroom.cluster.collector.tick_builder import TickBuilder
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import MetadataError
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.factory import metrics_sources
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 # The first rates are over this time at least. Over one second the write rate of a producer that sends in batches was

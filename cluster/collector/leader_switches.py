@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from cluster.collector.rows.columns import Row
-from cluster.collector.rows.message_rows import shift_times
-from cluster.model import Partition
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.rows.columns import Row
+from headroom.cluster.collector.rows.message_rows import shift_times
+from headroom.cluster.model import Partition
+from headroom.schemas.keys import TopicPartition
 
 # A switch of a partition that is not watched is kept this long, in case the partition is watched later.
 _MEMORY_MS = 600_000

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster.collector.clock import Clock, ClockSteps, on_one_clock
-from cluster.collector.load.load_collector import LoadCollector
-from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
-from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.metadata.staleness import StalenessDetector
-from cluster.metadata.throttled_partitions import watched_partitions
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.read_planner import ReadPlanner
-from cluster.model import BrokerRead
+from headroom.cluster.collector.clock import Clock, ClockSteps, on_one_clock
+from headroom.cluster.collector.load.load_collector import LoadCollector
+from headroom.cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.cluster.metadata.staleness import StalenessDetector
+from headroom.cluster.metadata.throttled_partitions import watched_partitions
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.read_planner import ReadPlanner
+from headroom.cluster.model import BrokerRead
 
 _CLOCK = Clock()
 

@@ -16,11 +16,11 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from cluster.connection.admin_connection import ticks_options
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.text import one_line
-from schemas.tick_messages import ALERT_PARTITION
+from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
+from headroom.schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 

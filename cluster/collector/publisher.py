@@ -12,14 +12,14 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from cluster.collector.other_collectors import CollectorId
-from cluster.collector.rows.encoder import Message, encode_end
-from cluster.collector.ticks_topic import ensure_topic
-from cluster.connection.admin_connection import ticks_options
-from cluster.connection.bootstrap import connect_to_first
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tick_messages import ALERT_PARTITION
+from headroom.cluster.collector.other_collectors import CollectorId
+from headroom.cluster.collector.rows.encoder import Message, encode_end
+from headroom.cluster.collector.ticks_topic import ensure_topic
+from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.cluster.connection.bootstrap import connect_to_first
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tick_messages import ALERT_PARTITION
 
 # The first tick also waits for connections, and for leader elections of a new topic.
 _FIRST_ACK_S = 10.0

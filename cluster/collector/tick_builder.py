@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cluster.collector.leader_switches import LeaderSwitches, PreviousLeader
-from cluster.collector.rows.columns import Columns, Row
-from cluster.collector.rows.message_rows import (
+from headroom.cluster.collector.leader_switches import LeaderSwitches, PreviousLeader
+from headroom.cluster.collector.rows.columns import Columns, Row
+from headroom.cluster.collector.rows.message_rows import (
     LAGS,
     LOGS,
     METERS,
@@ -25,15 +25,19 @@ from cluster.collector.rows.message_rows import (
     under_replicated_row,
     without_progress,
 )
-from cluster.collector.samples.absent_logs import AbsentLogs
-from cluster.collector.samples.history import EarlierSample, SampleHistory
-from cluster.collector.samples.restarts import Restarts
-from cluster.collector.samples.sample_columns import SampleColumns, Samples
-from cluster.collector.samples.unchanged_ends import UnchangedEnds
-from cluster.metadata.throttled_partitions import ThrottledReplicas, listed_brokers, under_replicated_partitions
-from cluster.metrics.mbeans import topic_bytes, topic_messages
-from cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.samples.absent_logs import AbsentLogs
+from headroom.cluster.collector.samples.history import EarlierSample, SampleHistory
+from headroom.cluster.collector.samples.restarts import Restarts
+from headroom.cluster.collector.samples.sample_columns import SampleColumns, Samples
+from headroom.cluster.collector.samples.unchanged_ends import UnchangedEnds
+from headroom.cluster.metadata.throttled_partitions import (
+    ThrottledReplicas,
+    listed_brokers,
+    under_replicated_partitions,
+)
+from headroom.cluster.metrics.mbeans import topic_bytes, topic_messages
+from headroom.cluster.model import BrokerRead, Lag, LogReading, Meter, Metrics, Partition, Snapshot
+from headroom.schemas.keys import TopicPartition
 
 Rows = dict[str, Sequence[Row]]
 # While a partition has no leader, producers hold their records back. Then they send them at once, within this time

@@ -16,9 +16,9 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from cluster.connection.admin_connection import AdminConnection
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 _MAX_REPLICAS = 3

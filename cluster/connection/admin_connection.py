@@ -12,11 +12,11 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError, UnknownBrokerIdError
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.bootstrap import connect_to_first
-from cluster.connection.refusal import Refusal, why_refused
-from cluster.secrets import sasl_password, section_of
-from schemas.config import KafkaSettings, SecurityProtocol, Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.bootstrap import connect_to_first
+from headroom.cluster.connection.refusal import Refusal, why_refused
+from headroom.cluster.secrets import sasl_password, section_of
+from headroom.schemas.config import KafkaSettings, SecurityProtocol, Settings
+from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 CLIENT_ID = "headroom"

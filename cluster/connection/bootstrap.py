@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from kafka.errors import KafkaTimeoutError
 
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.threads import run_in_daemon_thread
 
 # Wait for a server's answer before the next server is tried too.
 _HEAD_START_S = 0.5

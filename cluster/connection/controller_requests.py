@@ -9,8 +9,8 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.errors import ClusterAuthorizationFailedError, KafkaError, NoError
 
-from cluster.connection.failover import BrokerFailover, NoAnswerError
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.failover import BrokerFailover, NoAnswerError
+from headroom.schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka.errors import KafkaError, NotControllerError, UnsupportedVersionError
 
-from cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.admin_connection import AdminConnection
 
 log = logging.getLogger(__name__)
 # Two tries must fit: one on a broker that hangs, one on another.

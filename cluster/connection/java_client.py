@@ -12,10 +12,10 @@ from typing import Any
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from cluster.java import gateway_jars, java_command
-from schemas.environment import without_settings
-from schemas.errors import HeadroomError
-from schemas.text import one_line
+from headroom.cluster.java import gateway_jars, java_command
+from headroom.schemas.environment import without_settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
 
 # Small and fast to start, because this JVM serves one connection test.
 _JAVA_OPTIONS = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -14,8 +14,8 @@ import shlex
 import ssl
 from pathlib import Path
 
-from schemas.config import KafkaSettings, SecurityProtocol
-from schemas.errors import HeadroomError
+from headroom.schemas.config import KafkaSettings, SecurityProtocol
+from headroom.schemas.errors import HeadroomError
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _CERTIFICATE = re.compile(r"-----BEGIN (X509 |TRUSTED )?CERTIFICATE-----")

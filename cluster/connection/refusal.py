@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.transport import KafkaSSLTransport
 
-from cluster.connection.handshake import NoKafkaError, Offer, Wire, wire
-from schemas.config import KafkaSettings, SecurityProtocol
-from schemas.text import one_line
+from headroom.cluster.connection.handshake import NoKafkaError, Offer, Wire, wire
+from headroom.schemas.config import KafkaSettings, SecurityProtocol
+from headroom.schemas.text import one_line
 
 TIMEOUT_S = 3.0
 # Sent if no mechanism is configured: only whether and how the listener answers matters.

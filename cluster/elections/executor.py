@@ -8,18 +8,18 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from cluster.admin.elect_leaders import ElectionResults
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.preconditions import (
+from headroom.cluster.admin.elect_leaders import ElectionResults
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.elections.preconditions import (
     RESUME,
     list_partitions,
     require_preferred_kept,
     still_electable,
     unsettled_reason,
 )
-from planning.elections.planner import Batch, BatchLimits, balances
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.elections.planner import Batch, BatchLimits, balances
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # Interval between two reads while a batch settles.
 _POLL_S = 0.5

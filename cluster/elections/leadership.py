@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.elections.traffic import Traffic
-from cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
-from cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
-from planning.elections.planner import ClusterConstraints, PartitionState
-from planning.throttles.load import PartitionTraffic, dead_followers, live_followers
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
+from headroom.cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
+from headroom.planning.elections.planner import ClusterConstraints, PartitionState
+from headroom.planning.throttles.load import PartitionTraffic, dead_followers, live_followers
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from cluster.elections.leadership import LeadershipSnapshot
-from planning.elections.planner import WHY, Batch, BatchLimits, PartitionState, plan_elections
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.planning.elections.planner import WHY, Batch, BatchLimits, PartitionState, plan_elections
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 RESUME = "See to it, then run the same command again: it plans from what is there then."
 # Partitions that a text names; the others are counted.

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
-from cluster.metrics.mbeans import topic_bytes
-from cluster.model import BrokerRead, Meter, Metrics, Partition
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
+from headroom.cluster.metrics.mbeans import topic_bytes
+from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
+from headroom.schemas.keys import TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 

@@ -1,10 +1,10 @@
 """A real Kafka cluster of one to five KRaft brokers on this machine, as child processes."""
 
-from cluster.embedded.brokers import BrokerOptions
-from cluster.embedded.cluster import EmbeddedCluster
-from cluster.embedded.description import describe, endpoint, write_config
-from cluster.embedded.layout import BrokerProcess
-from cluster.embedded.record import stop_recorded
+from headroom.cluster.embedded.brokers import BrokerOptions
+from headroom.cluster.embedded.cluster import EmbeddedCluster
+from headroom.cluster.embedded.description import describe, endpoint, write_config
+from headroom.cluster.embedded.layout import BrokerProcess
+from headroom.cluster.embedded.record import stop_recorded
 
 __all__ = [
     "BrokerOptions",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster.embedded.layout import HOST, BrokerPorts
-from cluster.java import jar_folder
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.layout import HOST, BrokerPorts
+from headroom.cluster.java import jar_folder
+from headroom.schemas.errors import HeadroomError
 
 # The embedded brokers use the same agent configurations that Headroom ships.
 _SHIPPED = Path(__file__).resolve().parents[2] / "docker"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 
-from cluster.embedded.agents import EXPORTER_CONFIG, agent_options
-from cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
-from cluster.embedded.layout import BrokerPorts
-from cluster.embedded.processes import Guardian, end, find, last_lines
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.agents import EXPORTER_CONFIG, agent_options
+from headroom.cluster.embedded.files import BrokerFiles, broker_command, format_command, write_properties
+from headroom.cluster.embedded.layout import BrokerPorts
+from headroom.cluster.embedded.processes import Guardian, end, find, last_lines
+from headroom.schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from cluster.embedded.brokers import BrokerOptions, Brokers
-from cluster.embedded.files import new_cluster_id
-from cluster.embedded.layout import (
+from headroom.cluster.embedded.brokers import BrokerOptions, Brokers
+from headroom.cluster.embedded.files import new_cluster_id
+from headroom.cluster.embedded.layout import (
     HOST,
     MAX_BROKERS,
     BrokerPorts,
@@ -19,10 +19,10 @@ from cluster.embedded.layout import (
     ports_from,
     require_free,
 )
-from cluster.embedded.processes import end, freeze
-from cluster.embedded.readiness import wait_until_ready
-from cluster.embedded.record import ClusterRecord, exclusive, read_record, running
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.processes import end, freeze
+from headroom.cluster.embedded.readiness import wait_until_ready
+from headroom.cluster.embedded.record import ClusterRecord, exclusive, read_record, running
+from headroom.schemas.errors import HeadroomError
 
 # Another process may take a chosen free port before the broker binds it, or hold it for the moment in which it looks
 # for free ports itself.

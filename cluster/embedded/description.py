@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from cluster.embedded.cluster import EmbeddedCluster
-from cluster.embedded.layout import BrokerProcess
-from schemas.config import Source
+from headroom.cluster.embedded.cluster import EmbeddedCluster
+from headroom.cluster.embedded.layout import BrokerProcess
+from headroom.schemas.config import Source
 
 # No [metrics] section, so that /metrics has its default address. Of several watch processes on one machine, only the
 # first serves it; the others continue without it, because only a configured address must be free.

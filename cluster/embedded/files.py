@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.embedded.layout import HOST, BrokerPorts, controller_ids
-from cluster.java import class_archive, jar_folder, java_command
+from headroom.cluster.embedded.layout import HOST, BrokerPorts, controller_ids
+from headroom.cluster.java import class_archive, jar_folder, java_command
 
 _LOGGING = Path(__file__).with_name("log4j2.xml")
 # Small heaps and a fast start, because these brokers live for minutes with little data.

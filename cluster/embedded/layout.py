@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 HOST = "127.0.0.1"
 MAX_BROKERS = 5

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cluster.machine import cores as usable_cores
+from headroom.cluster.machine import cores as usable_cores
 
 _LOADAVG = Path("/proc/loadavg")
 # A deadline ends at last, however busy the machine is.

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psutil
 
-from cluster.embedded.files import BrokerFiles
-from cluster.embedded.patience import Patience
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.files import BrokerFiles
+from headroom.cluster.embedded.patience import Patience
+from headroom.schemas.errors import HeadroomError
 
 _GUARDIAN = Path(__file__).with_name("guardian.py")
 # Longest wait for the command line of a starting process.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from cluster.embedded.layout import HOST, BrokerPorts
-from cluster.embedded.patience import Patience
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.layout import HOST, BrokerPorts
+from headroom.cluster.embedded.patience import Patience
+from headroom.schemas.errors import HeadroomError
 
 _POLL_S = 0.1
 

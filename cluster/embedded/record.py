@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 
-from cluster.embedded.files import BrokerFiles
-from cluster.embedded.layout import BrokerPorts
-from cluster.embedded.processes import end, find
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded.files import BrokerFiles
+from headroom.cluster.embedded.layout import BrokerPorts
+from headroom.cluster.embedded.processes import end, find
+from headroom.schemas.errors import HeadroomError
 
 _FILE = "cluster.json"
 

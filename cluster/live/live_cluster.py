@@ -8,25 +8,30 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from cluster.admin.elect_leaders import ElectionResults, elect_preferred
-from cluster.connection.admin_connection import AdminConnection
-from cluster.elections.leadership import LeadershipSnapshot, followers_behind, leadership_of, unchanged_partitions
-from cluster.elections.traffic import CounterSample, Traffic, traffic_between
-from cluster.live.plan_state import KnownRates, cluster_state_of
-from cluster.live.running import Reassignment, running_reassignments
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import TICK_AND_CONSUMED, ReadScope
-from cluster.metrics.read_planner import ReadPlanner
-from cluster.model import BrokerRead, BrokerThrottles, Snapshot
-from cluster.throttles.broker_rates import read_default_rates, read_rates
-from planning.reassignments.cluster_state import ClusterState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.admin.elect_leaders import ElectionResults, elect_preferred
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.elections.leadership import (
+    LeadershipSnapshot,
+    followers_behind,
+    leadership_of,
+    unchanged_partitions,
+)
+from headroom.cluster.elections.traffic import CounterSample, Traffic, traffic_between
+from headroom.cluster.live.plan_state import KnownRates, cluster_state_of
+from headroom.cluster.live.running import Reassignment, running_reassignments
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.factory import metrics_source
+from headroom.cluster.metrics.mbeans import TICK_AND_CONSUMED, ReadScope
+from headroom.cluster.metrics.read_planner import ReadPlanner
+from headroom.cluster.model import BrokerRead, BrokerThrottles, Snapshot
+from headroom.cluster.throttles.broker_rates import read_default_rates, read_rates
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # The first JMX read also loads stubs and classes.
 _READ_S = 10.0

@@ -7,25 +7,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 
-from cluster.elections.executor import ElectionExecutor, ExecutionPolicy
-from cluster.live.live_cluster import LiveCluster
-from cluster.live.plan_state import placement_of
-from cluster.live.write_rates import WriteRates
-from cluster.log_dirs.alter import alter_log_dirs
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.model import BrokerThrottles, Snapshot
-from cluster.reassignment.submit import submit_reassignments
-from cluster.throttles.broker_rates import KEY_OF, rate_of
-from cluster.throttles.list_entries import ThrottledListEntries
-from cluster.throttles.rate_change import RateChange
-from planning.elections.limits import limits_of
-from planning.elections.planner import plan_elections
-from planning.log_dirs.broker_logs import BrokerLogs
-from planning.reassignments.run.journal import Entry, ThrottledList
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
-from schemas.alerts import Role
-from schemas.config import Settings
-from schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.cluster.elections.executor import ElectionExecutor, ExecutionPolicy
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.live.plan_state import placement_of
+from headroom.cluster.live.write_rates import WriteRates
+from headroom.cluster.log_dirs.alter import alter_log_dirs
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.model import BrokerThrottles, Snapshot
+from headroom.cluster.reassignment.submit import submit_reassignments
+from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
+from headroom.cluster.throttles.list_entries import ThrottledListEntries
+from headroom.cluster.throttles.rate_change import RateChange
+from headroom.planning.elections.limits import limits_of
+from headroom.planning.elections.planner import plan_elections
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.planning.reassignments.run.journal import Entry, ThrottledList
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
 
 
 class LiveClusterControl:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
-from cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
+from headroom.cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)

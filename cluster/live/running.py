@@ -9,11 +9,11 @@ from typing import Any
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.controller_requests import ControllerRequest
-from cluster.connection.failover import BrokerFailover, MetadataError
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.controller_requests import ControllerRequest
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 _SUBJECT = "the reassignments"
 # Limits the size of one answer.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
+from headroom.cluster.model import BrokerThrottles, Partition, Snapshot, TopicConfig
 
 _UNKNOWN = BrokerThrottles(known=False)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from cluster.live.live_cluster import LiveCluster
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.threads import run_in_daemon_thread
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.threads import run_in_daemon_thread
 
 # Between two measurements, each of which takes about 5 s.
 _PAUSE_S = 2.0

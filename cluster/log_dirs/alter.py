@@ -20,9 +20,9 @@ from kafka.errors import (
 )
 from kafka.protocol.admin import AlterReplicaLogDirsRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from schemas.errors import HeadroomError
-from schemas.keys import ReplicaKey
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import ReplicaKey
 
 _MAX_PARALLEL = 64
 _NAMED = 3

@@ -11,11 +11,11 @@ import kafka.errors as kafka_errors
 from kafka.errors import ClusterAuthorizationFailedError, KafkaError
 from kafka.protocol.admin import DescribeLogDirsRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
-from planning.reassignments.cluster_state import LogDirectory
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
+from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # Threads only wait for answers, and several brokers that hang must cost one timeout.
 _MAX_PARALLEL = 64

@@ -7,10 +7,10 @@ import time
 from kafka.errors import KafkaError
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, MetadataError
-from schemas.config import ClusterSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.schemas.config import ClusterSettings
+from headroom.schemas.errors import HeadroomError
 
 # What depends on the size can be decided without it, too.
 _LONGEST_S = 5.0

@@ -10,14 +10,14 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignmentsRequest
 
-from cluster.admin.config_keys import BROKER, BROKER_KEYS, leader_rebalance_of, rates_of, replication_of
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, MetadataError
-from cluster.metadata.topic_configs import TopicConfigs
-from cluster.metadata.topic_refresh import TopicRefresh
-from cluster.model import Broker, BrokerConfigs, Partition, Snapshot
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.admin.config_keys import BROKER, BROKER_KEYS, leader_rebalance_of, rates_of, replication_of
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.metadata.topic_configs import TopicConfigs
+from headroom.cluster.metadata.topic_refresh import TopicRefresh
+from headroom.cluster.model import Broker, BrokerConfigs, Partition, Snapshot
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer the last reassignments are used, and the brokers must still be read.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from cluster.model import BrokerRead, Metrics, Snapshot
-from schemas.keys import TopicPartition
+from headroom.cluster.model import BrokerRead, Metrics, Snapshot
+from headroom.schemas.keys import TopicPartition
 
 
 class Contradiction(NamedTuple):

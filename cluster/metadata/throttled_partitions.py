@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cluster.model import Partition, Snapshot, TopicConfig
-from planning.throttles.replica_lists import ReplicaList, parse_replica_list
-from schemas.keys import TopicPartition
+from headroom.cluster.model import Partition, Snapshot, TopicConfig
+from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
+from headroom.schemas.keys import TopicPartition
 
 log = logging.getLogger(__name__)
 # Number of cached lists, so that they are not parsed again for every partition and tick.

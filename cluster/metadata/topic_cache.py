@@ -8,8 +8,8 @@ from typing import Any
 
 from kafka.errors import TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 
-from cluster.model import Partition
-from schemas.keys import TopicPartition
+from headroom.cluster.model import Partition
+from headroom.schemas.keys import TopicPartition
 
 # A topic that changed, or may have, is read this many times again, because changes rarely come alone.
 _STALE_READINGS = 3

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.admin.config_keys import TOPIC, TOPIC_KEYS, topic_config_of
-from cluster.connection.failover import BrokerFailover, MetadataError
-from cluster.model import TopicConfig
+from headroom.cluster.admin.config_keys import TOPIC, TOPIC_KEYS, topic_config_of
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.model import TopicConfig
 
 # Limits the size of one answer.
 _CONFIGS_PER_REQUEST = 500

@@ -14,9 +14,9 @@ from typing import Any
 from kafka.protocol.admin import DescribeTopicPartitionsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.failover import BrokerFailover, MetadataError, UnsupportedRequestError
-from cluster.metadata.topic_cache import TopicCache
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError, UnsupportedRequestError
+from headroom.cluster.metadata.topic_cache import TopicCache
+from headroom.schemas.keys import TopicPartition
 
 log = logging.getLogger(__name__)
 # Up to this many partitions are read by one request, in some 10 ms.

@@ -9,15 +9,15 @@ from concurrent.futures import Future, wait
 
 from kafka.errors import KafkaError
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.missing_metrics import describe_impossible, describe_missing, find_missing_metrics
-from cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
-from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
-from schemas.config import CollectSettings
-from schemas.errors import HeadroomError
-from schemas.threads import run_in_daemon_thread
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.missing_metrics import describe_impossible, describe_missing, find_missing_metrics
+from headroom.cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
+from headroom.cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 _UNKNOWN = BrokerThrottles(known=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cluster.metrics.exporter.jmx_exporter import PrometheusSource
-from cluster.metrics.http import HttpReader
-from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.rmi.jmx import JmxSource
-from cluster.metrics.rmi.jmx_gateway import JmxGateway
-from cluster.metrics.source import MetricsSource
-from schemas.config import CollectSettings, Source
+from headroom.cluster.metrics.exporter.jmx_exporter import PrometheusSource
+from headroom.cluster.metrics.http import HttpReader
+from headroom.cluster.metrics.jolokia import JolokiaSource
+from headroom.cluster.metrics.rmi.jmx import JmxSource
+from headroom.cluster.metrics.rmi.jmx_gateway import JmxGateway
+from headroom.cluster.metrics.source import MetricsSource
+from headroom.schemas.config import CollectSettings, Source
 
 
 def metrics_sources(collect: CollectSettings) -> tuple[MetricsSource, MetricsSource]:

@@ -16,12 +16,12 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any, NamedTuple
 
-from cluster.metrics.source import HANGS, MetricsError
-from cluster.secrets import secret
-from schemas.config import CollectSettings
-from schemas.errors import HeadroomError
-from schemas.redaction import redacted
-from schemas.text import one_line
+from headroom.cluster.metrics.source import HANGS, MetricsError
+from headroom.cluster.secrets import secret
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.redaction import redacted
+from headroom.schemas.text import one_line
 
 # An exporter without a filter needs 20 % of this for 10,000 replicas.
 MAX_BYTES = 64_000_000

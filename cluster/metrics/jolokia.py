@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from cluster.metrics.http import Deadline, HttpReader, Request, Response
-from cluster.metrics.mbeans import (
+from headroom.cluster.metrics.http import Deadline, HttpReader, Request, Response
+from headroom.cluster.metrics.mbeans import (
     LOG_PARTS,
     START,
     MBeanRead,
@@ -18,11 +18,11 @@ from cluster.metrics.mbeans import (
     log_reads,
     reading,
 )
-from cluster.metrics.missing_metrics import REMEDIES
-from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
-from cluster.model import Metrics
-from schemas.config import Source
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.missing_metrics import REMEDIES
+from headroom.cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
+from headroom.cluster.model import Metrics
+from headroom.schemas.config import Source
+from headroom.schemas.keys import TopicPartition
 
 DEFAULT_PATH = "/jolokia/"
 # No limit on a pattern's MBeans; no echo of the request, sorted names or stack traces.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.model import Meter
+from headroom.cluster.model import Meter
 
 CONSUMED, PRODUCE_REQUESTS, FETCH_REQUESTS = "BytesOutPerSec", "TotalProduceRequestsPerSec", "TotalFetchRequestsPerSec"
 # Meters of ``BrokerTopicMetrics`` that are read per topic and of the broker as a whole. A request counts once for each

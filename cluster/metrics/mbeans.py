@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from cluster.metrics.load_meters import (
+from headroom.cluster.metrics.load_meters import (
     BROKER_IDLE,
     CONSUMED,
     FLUSH_TIMES,
@@ -23,9 +23,9 @@ from cluster.metrics.load_meters import (
     REQUEST_P99,
     TIMES,
 )
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading
-from schemas.bounds import LATEST_MS, LONGEST_MS, MOST_COUNTED, MOST_OF_LOG
-from schemas.keys import TopicPartition
+from headroom.cluster.model import Lag, LogReading, Meter, Metrics, Reading
+from headroom.schemas.bounds import LATEST_MS, LONGEST_MS, MOST_COUNTED, MOST_OF_LOG
+from headroom.schemas.keys import TopicPartition
 
 _FETCHER = "ReplicaFetcherThread-"
 _DOMAINS = {

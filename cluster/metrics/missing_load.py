@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cluster.metrics.load_meters import (
+from headroom.cluster.metrics.load_meters import (
     FETCH_REQUESTS,
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
@@ -15,8 +15,8 @@ from cluster.metrics.load_meters import (
     produce_requests,
     topic_consumed,
 )
-from cluster.metrics.missing_metrics import MissingMetric, as_rate_suffix
-from cluster.model import Metrics
+from headroom.cluster.metrics.missing_metrics import MissingMetric, as_rate_suffix
+from headroom.cluster.model import Metrics
 
 _GAUGES = (
     (LOG_FLUSH_P999, "LogFlushStats LogFlushRateAndTimeMs 999thPercentile", "slow brokers are not detected"),

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
-from cluster.model import Meter, Metrics
-from schemas.config import Source
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
+from headroom.cluster.model import Meter, Metrics
+from headroom.schemas.config import Source
+from headroom.schemas.keys import TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 REMEDIES = {

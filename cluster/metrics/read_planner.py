@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import chain
 
-from cluster.metrics.mbeans import TICK, ReadPlan, ReadScope
-from cluster.model import Snapshot
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import TICK, ReadPlan, ReadScope
+from headroom.cluster.model import Snapshot
+from headroom.schemas.keys import TopicPartition
 
 
 class ReadPlanner:

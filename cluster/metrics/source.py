@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster.metrics.mbeans import ReadPlan
-from cluster.model import Metrics
-from schemas.errors import HeadroomError
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.model import Metrics
+from headroom.schemas.errors import HeadroomError
 
 # Partitions change fetchers and topics come and go during a tick, so a few more lags than replicas are normal.
 _LAGS_PER_REPLICA = 2

@@ -9,10 +9,10 @@ from typing import Any
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.controller_requests import ControllerRequest
-from cluster.connection.failover import BrokerFailover
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.controller_requests import ControllerRequest
+from headroom.cluster.connection.failover import BrokerFailover
+from headroom.schemas.keys import TopicPartition
 
 # None cancels the running reassignment of a partition.
 Targets = Mapping[TopicPartition, "tuple[int, ...] | None"]

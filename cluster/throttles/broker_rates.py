@@ -9,11 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER, FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, rates_of
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, NoAnswerError
-from cluster.metadata.snapshot_reader import read_broker_configs
-from cluster.model import BrokerThrottles
+from headroom.cluster.admin.config_keys import (
+    ALL_RATE_KEYS,
+    BROKER,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LOG_DIRS_RATE,
+    rates_of,
+)
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import BrokerFailover, NoAnswerError
+from headroom.cluster.metadata.snapshot_reader import read_broker_configs
+from headroom.cluster.model import BrokerThrottles
 
 KEY_OF = {"leader": LEADER_RATE, "follower": FOLLOWER_RATE, "log_dirs": LOG_DIRS_RATE}
 POLL_S = 0.2

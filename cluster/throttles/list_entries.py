@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import kafka.errors as kafka_errors
 from kafka.protocol.admin import DescribeConfigsRequest
 
-from cluster.admin.alter_configs import Appended, ConfigChange, Subtracted, alter_configs
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.failover import BrokerFailover, MetadataError
-from planning.reassignments.run.changes import listed_entries
-from planning.reassignments.run.journal import Entry, ThrottledList
-from planning.throttles.replica_lists import format_replica_list
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.alter_configs import Appended, ConfigChange, Subtracted, alter_configs
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LIST_KEYS, TOPIC
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.planning.reassignments.run.changes import listed_entries
+from headroom.planning.reassignments.run.journal import Entry, ThrottledList
+from headroom.planning.throttles.replica_lists import format_replica_list
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
 
 _KEY_OF = {Role.LEADER: LEADER_LIST, Role.FOLLOWER: FOLLOWER_LIST}
 ROLE_OF_KEY = {key: role for role, key in _KEY_OF.items()}

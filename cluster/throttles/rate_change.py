@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.admin.alter_configs import REMEDY, ConfigChange, Failure, alter_each
-from cluster.admin.command_connection import OnStep
-from cluster.admin.config_keys import BROKER
-from cluster.connection.admin_connection import AdminConnection
-from cluster.model import BrokerThrottles
-from cluster.throttles.broker_rates import Done, await_rates
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.alter_configs import REMEDY, ConfigChange, Failure, alter_each
+from headroom.cluster.admin.command_connection import OnStep
+from headroom.cluster.admin.config_keys import BROKER
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.throttles.broker_rates import Done, await_rates
+from headroom.schemas.errors import HeadroomError
 
 
 class RatesError(HeadroomError):

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from cluster.admin.alter_configs import ConfigChange, Failure, alter_each
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
-from cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
-from cluster.connection.admin_connection import AdminConnection
-from cluster.model import BrokerThrottles
-from cluster.throttles.broker_rates import (
+from headroom.cluster.admin.alter_configs import ConfigChange, Failure, alter_each
+from headroom.cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
+from headroom.cluster.admin.config_keys import ALL_RATE_KEYS, BROKER
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.throttles.broker_rates import (
     KEY_OF,
     keys_from,
     rate_of,
     read_default_rates,
     read_rates,
 )
-from cluster.throttles.rate_change import RateChange
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.throttles.rate_change import RateChange
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 ROLES = ("leader", "follower")
 # Kafka's entity name of the cluster-wide broker default.

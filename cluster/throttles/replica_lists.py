@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
-from cluster.throttles.list_entries import ThrottledListEntries
-from planning.reassignments.run.changes import listed_entries
-from planning.reassignments.run.journal import ThrottledList
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.config import Settings
+from headroom.cluster.admin.command_connection import DEADLINE_S, OnStep, open_connection, timeout_s
+from headroom.cluster.throttles.list_entries import ThrottledListEntries
+from headroom.planning.reassignments.run.changes import listed_entries
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import Settings
 
 
 def apply_lists(settings: Settings, lists: Mapping[str, TopicLists], deadline_s: float = DEADLINE_S) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from planning.balance.model import ClusterModel
-from planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 
 
 def action_fields(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cluster.live.live_cluster import LiveCluster
-from cluster.metrics.mbeans import TICK_AND_LOAD
-from operations.balance.saved_state import read_loads
-from operations.progress import ProgressReceiver
-from planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
-from planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
-from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
-from planning.log_dirs.broker_logs import with_log_dirs
-from planning.reassignments.cluster_state import ClusterState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
-from streaming.tables.load_history import read_load_history
-from streaming.tables.slow_brokers import read_slow_rounds
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.metrics.mbeans import TICK_AND_LOAD
+from headroom.operations.balance.saved_state import read_loads
+from headroom.operations.progress import ProgressReceiver
+from headroom.planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
+from headroom.planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
+from headroom.planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
+from headroom.planning.log_dirs.broker_logs import with_log_dirs
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
+from headroom.streaming.tables.load_history import read_load_history
+from headroom.streaming.tables.slow_brokers import read_slow_rounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,24 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from operations.balance.cluster import BalanceCluster
-from operations.balance.requests import ProposalRequest
-from operations.balance.score import chosen_goals
-from planning.balance.batches.batches import BalanceBatch, CopyLimits
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.observation.cluster import excluding
-from planning.balance.pricing.price import BatchPrice, batch_price
-from planning.balance.pricing.simulated_times import simulated_times_s
-from planning.balance.reports.in_band import prefix_in_band
-from planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
-from planning.balance.reports.scorecard import Scorecard, scorecard_of
-from planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
-from planning.balance.search.limits import Exclusion
-from planning.balance.search.proposal import Proposal, excluded_partitions, propose
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.text.amounts import rate_text
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.requests import ProposalRequest
+from headroom.operations.balance.score import chosen_goals
+from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.observation.cluster import excluding
+from headroom.planning.balance.pricing.price import BatchPrice, batch_price
+from headroom.planning.balance.pricing.simulated_times import simulated_times_s
+from headroom.planning.balance.reports.in_band import prefix_in_band
+from headroom.planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
+from headroom.planning.balance.reports.scorecard import Scorecard, scorecard_of
+from headroom.planning.balance.reports.throttle_choice import BalanceThrottle, ThrottleRequest, choose_throttle
+from headroom.planning.balance.search.limits import Exclusion
+from headroom.planning.balance.search.proposal import Proposal, excluded_partitions, propose
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import rate_text
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations.balance.cluster import BalanceCluster
-from operations.balance.score import chosen_goals
-from operations.balance.written_proposal import WrittenProposal, current_replicas
-from operations.journal.session import RunSession
-from planning.balance.reports.progress import proposal_progress
-from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
-from planning.reassignments.run.record import RunState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.score import chosen_goals
+from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas
+from headroom.operations.journal.session import RunSession
+from headroom.planning.balance.reports.progress import proposal_progress
+from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from headroom.planning.reassignments.run.record import RunState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 COMMAND = "balance run"
 _PROPOSE_AGAIN = "Propose again: headroom balance propose."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from operations.balance.action_fields import action_fields
-from operations.balance.proposal_result import ProposalResult
-from operations.journal.session import author
-from planning.balance.search.actions import ActionKind, BalanceAction
-from schemas.errors import HeadroomError
-from streaming.delta.locations import local_path
-from streaming.tables.balance_proposals import BalanceActionRow, BalanceProposalRow, append_proposal
+from headroom.operations.balance.action_fields import action_fields
+from headroom.operations.balance.proposal_result import ProposalResult
+from headroom.operations.journal.session import author
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.tables.balance_proposals import BalanceActionRow, BalanceProposalRow, append_proposal
 
 
 def store_proposal(result: ProposalResult) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planning.balance.model import ClusterModel
-from planning.balance.search.limits import ProposalLimits
-from schemas.config import Settings
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.search.limits import ProposalLimits
+from headroom.schemas.config import Settings
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from operations.files import read_json
-from operations.plans.state_file import state_json, state_of_json, write_state_json
-from planning.balance.arrays import FloatArray
-from planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
-from planning.reassignments.cluster_state import ClusterState
-from schemas.errors import HeadroomError
+from headroom.operations.files import read_json
+from headroom.operations.plans.state_file import state_json, state_of_json, write_state_json
+from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.observation.loads import ObservedLoads, no_history, observed_loads
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.errors import HeadroomError
 
 _KEY = "loads"
 _REMEDY = "Write it again with headroom balance --save-state."

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from operations.balance.cluster import BalanceCluster
-from operations.balance.requests import ClusterChange
-from planning.balance.broker_loads.risks import CapacityRisk, capacity_risks
-from planning.balance.goals.catalogue import configured_goals, find_goals
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.reports.scorecard import BrokenGoal, Scorecard, scorecard_of
-from planning.balance.what_if import brokers_missing
-from schemas.errors import HeadroomError
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.requests import ClusterChange
+from headroom.planning.balance.broker_loads.risks import CapacityRisk, capacity_risks
+from headroom.planning.balance.goals.catalogue import configured_goals, find_goals
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.reports.scorecard import BrokenGoal, Scorecard, scorecard_of
+from headroom.planning.balance.what_if import brokers_missing
+from headroom.schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.live.live_cluster import LiveCluster
-from operations.files import read_json
-from planning.balance.reports.progress import CurrentReplicas, ProposedBatch
-from planning.reassignments.plan import parse_plan
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.operations.files import read_json
+from headroom.planning.balance.reports.progress import CurrentReplicas, ProposedBatch
+from headroom.planning.reassignments.plan import parse_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 PROPOSAL_FILE = "proposal.json"
 _REMEDY = "Name the folder of headroom balance propose --dir."

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from kafka.errors import KafkaError
 
-from cluster.connection.admin_connection import AdminConnection, connection_options
-from cluster.connection.refusal import Refusal, why_refused
-from cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
-from cluster.metrics.factory import metrics_source
-from cluster.metrics.mbeans import LOAD, TICK_AND_IDENTITY, ReadPlan
-from cluster.metrics.missing_load import find_missing_load
-from cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
-from cluster.metrics.source import MetricsError, MetricsSource
-from cluster.model import Broker, Metrics, Snapshot
-from operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
-from schemas.config import CollectSettings, Settings, Source
+from headroom.cluster.connection.admin_connection import AdminConnection, connection_options
+from headroom.cluster.connection.refusal import Refusal, why_refused
+from headroom.cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
+from headroom.cluster.metrics.factory import metrics_source
+from headroom.cluster.metrics.mbeans import LOAD, TICK_AND_IDENTITY, ReadPlan
+from headroom.cluster.metrics.missing_load import find_missing_load
+from headroom.cluster.metrics.missing_metrics import REMEDIES, find_missing_metrics
+from headroom.cluster.metrics.source import MetricsError, MetricsSource
+from headroom.cluster.model import Broker, Metrics, Snapshot
+from headroom.operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
+from headroom.schemas.config import CollectSettings, Settings, Source
 
 CONNECT_TIMEOUT_S = 3.0
 # The first read over JMX also loads stubs and classes, so it is slower than the read of a tick.

@@ -8,10 +8,10 @@ from typing import Any
 from kafka import KafkaAdminClient
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
-from cluster.connection.admin_connection import AdminConnection
-from operations.check.result import Check, CheckStatus, failure, ok, unknown
-from schemas.config import KafkaSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.operations.check.result import Check, CheckStatus, failure, ok, unknown
+from headroom.schemas.config import KafkaSettings, Settings
+from headroom.schemas.errors import HeadroomError
 
 
 def cluster_checks(settings: Settings) -> list[Check]:

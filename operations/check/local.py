@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlparse
 
-from cluster.java import jar_folder, java_command
-from cluster.machine import available_bytes, cores
-from operations.check.result import Check, failure, ok, unknown
-from schemas.config import Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.quantities import parse_heap_bytes
-from schemas.tables import ALL_TABLES, DURABLE_TABLES
-from streaming.delta.damage import Damage, damages
-from streaming.delta.locations import local_path, require_writable
-from streaming.delta.query import table_url
-from streaming.durability.query_checkpoints import checkpoints_of
+from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.machine import available_bytes, cores
+from headroom.operations.check.result import Check, failure, ok, unknown
+from headroom.schemas.config import Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import parse_heap_bytes
+from headroom.schemas.tables import ALL_TABLES, DURABLE_TABLES
+from headroom.streaming.delta.damage import Damage, damages
+from headroom.streaming.delta.locations import local_path, require_writable
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.durability.query_checkpoints import checkpoints_of
 
 MIN_PYTHON = (3, 10)
 MIN_JAVA = 17
@@ -51,7 +51,7 @@ def checks(settings: Settings) -> list[tuple[str, Callable[[], list[Check]]]]:
 def goals(settings: Settings) -> Check:
     """Return whether every goal of ``balance.goals`` can be loaded."""
     # Only here, because the goals need numpy.
-    from planning.balance.goals.catalogue import configured_goals, find_goals
+    from headroom.planning.balance.goals.catalogue import configured_goals, find_goals
 
     try:
         find_goals(configured_goals(settings.balance))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from schemas.errors import HeadroomError
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.threads import run_in_daemon_thread
 
 
 class CheckStatus(str, Enum):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.connection.java_client import JavaClientError, connect
-from cluster.java import jar_folder
-from cluster.secrets import sasl_password, section_of
-from operations.check.result import Check, failure, ok, unknown
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.sources.kafka_options import kafka_options
+from headroom.cluster.connection.java_client import JavaClientError, connect
+from headroom.cluster.java import jar_folder
+from headroom.cluster.secrets import sasl_password, section_of
+from headroom.operations.check.result import Check, failure, ok, unknown
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.sources.kafka_options import kafka_options
 
 _NAME = "Spark's Kafka client"
 _KAFKA_PREFIX = "kafka."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from operations.files import read_text
-from planning.elections.election_file import parse_request, request_json
-from planning.elections.planner import Batch
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.operations.files import read_text
+from headroom.planning.elections.election_file import parse_request, request_json
+from headroom.planning.elections.planner import Batch
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 _FILE = "batch-{:03d}.json"
 

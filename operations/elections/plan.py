@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 
-from cluster.elections.executor import ExecutionPolicy
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.model import LeaderRebalanceConfig
-from operations.elections.result import ElectionScope, PlannedElections
-from planning.elections.limits import limits_of
-from planning.elections.planner import plan_elections
-from planning.elections.quiet_hours import DailyWindow, QuietPolicy
-from schemas.config import ElectionSettings, Settings
-from schemas.errors import HeadroomError
-from schemas.text.amounts import rate_text
+from headroom.cluster.elections.executor import ExecutionPolicy
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.model import LeaderRebalanceConfig
+from headroom.operations.elections.result import ElectionScope, PlannedElections
+from headroom.planning.elections.limits import limits_of
+from headroom.planning.elections.planner import plan_elections
+from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
+from headroom.schemas.config import ElectionSettings, Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import rate_text
 
 
 class ElectionPlanning:

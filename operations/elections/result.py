@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from alerts.recommendations.commands import headroom_apply, headroom_elections, kafka_elect
-from cluster.elections.executor import BatchResult
-from cluster.elections.leadership import LeadershipSnapshot
-from planning.elections.planner import Balance, ElectionPlan, out_of_balance
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.text import shell_quoted
+from headroom.alerts.recommendations.commands import headroom_apply, headroom_elections, kafka_elect
+from headroom.cluster.elections.executor import BatchResult
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.planning.elections.planner import Balance, ElectionPlan, out_of_balance
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text import shell_quoted
 
 
 @dataclass(frozen=True)

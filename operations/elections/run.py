@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
-from operations.elections.result import ElectionRun, PlannedElections
-from operations.journal.journalled_change import make_journalled_change
-from operations.progress import OnText, ProgressReceiver
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from schemas.errors import HeadroomError
+from headroom.cluster.elections.executor import BatchResult, Cluster, ElectionExecutor, ExecutionPolicy
+from headroom.operations.elections.result import ElectionRun, PlannedElections
+from headroom.operations.journal.journalled_change import make_journalled_change
+from headroom.operations.progress import OnText, ProgressReceiver
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.schemas.errors import HeadroomError
 
 
 def run_plan(

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cluster.reassignment.execution.run_journal import RunJournal
-from operations.journal.session import author
-from operations.progress import OnText
-from planning.reassignments.run.journal import JournalStep, StepState
-from planning.reassignments.run.record import RecordedRun
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
-from streaming.tables.journal import ActionJournal
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.operations.journal.session import author
+from headroom.operations.progress import OnText
+from headroom.planning.reassignments.run.journal import JournalStep, StepState
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
+from headroom.streaming.tables.journal import ActionJournal
 
 _T = TypeVar("_T")
 _ID_BYTES = 4

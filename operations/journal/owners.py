@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from operations.progress import OnText
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.tables.throttle_owners import read_owners
+from headroom.operations.progress import OnText
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.tables.throttle_owners import read_owners
 
 
 def owners_or_none(settings: Settings, on_note: OnText) -> Mapping[str, ThrottleOwner]:

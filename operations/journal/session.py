@@ -9,14 +9,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.run.record import RecordedRun, RunState, run_records
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.text import shell_quoted
-from streaming.clock import now_ms
-from streaming.store.single_instance import SecondProcess, exclusive_jobs
-from streaming.tables.journal import ActionJournal
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import shell_quoted
+from headroom.streaming.clock import now_ms
+from headroom.streaming.store.single_instance import SecondProcess, exclusive_jobs
+from headroom.streaming.tables.journal import ActionJournal
 
 _ID_BYTES = 4
 _TWO_RUNS = SecondProcess("two runs would take back each other's throttles", "Let that process end, or stop it first.")

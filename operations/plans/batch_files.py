@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from operations.files import replace_file
-from operations.reassignments.plan_file import require_plan_or_none
-from planning.reassignments.plan import ReassignmentPlan, plan_text
-from schemas.errors import HeadroomError
-from schemas.text.json_text import decoded
+from headroom.operations.files import replace_file
+from headroom.operations.reassignments.plan_file import require_plan_or_none
+from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.json_text import decoded
 
 ROLLBACK_FILE = "rollback.json"
 _BATCH_FILE = re.compile(r"batch-\d+\.json")

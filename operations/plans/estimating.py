@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from operations.plans.result import PlanResult
-from planning.elections.quiet_hours import DailyWindow
-from planning.log_dirs.directory_moves import directory_moves
-from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
-from planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
-from planning.reassignments.batches.finish_times import finish_times
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.estimate import estimate, running_plan
-from planning.reassignments.generation.planner import MadePlan, PlanExclusion
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.validation import plan_notes, require_possible
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.errors import HeadroomError
+from headroom.operations.plans.result import PlanResult
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
+from headroom.planning.reassignments.batches.finish_times import finish_times
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.estimate import estimate, running_plan
+from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.errors import HeadroomError
 
 AUTO = "auto"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from cluster.live.live_cluster import LiveCluster
-from cluster.metrics.mbeans import TICK
-from operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
-from planning.log_dirs.broker_logs import with_log_dirs
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.config import Settings
-from schemas.keys import TopicPartition
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.metrics.mbeans import TICK
+from headroom.operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
+from headroom.planning.log_dirs.broker_logs import with_log_dirs
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
 
 
 def read_live_state(settings: Settings, wanted: ReassignmentPlan | None, every_partition: bool) -> ClusterState:

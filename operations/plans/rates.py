@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cluster.live.plan_state import KnownRates
-from planning.reassignments.cluster_state import ClusterState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from streaming.clock import now_ms
-from streaming.tables.partition_load import BusyHourRates, read_busy_hour
+from headroom.cluster.live.plan_state import KnownRates
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.clock import now_ms
+from headroom.streaming.tables.partition_load import BusyHourRates, read_busy_hour
 
 
 def busy_hour_rates(settings: Settings) -> BusyHourRates:

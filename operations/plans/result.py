@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planning.log_dirs.duration import DirectoryEstimate
-from planning.reassignments.batches.batching import BatchedPlan
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.estimate import MoveEstimate
-from planning.reassignments.plan import ReassignmentPlan
-from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
-from schemas.text.amounts import rate_text
+from headroom.planning.log_dirs.duration import DirectoryEstimate
+from headroom.planning.reassignments.batches.batching import BatchedPlan
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.estimate import MoveEstimate
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
+from headroom.schemas.text.amounts import rate_text
 
 _NAMED = 5
 

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from operations.files import read_json, write_own
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.throttles.replica_lists import TopicLists
-from schemas.errors import HeadroomError
-from schemas.quantities import is_id
-from schemas.text.json_text import decoded, parse_json
+from headroom.operations.files import read_json, write_own
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import is_id
+from headroom.schemas.text.json_text import decoded, parse_json
 
 _T = TypeVar("_T")
 STATE_VERSION = 1

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cluster.live.live_control import LiveClusterControl
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.reassignment.execution.moves import RunMoves
-from cluster.reassignment.execution.placement import end_copies
-from operations.journal.session import RunSession
-from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.directories import copies_between_directories
-from planning.reassignments.run.record import RecordedRun
-from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.cluster.live.live_control import LiveClusterControl
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.reassignment.execution.moves import RunMoves
+from headroom.cluster.reassignment.execution.placement import end_copies
+from headroom.operations.journal.session import RunSession
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.directories import copies_between_directories
+from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.live.live_control import LiveClusterControl
-from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
-from cluster.reassignment.execution.control import RunOutput
-from operations.journal.owners import owners_or_none
-from operations.journal.session import RunSession, require_this_host
-from operations.progress import OnText
-from planning.reassignments.run.owners import subjects_by_owner
-from planning.reassignments.run.record import RecordedRun, RunState
-from schemas.config import Settings
-from schemas.text.amounts import join_names
+from headroom.cluster.live.live_control import LiveClusterControl
+from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from headroom.cluster.reassignment.execution.control import RunOutput
+from headroom.operations.journal.owners import owners_or_none
+from headroom.operations.journal.session import RunSession, require_this_host
+from headroom.operations.progress import OnText
+from headroom.planning.reassignments.run.owners import subjects_by_owner
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.schemas.config import Settings
+from headroom.schemas.text.amounts import join_names
 
 
 def runs_to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedRun]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cluster.live.running import Reassignment
-from operations.files import read_bytes, read_text, write_own
-from operations.progress import OnText
-from planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
-from schemas.errors import HeadroomError
-from schemas.quantities import is_id
-from schemas.text.json_text import decoded, parse_json
+from headroom.cluster.live.running import Reassignment
+from headroom.operations.files import read_bytes, read_text, write_own
+from headroom.operations.progress import OnText
+from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import is_id
+from headroom.schemas.text.json_text import decoded, parse_json
 
 _VERSION = 1
 _WHAT = "a reassignment plan"

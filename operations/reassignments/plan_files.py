@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from operations.progress import OnText
-from operations.reassignments.plan_file import read_plan
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.conditions import partitions_text
-from schemas.errors import HeadroomError
+from headroom.operations.progress import OnText
+from headroom.operations.reassignments.plan_file import read_plan
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.schemas.errors import HeadroomError
 
 _PATTERN = "batch-*.json"
 

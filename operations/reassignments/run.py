@@ -9,23 +9,23 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 
-from cluster.live.live_control import LiveClusterControl
-from cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
-from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
-from operations.journal.session import RunSession, require_this_host
-from operations.progress import ProgressReceiver
-from operations.reassignments.plan_files import whole_plan
-from operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
-from planning.elections.quiet_hours import DailyWindow, QuietPolicy
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.conditions import require_only_run
-from planning.reassignments.run.directories import named_partitions
-from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.text.amounts import rate_text
+from headroom.cluster.live.live_control import LiveClusterControl
+from headroom.cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from headroom.operations.journal.session import RunSession, require_this_host
+from headroom.operations.progress import ProgressReceiver
+from headroom.operations.reassignments.plan_files import whole_plan
+from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
+from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.conditions import require_only_run
+from headroom.planning.reassignments.run.directories import named_partitions
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import rate_text
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from operations.reassignments.plan_files import whole_plan
-from planning.log_dirs.directory_moves import directory_moves
-from planning.log_dirs.duration import DirectoryEstimate, directory_estimates
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.changes import BatchChanges, batch_changes
-from planning.reassignments.run.conditions import foreign_moves, partitions_text
-from planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
-from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import RunSnapshot
-from planning.reassignments.validation import require_feasible, room_notes
-from planning.throttles.rate_options import is_low
-from schemas.keys import LogDirsRate
+from headroom.operations.reassignments.plan_files import whole_plan
+from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
+from headroom.planning.reassignments.run.conditions import foreign_moves, partitions_text
+from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.reassignments.validation import require_feasible, room_notes
+from headroom.planning.throttles.rate_options import is_low
+from headroom.schemas.keys import LogDirsRate
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
 _LEAST_LOG_DIRS_BYTES_PER_S = 100_000

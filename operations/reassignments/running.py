@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.live.live_cluster import LiveCluster
-from cluster.live.running import Reassignment
-from schemas.config import Settings
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.live.running import Reassignment
+from headroom.schemas.config import Settings
 
 
 def read_reassignments(settings: Settings) -> list[Reassignment]:

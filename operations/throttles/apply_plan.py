@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from cluster.live.throttle_state import ThrottleState
-from cluster.model import BrokerThrottles
-from cluster.throttles.broker_rates import rate_of
-from cluster.throttles.rates import ROLES
-from operations.throttles.lists_plan import ListsPlan
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from schemas.errors import HeadroomError
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.throttles.broker_rates import rate_of
+from headroom.cluster.throttles.rates import ROLES
+from headroom.operations.throttles.lists_plan import ListsPlan
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.schemas.errors import HeadroomError
 
 # Role of the rate of moves between a broker's own log directories.
 LOG_DIRS = "log_dirs"

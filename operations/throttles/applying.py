@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cluster.live.throttle_state import ThrottleState
-from cluster.throttles.rate_change import RatesError
-from cluster.throttles.rates import ROLES, apply_rates
-from cluster.throttles.replica_lists import append_lists
-from operations.journal.journalled_change import make_journalled_change
-from operations.progress import OnText
-from operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
-from operations.throttles.lists_plan import lists_plan
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.throttles.rate_change import RatesError
+from headroom.cluster.throttles.rates import ROLES, apply_rates
+from headroom.cluster.throttles.replica_lists import append_lists
+from headroom.operations.journal.journalled_change import make_journalled_change
+from headroom.operations.progress import OnText
+from headroom.operations.throttles.apply_plan import ApplyPlan, ApplyResult, apply_plan
+from headroom.operations.throttles.lists_plan import lists_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 _COMMAND = "throttle apply"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
-from cluster.live.throttle_state import ThrottleState
-from cluster.model import TopicConfig
-from cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
-from operations.throttles.apply_plan import DOWN, SILENT
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.owners import ThrottleOwner, subjects_by_owner
-from schemas.errors import HeadroomError
-from schemas.text.amounts import join_names
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.model import TopicConfig
+from headroom.cluster.throttles.broker_rates import KEY_OF, keys_from, rate_of
+from headroom.operations.throttles.apply_plan import DOWN, SILENT
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.owners import ThrottleOwner, subjects_by_owner
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import join_names
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cluster.live.throttle_state import ThrottleState
-from cluster.throttles.list_entries import ROLE_OF_KEY
-from cluster.throttles.rates import clear_rates
-from cluster.throttles.replica_lists import clear_lists
-from operations.journal.journalled_change import make_journalled_change
-from operations.progress import OnText
-from operations.throttles.clear_plan import ClearPlan, clear_steps
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.throttles.list_entries import ROLE_OF_KEY
+from headroom.cluster.throttles.rates import clear_rates
+from headroom.cluster.throttles.replica_lists import clear_lists
+from headroom.operations.journal.journalled_change import make_journalled_change
+from headroom.operations.progress import OnText
+from headroom.operations.throttles.clear_plan import ClearPlan, clear_steps
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 
 def clear_throttles(

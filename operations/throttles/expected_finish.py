@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from operations.evaluation import is_recent
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tables import REASSIGNMENT_PROGRESS
-from schemas.text.amounts import duration_range_text, duration_text
-from streaming.clock import now_ms
-from streaming.delta.query_table import query
+from headroom.operations.evaluation import is_recent
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS
+from headroom.schemas.text.amounts import duration_range_text, duration_text
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query_table import query
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.model import TopicConfig
-from cluster.throttles.broker_rates import KEY_OF, rate_of
-from cluster.throttles.rates import ROLES
-from planning.reassignments.run.owners import ThrottleOwner
-from planning.throttles.replica_lists import ReplicaListError, format_replica_list, parse_replica_list
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.model import TopicConfig
+from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
+from headroom.cluster.throttles.rates import ROLES
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.planning.throttles.replica_lists import ReplicaListError, format_replica_list, parse_replica_list
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.live.throttle_state import ThrottleState
-from cluster.model import Partition, TopicConfig
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
-from planning.throttles.replica_lists import (
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.model import Partition, TopicConfig
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
+from headroom.planning.throttles.replica_lists import (
     Move,
     TopicLists,
     format_replica_list,
     lists_of_plan,
     parse_replica_list,
 )
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
 
 _UNREAD_NAMED = 5
 

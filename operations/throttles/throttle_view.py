@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
-from cluster.live.throttle_state import ThrottleState
-from cluster.model import BrokerThrottles, Partition
-from cluster.throttles.broker_rates import keys_from, rate_of
-from schemas.text.amounts import UNKNOWN, rate_text
+from headroom.cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.model import BrokerThrottles, Partition
+from headroom.cluster.throttles.broker_rates import keys_from, rate_of
+from headroom.schemas.text.amounts import UNKNOWN, rate_text
 
 
 def throttle_text(rates: BrokerThrottles, role: str) -> str:

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, RateArray
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, RateArray
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 NO_BROKER = -1
 

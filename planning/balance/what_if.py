@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IndexArray
-from planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.scoring.racks import keeps_racks
-from schemas.errors import HeadroomError
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray
+from headroom.planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.racks import keeps_racks
+from headroom.schemas.errors import HeadroomError
 
 LIMITED = (Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.DISK, Resource.REPLICAS)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
-from planning.elections.constraints import Capacity, DeferredElections, Throttles
-from planning.elections.election_file import EMPTY_BYTES, entry_bytes
-from planning.elections.leadership import BrokerLeadership, Election
+from headroom.planning.elections.constraints import Capacity, DeferredElections, Throttles
+from headroom.planning.elections.election_file import EMPTY_BYTES, entry_bytes
+from headroom.planning.elections.leadership import BrokerLeadership, Election
 
 # Numbers of the elections that are ready, as heaps, by the broker that gets the leader and the one that loses it.
 _Ready = dict[int, dict[int, list[int]]]

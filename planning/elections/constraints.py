@@ -14,10 +14,16 @@ from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
-from planning.elections.leadership import BrokerLeadership, Election
-from planning.throttles.load import FollowerTraffic, PartitionTraffic, ThrottleLoad, ThrottleLoads, follower_traffic
-from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRole
+from headroom.planning.elections.leadership import BrokerLeadership, Election
+from headroom.planning.throttles.load import (
+    FollowerTraffic,
+    PartitionTraffic,
+    ThrottleLoad,
+    ThrottleLoads,
+    follower_traffic,
+)
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import BrokerRole
 
 _Key = TypeVar("_Key")
 # Verdicts of throttles that allow no additional traffic. An unknown verdict is treated as too low.

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.quantities import is_id
-from schemas.text.json_text import parse_json
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.quantities import is_id
+from headroom.schemas.text.json_text import parse_json
 
 
 def request_json(partitions: Iterable[TopicPartition]) -> str:

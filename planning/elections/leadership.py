@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from schemas.keys import TopicPartition
+from headroom.schemas.keys import TopicPartition
 
 
 class Election(NamedTuple):

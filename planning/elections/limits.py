@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planning.elections.planner import BatchLimits
-from schemas.config import ElectionSettings
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.config import ElectionSettings
 
 
 def limits_of(elections: ElectionSettings) -> BatchLimits:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from math import fsum, inf
 
-from planning.elections.batching import BatchBudget, Batches
-from planning.elections.constraints import Capacity, Throttles
-from planning.elections.election_file import LARGEST_BYTES
-from planning.elections.leadership import BrokerLeadership, Election
-from planning.throttles.load import PartitionTraffic, ThrottleLoad
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.elections.batching import BatchBudget, Batches
+from headroom.planning.elections.constraints import Capacity, Throttles
+from headroom.planning.elections.election_file import LARGEST_BYTES
+from headroom.planning.elections.leadership import BrokerLeadership, Election
+from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, time, tzinfo
 
-from schemas.quantities import parse_window
+from headroom.schemas.quantities import parse_window
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from planning.elections.planner import Batch, ElectionPlan, RequiredThrottleIncrease
-from schemas.keys import TopicPartition
+from headroom.planning.elections.planner import Batch, ElectionPlan, RequiredThrottleIncrease
+from headroom.schemas.keys import TopicPartition
 
 
 class BalanceForecast(NamedTuple):

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from planning.finish.quota import QuotaSamples
+from headroom.planning.finish.limits import DEFAULT_FETCH, FetchLimits
+from headroom.planning.finish.quota import QuotaSamples
 
 
 @dataclass(eq=False)

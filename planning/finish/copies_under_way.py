@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
+from headroom.planning.finish.limits import DEFAULT_FETCH, FetchLimits
+from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # Leader and destination; None for one without a limit.
 _Pair = tuple[int | None, int | None]

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from planning.finish.copies import CopyStream, QuotaEndpoint
-from planning.finish.copies_under_way import copies_between
-from planning.finish.flow import Flow
-from planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
-from planning.finish.simulation import Conditions, Simulation
-from planning.finish.unused_quota import end_bounds
-from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
+from headroom.planning.finish.copies_under_way import copies_between
+from headroom.planning.finish.flow import Flow
+from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
+from headroom.planning.finish.simulation import Conditions, Simulation
+from headroom.planning.finish.unused_quota import end_bounds
+from headroom.planning.finish.write_rates import at_rate, forecast
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 # Time from one burst of a throttled copy to the next: until its sample leaves the quota window.
 QUOTA_CYCLE_S = 11.6

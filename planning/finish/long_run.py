@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planning.finish.limits import QuotaWindow
-from schemas.alerts import Role
+from headroom.planning.finish.limits import QuotaWindow
+from headroom.schemas.alerts import Role
 
 # Share of new bytes in the counted ones, because a fetch ends in the middle of a producer batch, whose beginning is
 # sent again. Minimum, usual value and maximum, because brokers do not report batch sizes.

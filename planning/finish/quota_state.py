@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from planning.finish.limits import QuotaWindow
-from planning.finish.quota import QuotaSamples, steady, unused
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import Role
+from headroom.planning.finish.limits import QuotaWindow
+from headroom.planning.finish.quota import QuotaSamples, steady, unused
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import Role
 
 # The mean of a quota is read shortly before or after the log ends of its tick.
 _ERROR_RATIO = 0.03

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-from planning.finish.copies import CopyStream, QuotaEndpoint
+from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
 
 # Latency of a response, in addition to the transfer time of its bytes.
 _ROUND_TRIP_S = 0.01

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
+from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 
 # Windows after the change of the rates, in which the change itself sets the phase of the bursts.
 _KNOWN_WINDOWS = 2.0

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 # Limits of the forecast's spread, as a ratio: measurements are not more precise, and greater changes are no noise.
 _LEAST_SPREAD, _MOST_SPREAD = 0.003, 0.2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from planning.log_dirs.directory_moves import DirectoryMove
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.log_dirs.directory_moves import DirectoryMove
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 _NAMED = 3
 _NAME_OTHERS = "Name another log directory of that broker, or any"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from planning.log_dirs.broker_logs import BrokerLogs
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
-from schemas.keys import TopicPartition
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.schemas.keys import TopicPartition
 
 
 class DirectoryState(str, Enum):

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
-from planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from headroom.schemas.keys import TopicPartition
 
 
 class Exemption(str, Enum):

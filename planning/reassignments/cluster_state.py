@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.keys import TopicPartition
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planning.reassignments.changes import PlanChanges
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.replica_keys import Bools
-from planning.reassignments.timing import MoveTimes, TimeEstimate
-from planning.reassignments.traffic import PlannedTraffic, planned_traffic
-from planning.reassignments.what_if import WhatIf, what_if
-from planning.throttles.load import ThrottleLoad
-from planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy, ThrottleRecommendation, recommend
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.reassignments.changes import PlanChanges
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.replica_keys import Bools
+from headroom.planning.reassignments.timing import MoveTimes, TimeEstimate
+from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
+from headroom.planning.reassignments.what_if import WhatIf, what_if
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.throttles.recommendation import (
+    ACCURATE_BYTES_PER_S,
+    ThrottlePolicy,
+    ThrottleRecommendation,
+    recommend,
+)
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # Throttles of the table, as multiples of the rate that every broker must exceed.
 _TABLE_RATIOS = (1.02, 1.05, 1.1, 1.5, 2.0, 3.0)

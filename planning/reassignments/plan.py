@@ -10,10 +10,10 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.quantities import is_id
-from schemas.text.json_text import parse_json
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.quantities import is_id
+from headroom.schemas.text.json_text import parse_json
 
 PLAN_VERSION = 1
 # Kafka's text for "the broker chooses the log directory".

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planning.finish.finish_time import Finish, finish, lowest_in_time, planned_finish
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.replica_keys import Ints
-from planning.reassignments.traffic import PlannedTraffic, RoleSums
-from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish.finish_time import Finish, finish, lowest_in_time, planned_finish
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.replica_keys import Ints
+from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
+from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 # Up to this number of copies each is simulated by itself; of more, the sums for each pair of brokers are.
 _MOST_COPIES = 1_500

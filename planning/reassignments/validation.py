@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from planning.log_dirs.checks import directory_errors, room_errors
-from planning.log_dirs.directory_moves import directory_moves
-from planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.log_dirs.checks import directory_errors, room_errors
+from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # Problems and names that are listed; a plan of many partitions often has the same problem many times.
 _MOST_PROBLEMS, _MOST_NAMES = 5, 3

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planning.reassignments.replica_keys import Bools, Floats, Ints
-from planning.reassignments.traffic import PlannedTraffic, RoleSums, counted
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.reassignments.replica_keys import Bools, Floats, Ints
+from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums, counted
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # Cases that are listed one by one.
 MOST_CASES = 20

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.finish.long_run import CopyTime, burst_bytes, catch_up, copy_rate
-from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.finish.long_run import CopyTime, burst_bytes, catch_up, copy_rate
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 @dataclass(frozen=True)

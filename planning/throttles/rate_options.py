@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from planning.throttles.recommendation import ACCURATE_BYTES_PER_S
-from schemas.quantities import QuantityError
-from schemas.text.amounts import rate_text
+from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S
+from headroom.schemas.quantities import QuantityError
+from headroom.schemas.text.amounts import rate_text
 
 # Without a unit a smaller rate is refused, because its unit was probably forgotten.
 LEAST_WITHOUT_UNIT_BYTES_PER_S = 10_000

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from planning.finish.finish_time import Earlier, throttle_for
-from planning.throttles.load import ThrottleLoad
-from schemas.keys import BrokerRole
+from headroom.planning.finish.finish_time import Earlier, throttle_for
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.keys import BrokerRole
 
 # Below this rate Kafka's quotas are inaccurate: a sample covers whole seconds, and one fetch brings a megabyte.
 ACCURATE_BYTES_PER_S = 1_000_000

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from schemas.errors import HeadroomError
-from schemas.quantities import QuantityError, parse_id, shown, stripped
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import QuantityError, parse_id, shown, stripped
 
 EVERY_REPLICA = "*"
 _ENTRY = re.compile(r"([0-9]+):([0-9]+)")

@@ -1,16 +1,16 @@
 """All settings, with defaults and units: one module per section."""
 
-from schemas.config.alerts import DAYS, AlertSettings, MaintenanceWindow
-from schemas.config.balance import BalanceSettings
-from schemas.config.collect import CollectSettings, Source
-from schemas.config.elections import ElectionSettings
-from schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
-from schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
-from schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
-from schemas.config.reassign import ReassignSettings
-from schemas.config.settings import Settings
-from schemas.config.spark import SparkSettings
-from schemas.config.store import StoreSettings
+from headroom.schemas.config.alerts import DAYS, AlertSettings, MaintenanceWindow
+from headroom.schemas.config.balance import BalanceSettings
+from headroom.schemas.config.collect import CollectSettings, Source
+from headroom.schemas.config.elections import ElectionSettings
+from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
+from headroom.schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
+from headroom.schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
+from headroom.schemas.config.reassign import ReassignSettings
+from headroom.schemas.config.settings import Settings
+from headroom.schemas.config.spark import SparkSettings
+from headroom.schemas.config.store import StoreSettings
 
 __all__ = [
     "DAYS",

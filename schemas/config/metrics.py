@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.quantities import stripped
+from headroom.schemas.quantities import stripped
 
 # Of /metrics: this machine only, because the endpoint has neither TLS nor a password.
 DEFAULT_LISTEN = "127.0.0.1:9644"

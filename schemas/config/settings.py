@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from schemas.config.alerts import AlertSettings
-from schemas.config.balance import BalanceSettings
-from schemas.config.collect import CollectSettings
-from schemas.config.elections import ElectionSettings
-from schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
-from schemas.config.metrics import MetricsSettings
-from schemas.config.notify import NotifySettings
-from schemas.config.reassign import ReassignSettings
-from schemas.config.spark import SparkSettings
-from schemas.config.store import StoreSettings
+from headroom.schemas.config.alerts import AlertSettings
+from headroom.schemas.config.balance import BalanceSettings
+from headroom.schemas.config.collect import CollectSettings
+from headroom.schemas.config.elections import ElectionSettings
+from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
+from headroom.schemas.config.metrics import MetricsSettings
+from headroom.schemas.config.notify import NotifySettings
+from headroom.schemas.config.reassign import ReassignSettings
+from headroom.schemas.config.spark import SparkSettings
+from headroom.schemas.config.store import StoreSettings
 
 
 @dataclass(frozen=True)

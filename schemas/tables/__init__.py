@@ -1,14 +1,14 @@
 """All Delta tables, with columns, units and keys: one module per layer, their order in the catalogue."""
 
-from schemas.tables.actions import ACTION_JOURNAL
-from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
-from schemas.tables.bronze import BRONZE_TICKS
-from schemas.tables.catalogue import ALL_TABLES, DURABLE_TABLES, PROMPT_TABLES, TABLES
-from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
-from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
-from schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
-from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from schemas.tables.silver import (
+from headroom.schemas.tables.actions import ACTION_JOURNAL
+from headroom.schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
+from headroom.schemas.tables.bronze import BRONZE_TICKS
+from headroom.schemas.tables.catalogue import ALL_TABLES, DURABLE_TABLES, PROMPT_TABLES, TABLES
+from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
+from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
+from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.schemas.tables.silver import (
     BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
@@ -20,7 +20,7 @@ from schemas.tables.silver import (
     REPLICA_SIZES,
     THROTTLES,
 )
-from schemas.tables.table import Column, Table
+from headroom.schemas.tables.table import Column, Table
 
 __all__ = [
     "ACTION_JOURNAL",

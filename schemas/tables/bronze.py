@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.table import Table, columns_of
+from headroom.schemas.tables.table import Table, columns_of
 
 BRONZE_TICKS = Table(
     "bronze/ticks",

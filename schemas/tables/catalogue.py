@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from schemas.tables.actions import ACTION_JOURNAL
-from schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
-from schemas.tables.bronze import BRONZE_TICKS
-from schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
-from schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
-from schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
-from schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
-from schemas.tables.silver import (
+from headroom.schemas.tables.actions import ACTION_JOURNAL
+from headroom.schemas.tables.alerts import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
+from headroom.schemas.tables.bronze import BRONZE_TICKS
+from headroom.schemas.tables.gold_balance import BALANCE_ACTION, BALANCE_PROPOSAL
+from headroom.schemas.tables.gold_leaders import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.schemas.tables.gold_load import BROKER_LOAD, PARTITION_LOAD
+from headroom.schemas.tables.gold_moves import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
+from headroom.schemas.tables.silver import (
     BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
@@ -21,7 +21,7 @@ from schemas.tables.silver import (
     REPLICA_SIZES,
     THROTTLES,
 )
-from schemas.tables.table import Table
+from headroom.schemas.tables.table import Table
 
 # Tables that jobs write and maintenance compacts. The others are missing: commands write them with another library, and
 # on a path or S3 concurrent commits by Spark and that library could lose rows.

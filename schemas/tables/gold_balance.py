@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.table import Table, columns_of
+from headroom.schemas.tables.table import Table, columns_of
 
 _PROPOSAL_COLUMNS = (
     ("proposal_id", "STRING", "digest of the cluster, of read_ms and of the actions"),

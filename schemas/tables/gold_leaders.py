@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.table import TICK_COLUMNS, Table, columns_of
+from headroom.schemas.tables.table import TICK_COLUMNS, Table, columns_of
 
 LEADER_IMBALANCE = Table(
     "gold/leader_imbalance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
+from headroom.schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
 
 _EVIDENCE = (
     "ARRAY<STRUCT<topic STRING, partition INT, write_bytes_per_s DOUBLE, followers INT, in_sync_followers INT, "

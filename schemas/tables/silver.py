@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
+from headroom.schemas.tables.table import PARTITION_COLUMNS, TICK_COLUMNS, Table, columns_of
 
 MESSAGES = Table(
     "silver/messages",

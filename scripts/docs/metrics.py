@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.config import DEFAULT_LISTEN, MetricsSettings
-from schemas.metrics import METRICS, MetricSpec
+from headroom.schemas.config import DEFAULT_LISTEN, MetricsSettings
+from headroom.schemas.metrics import METRICS, MetricSpec
 
 _INTRODUCTION = """# Metrics
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schemas.config import StoreSettings
-from schemas.tables import ALL_TABLES, BRONZE_TICKS, THROTTLE_HEADROOM, Table
-from streaming.delta.properties import properties
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import ALL_TABLES, BRONZE_TICKS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.properties import properties
 
 _INTRODUCTION = """# Tables
 

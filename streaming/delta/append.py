@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar
 from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from schemas.errors import ENDINGS, HeadroomError
-from schemas.tables import Table
-from streaming.delta.arrow import arrow_table
-from streaming.delta.files.sync import sync_commits
-from streaming.delta.properties import properties
-from streaming.delta.schema import delta_schema
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import ENDINGS, HeadroomError
+from headroom.schemas.tables import Table
+from headroom.streaming.delta.arrow import arrow_table
+from headroom.streaming.delta.files.sync import sync_commits
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.schema import delta_schema
+from headroom.streaming.supervision.failure import cause_of
 
 _BETWEEN_CONFLICTS_S = 0.2
 # Rows that are appended can wait this long while others commit more quickly.

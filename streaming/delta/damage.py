@@ -21,12 +21,17 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from schemas.errors import HeadroomError
-from schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
-from streaming.delta.files.log_actions import fault_of_action, fault_of_commit, needs_newer_version, parsed_action
-from streaming.delta.files.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
-from streaming.delta.locations import local_path
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALL_TABLES, DURABLE_TABLES, Table
+from headroom.streaming.delta.files.log_actions import (
+    fault_of_action,
+    fault_of_commit,
+    needs_newer_version,
+    parsed_action,
+)
+from headroom.streaming.delta.files.table_files import data_files, fault_of_file, fault_of_rows, may_be_of
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.supervision.failure import cause_of
 
 LOG = "_delta_log"
 COMMIT = re.compile(r"(\d{20})\.json")

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from urllib.parse import urlparse
 
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 _REMEDY = "Look at store.path and the rights on it."
 _LOG = "_delta_log"

@@ -9,9 +9,9 @@ from functools import partial
 
 from deltalake import DeltaTable
 
-from schemas.tables import DURABLE_TABLES, Table
-from streaming.delta.append import again_on_conflict, without_panic
-from streaming.delta.files.sync import sync_commits
+from headroom.schemas.tables import DURABLE_TABLES, Table
+from headroom.streaming.delta.append import again_on_conflict, without_panic
+from headroom.streaming.delta.files.sync import sync_commits
 
 # Same size as in Spark's compaction of the other tables (streaming.session).
 _COMPACTED_BYTES = 128 * 1024 * 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.tables import BRONZE_TICKS, Table
+from headroom.schemas.tables import BRONZE_TICKS, Table
 
 # The silver query streams bronze, its log and its files, and may be behind by these times.
 _STREAMED = {

@@ -10,8 +10,8 @@ from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 from numpy.typing import NDArray
 
-from schemas.tables import Column
-from schemas.tables import Table as Definition
+from headroom.schemas.tables import Column
+from headroom.schemas.tables import Table as Definition
 
 # Types that the SQL of the Delta library knows by other names than Spark's.
 _SQL_TYPES = {"STRING": "VARCHAR", "BINARY": "BYTEA"}

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from deltalake.exceptions import TableNotFoundError
 from numpy.typing import NDArray
 
-from schemas.errors import HeadroomError
-from schemas.tables import ALL_TABLES, Table
-from streaming.delta import query as delta_query
-from streaming.delta.damage import error_of_damage, log_damages
-from streaming.delta.locations import require_absent
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALL_TABLES, Table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.damage import error_of_damage, log_damages
+from headroom.streaming.delta.locations import require_absent
+from headroom.streaming.supervision.failure import cause_of
 
 logger = logging.getLogger(__name__)
 

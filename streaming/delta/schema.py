@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltalake import Field, Schema
 from deltalake.schema import ArrayType, MapType, PrimitiveType, StructType, VariantType
 
-from schemas.tables import Table
+from headroom.schemas.tables import Table
 
 _PRIMITIVES = {
     "STRING": "string",

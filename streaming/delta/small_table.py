@@ -9,14 +9,14 @@ from functools import partial
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from schemas.errors import HeadroomError
-from schemas.tables import Table
-from streaming.delta import append as delta_append
-from streaming.delta.damage import error_of_damage
-from streaming.delta.files.sync import sync_commits
-from streaming.delta.locations import require_absent, require_writable
-from streaming.delta.upgrade import upgrade_opened
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import error_of_damage
+from headroom.streaming.delta.files.sync import sync_commits
+from headroom.streaming.delta.locations import require_absent, require_writable
+from headroom.streaming.delta.upgrade import upgrade_opened
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

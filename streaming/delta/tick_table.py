@@ -14,11 +14,11 @@ from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from schemas.keys import Tick
-from schemas.tables import Table
-from streaming.delta import query as delta_query
-from streaming.delta.append import again_on_conflict, append_columns, without_panic
-from streaming.delta.locations import require_writable
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import Table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.append import again_on_conflict, append_columns, without_panic
+from headroom.streaming.delta.locations import require_writable
 
 # Appends rows of some ticks to the table, in one commit with these properties.
 Write = Callable[[DeltaTable, frozenset[Tick], CommitProperties], None]

@@ -11,13 +11,13 @@ from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import ArrayType, StructType
 
-from schemas.errors import HeadroomError
-from schemas.tables import DURABLE_TABLES, Table
-from streaming.delta.append import again_on_conflict, without_panic
-from streaming.delta.files.sync import sync_commits
-from streaming.delta.properties import properties
-from streaming.delta.schema import AnyDeltaType, delta_schema, spark_type
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import DURABLE_TABLES, Table
+from headroom.streaming.delta.append import again_on_conflict, without_panic
+from headroom.streaming.delta.files.sync import sync_commits
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.schema import AnyDeltaType, delta_schema, spark_type
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streaming.delta import query as delta_query
-from streaming.delta.append import without_panic
-from streaming.delta.locations import is_table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.locations import is_table
 
 # Records of several clusters in a partition may differ in time by this much, because of their clocks.
 _CLOCKS_MS = 10 * 60 * 1000

@@ -18,11 +18,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import HeadroomError
-from streaming.delta.damage import Damage
-from streaming.delta.files.sync import sync_path
-from streaming.delta.locations import local_path
-from streaming.durability.mend import ASIDE
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.damage import Damage
+from headroom.streaming.delta.files.sync import sync_path
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.durability.mend import ASIDE
 
 log = logging.getLogger(__name__)
 

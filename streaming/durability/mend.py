@@ -14,13 +14,13 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from schemas.errors import HeadroomError
-from schemas.tables import DURABLE_TABLES
-from streaming.delta.append import append_columns, create
-from streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
-from streaming.delta.files.sync import sync_commits, sync_path
-from streaming.delta.files.table_files import data_files, distinct_rows, first_commit
-from streaming.delta.locations import local_path
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import DURABLE_TABLES
+from headroom.streaming.delta.append import append_columns, create
+from headroom.streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
+from headroom.streaming.delta.files.sync import sync_commits, sync_path
+from headroom.streaming.delta.files.table_files import data_files, distinct_rows, first_commit
+from headroom.streaming.delta.locations import local_path
 
 # Folder next to the tables and checkpoints for what is damaged.
 ASIDE = "_damaged"

@@ -8,13 +8,13 @@ from functools import partial
 
 from deltalake import DeltaTable
 
-from schemas.config import StoreSettings
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
-from streaming.delta.append import without_panic
-from streaming.delta.locations import is_table, local_path
-from streaming.delta.query import table_url
-from streaming.durability.checkpoint import Checkpoint, Contradiction, Progress
-from streaming.supervision.failure import cause_of
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.locations import is_table, local_path
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.durability.checkpoint import Checkpoint, Contradiction, Progress
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -19,25 +19,25 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from alerts.engine import AlertEngine
-from alerts.faults import Faults
-from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
-from schemas.alerts import AlertEvent
-from schemas.keys import Tick
-from streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
-from streaming.jobs.listener import AlertPathListener
-from streaming.jobs.without_store import WithoutStore
-from streaming.machine import this_machine
-from streaming.queries.batch_gate import BatchGate
-from streaming.queries.batch_offsets import alert_offsets, next_alert_offset
-from streaming.queries.caching import cached_frames
-from streaming.queries.warm_up import WarmUp
-from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.event_log import EventLog
-from streaming.store.store import writer_id
-from streaming.transforms.gold import headroom_rows
-from streaming.transforms.prepared import Prepared
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.faults import Faults
+from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.keys import Tick
+from headroom.streaming.jobs.alert_path_gold import AlertPathGold, Evaluated
+from headroom.streaming.jobs.listener import AlertPathListener
+from headroom.streaming.jobs.without_store import WithoutStore
+from headroom.streaming.machine import this_machine
+from headroom.streaming.queries.batch_gate import BatchGate
+from headroom.streaming.queries.batch_offsets import alert_offsets, next_alert_offset
+from headroom.streaming.queries.caching import cached_frames
+from headroom.streaming.queries.warm_up import WarmUp
+from headroom.streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import writer_id
+from headroom.streaming.transforms.gold import headroom_rows
+from headroom.streaming.transforms.prepared import Prepared
 
 # Newest records that are evaluated after a start: some minutes of ticks. Alerts are about the present. Older ticks are
 # in the tables, and evaluating them would delay the current ones.

@@ -14,15 +14,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from schemas.keys import Tick
-from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.delta.tick_table import TickTable
-from streaming.jobs.gold import TABLES, SharedTable
-from streaming.queries.caching import Cache, cached_frames
-from streaming.queries.whole_ticks import CompleteTicks
-from streaming.store.store import Store
-from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.tick_table import TickTable
+from headroom.streaming.jobs.gold import TABLES, SharedTable
+from headroom.streaming.queries.caching import Cache, cached_frames
+from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.store.store import Store
+from headroom.streaming.store.tick_row_queue import TickRowQueue, TickRows
+from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, Gold, GoldQueries, move_row_counts
 
 # Most rows of moves that are sent to Python, whose Delta library commits small files sooner than Spark. More of them
 # are written by Spark.

@@ -10,18 +10,18 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from planning.balance.broker_loads.loads import BrokerLoad, broker_loads
-from planning.balance.broker_loads.reading import BrokerReading, ByteCounter, mean_rate
-from planning.balance.model import Resource
-from planning.balance.slow_brokers.flush_history import FlushHistory
-from planning.balance.slow_brokers.slow_brokers import advice
-from schemas.config import BalanceSettings
-from schemas.keys import Tick
-from schemas.tables import BROKER_LOAD
-from streaming.queries.written import Written
-from streaming.store.followed_table import FollowedTable, newest_sql
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.store import Store
+from headroom.planning.balance.broker_loads.loads import BrokerLoad, broker_loads
+from headroom.planning.balance.broker_loads.reading import BrokerReading, ByteCounter, mean_rate
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.slow_brokers.flush_history import FlushHistory
+from headroom.planning.balance.slow_brokers.slow_brokers import advice
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import BROKER_LOAD
+from headroom.streaming.queries.written import Written
+from headroom.streaming.store.followed_table import FollowedTable, newest_sql
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.store import Store
 
 MINUTE_MS = 60_000
 _DAY_MS = 24 * 3_600_000

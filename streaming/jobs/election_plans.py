@@ -10,16 +10,16 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from alerts.inputs.leader_balance import leader_balance_of
-from planning.elections.planner import BatchLimits
-from schemas.keys import Tick
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.queries.caching import Cache
-from streaming.store.low_latency_table import record_rows
-from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import ImbalanceInputs
-from streaming.transforms.tick_status import in_ticks
+from headroom.alerts.inputs.leader_balance import leader_balance_of
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.streaming.queries.caching import Cache
+from headroom.streaming.store.low_latency_table import record_rows
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.leaders.election_plan import election_plans
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs
+from headroom.streaming.transforms.tick_status import in_ticks
 
 log = logging.getLogger(__name__)
 

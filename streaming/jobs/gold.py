@@ -13,17 +13,17 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
-from schemas.keys import Tick
-from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.delta.locations import local_path
-from streaming.delta.tick_table import TickTable
-from streaming.queries.caching import checkpointed_frames
-from streaming.queries.tick_query import TickQuery
-from streaming.queries.whole_ticks import CompleteTicks
-from streaming.store.staged_files import StagedFiles
-from streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
-from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import ended_ticks, in_ticks
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.delta.tick_table import TickTable
+from headroom.streaming.queries.caching import checkpointed_frames
+from headroom.streaming.queries.tick_query import TickQuery
+from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.store.staged_files import StagedFiles
+from headroom.streaming.transforms.gold import MOVE_ROW_COLUMNS, GoldQueries, move_row_counts
+from headroom.streaming.transforms.prepared import Prepared
+from headroom.streaming.transforms.tick_status import ended_ticks, in_ticks
 
 # In the order of writing: the last one shows which ticks are written.
 TABLES = (REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, THROTTLE_HEADROOM)

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streaming.transforms.decode import MESSAGE_KEYS
+from headroom.streaming.transforms.decode import MESSAGE_KEYS
 
 
 @dataclass(frozen=True)

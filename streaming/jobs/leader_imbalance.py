@@ -14,25 +14,25 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from alerts.inputs.leader_balance import leader_balance_of
-from planning.elections.planner import BatchLimits
-from schemas.config import BalanceSettings
-from schemas.keys import Tick
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.jobs.broker_load import BrokerLoadWriter
-from streaming.jobs.election_plans import ElectionPlanScheduler
-from streaming.queries.caching import Cache, cached_frames
-from streaming.queries.idle_pace import IdlePace
-from streaming.queries.tick_query import TickQuery
-from streaming.queries.whole_ticks import CompleteTicks
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.store import Store
-from streaming.transforms.decode import MESSAGE_KEYS, alert_messages, message_rows, with_headers
-from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.imbalance import EXTRA_COLUMNS, ImbalanceInputs, broker_rows
-from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import ExtraTickColumn, in_ticks, rows_of
+from headroom.alerts.inputs.leader_balance import leader_balance_of
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.streaming.jobs.broker_load import BrokerLoadWriter
+from headroom.streaming.jobs.election_plans import ElectionPlanScheduler
+from headroom.streaming.queries.caching import Cache, cached_frames
+from headroom.streaming.queries.idle_pace import IdlePace
+from headroom.streaming.queries.tick_query import TickQuery
+from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.decode import MESSAGE_KEYS, alert_messages, message_rows, with_headers
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.leaders.imbalance import EXTRA_COLUMNS, ImbalanceInputs, broker_rows
+from headroom.streaming.transforms.prepared import Prepared
+from headroom.streaming.transforms.tick_status import ExtraTickColumn, in_ticks, rows_of
 
 log = logging.getLogger(__name__)
 

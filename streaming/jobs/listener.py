@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from alerts.inputs.broker_load import MinuteLoads
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.metrics import Collected
-from schemas.alerts import AlertEvent
+from headroom.alerts.inputs.broker_load import MinuteLoads
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.metrics import Collected
+from headroom.schemas.alerts import AlertEvent
 
 
 class AlertPathListener(Protocol):

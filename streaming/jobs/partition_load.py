@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tables import (
+from headroom.schemas.tables import (
     BYTES_PER_SEC,
     LOG_END_OFFSETS,
     MESSAGES,
@@ -18,12 +18,19 @@ from schemas.tables import (
     REPLICA_SIZES,
     Table,
 )
-from streaming.queries.caching import cached_frames
-from streaming.session import batch_session
-from streaming.store.maintenance import CONFLICTS
-from streaming.store.store import Store
-from streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, buckets, partition_load
-from streaming.transforms.steps import literal
+from headroom.streaming.queries.caching import cached_frames
+from headroom.streaming.session import batch_session
+from headroom.streaming.store.maintenance import CONFLICTS
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.partition_load import (
+    BUCKET_MS,
+    HOUR_MS,
+    LoadHour,
+    LoadInputs,
+    buckets,
+    partition_load,
+)
+from headroom.streaming.transforms.steps import literal
 
 log = logging.getLogger(__name__)
 

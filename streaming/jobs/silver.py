@@ -12,21 +12,21 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
-from schemas.tick_messages import KINDS
-from streaming.durability.query_checkpoints import query_checkpoint
-from streaming.jobs.heads import MessageHeaders, headers_of
-from streaming.queries.batch_gate import BatchGate
-from streaming.queries.bronze_query import BronzeQuery, milliseconds
-from streaming.queries.caching import Cache, cached_frames
-from streaming.queries.resume import forget_lost_table
-from streaming.queries.written import Written
-from streaming.session import COMPILED, INTERPRETED, configure
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.store import Store
-from streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_headers, with_message
-from streaming.transforms.gold import as_table
-from streaming.transforms.silver import SILVER
+from headroom.schemas.tables import BRONZE_TICKS, MESSAGES, QUARANTINE, Table
+from headroom.schemas.tick_messages import KINDS
+from headroom.streaming.durability.query_checkpoints import query_checkpoint
+from headroom.streaming.jobs.heads import MessageHeaders, headers_of
+from headroom.streaming.queries.batch_gate import BatchGate
+from headroom.streaming.queries.bronze_query import BronzeQuery, milliseconds
+from headroom.streaming.queries.caching import Cache, cached_frames
+from headroom.streaming.queries.resume import forget_lost_table
+from headroom.streaming.queries.written import Written
+from headroom.streaming.session import COMPILED, INTERPRETED, configure
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.decode import MESSAGE_KEYS, NOT_A_MESSAGE, with_headers, with_message
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.silver import SILVER
 
 _COORDINATES = ["topic", "partition", "offset"]
 # With the timestamp, because a topic that was created again reuses the offsets of the old one.

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from schemas.config import StoreSettings
-from schemas.tables import PARTITION_LOAD
-from streaming.clock import now_ms
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from streaming.jobs.partition_load import PartitionLoadJob
-from streaming.session import throughput_session
-from streaming.store.maintenance import Maintenance
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from headroom.streaming.jobs.partition_load import PartitionLoadJob
+from headroom.streaming.session import throughput_session
+from headroom.streaming.store.maintenance import Maintenance
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

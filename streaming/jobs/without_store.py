@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from streaming.supervision.failure import cause_of
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from schemas.tick_messages import ALERT_PARTITION
-from streaming.delta.locations import local_path
+from headroom.schemas.tick_messages import ALERT_PARTITION
+from headroom.streaming.delta.locations import local_path
 
 
 def alert_offsets(spark: SparkSession, checkpoint: str, batch_id: int | None) -> tuple[int, int] | None:

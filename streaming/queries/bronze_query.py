@@ -11,14 +11,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from schemas.tables import BRONZE_TICKS
-from streaming.delta.locations import local_path
-from streaming.durability.bronze_start import BronzeStart, read_bronze_start
-from streaming.durability.query_checkpoints import query_checkpoint
-from streaming.queries.resume import Start, prepare_start
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
+from headroom.schemas.tables import BRONZE_TICKS
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.durability.bronze_start import BronzeStart, read_bronze_start
+from headroom.streaming.durability.query_checkpoints import query_checkpoint
+from headroom.streaming.queries.resume import Start, prepare_start
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

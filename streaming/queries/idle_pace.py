@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from streaming.queries.batch_gate import BatchGate
+from headroom.streaming.queries.batch_gate import BatchGate
 
 # How often a held query looks whether something has begun to move. A look costs microseconds.
 _LOOK_S = 0.2

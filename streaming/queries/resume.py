@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, Protocol
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.text.amounts import moment_text
-from streaming.queries.checkpoint import StoredCheckpoint
-from streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.queries.checkpoint import StoredCheckpoint
+from headroom.streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
 
 log = logging.getLogger(__name__)
 

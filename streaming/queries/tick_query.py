@@ -10,18 +10,18 @@ from typing import ClassVar
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.keys import Tick
-from schemas.tables import Table
-from streaming.durability.query_checkpoints import query_checkpoint
-from streaming.queries.batch_gate import Batch, BatchGate
-from streaming.queries.idle_pace import IdlePace
-from streaming.queries.resume import prepare_start
-from streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
-from streaming.queries.written import Written
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.store import Store
-from streaming.transforms.decode import ROW_KINDS
-from streaming.transforms.tick_status import ExtraTickColumn
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import Table
+from headroom.streaming.durability.query_checkpoints import query_checkpoint
+from headroom.streaming.queries.batch_gate import Batch, BatchGate
+from headroom.streaming.queries.idle_pace import IdlePace
+from headroom.streaming.queries.resume import prepare_start
+from headroom.streaming.queries.whole_ticks import CompleteTicks, CompleteTicksReader
+from headroom.streaming.queries.written import Written
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.decode import ROW_KINDS
+from headroom.streaming.transforms.tick_status import ExtraTickColumn
 
 
 class TickQuery(ABC):

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 

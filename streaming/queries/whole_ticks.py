@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
 
-from alerts.metrics import Collected
-from streaming.queries.caching import cached_frames
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.transforms.decode import MESSAGE_KEYS, ROW_KINDS, alert_messages
-from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import ExtraTickColumn, complete_ticks, in_ticks, tick_status
+from headroom.alerts.metrics import Collected
+from headroom.streaming.queries.caching import cached_frames
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.transforms.decode import MESSAGE_KEYS, ROW_KINDS, alert_messages
+from headroom.streaming.transforms.prepared import Prepared
+from headroom.streaming.transforms.tick_status import ExtraTickColumn, complete_ticks, in_ticks, tick_status
 
 log = logging.getLogger(__name__)
 _INCOMPLETE = "it is not complete"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from schemas.keys import Tick
-from schemas.tables import Table
-from streaming.durability.checkpoint import Checkpoint
-from streaming.store.store import Store
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import Table
+from headroom.streaming.durability.checkpoint import Checkpoint
+from headroom.streaming.store.store import Store
 
 
 class Written:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemas.config import KafkaSettings, SecurityProtocol
-from schemas.errors import HeadroomError
+from headroom.schemas.config import KafkaSettings, SecurityProtocol
+from headroom.schemas.errors import HeadroomError
 
 # How long Spark tries to read offsets before its query fails: longer than a cluster takes to restart its brokers.
 _OFFSETS_MS = 180_000

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tick_messages import ALERT_PARTITION
-from streaming.sources.kafka_options import offset_options
-from streaming.sources.topic_position import PartitionOffsets
-from streaming.sources.topic_reader import partition_states
-from streaming.sources.trust import ANY, Trust
+from headroom.schemas.tick_messages import ALERT_PARTITION
+from headroom.streaming.sources.kafka_options import offset_options
+from headroom.streaming.sources.topic_position import PartitionOffsets
+from headroom.streaming.sources.topic_reader import partition_states
+from headroom.streaming.sources.trust import ANY, Trust
 
 Options = dict[str, str]
 # For the alert partition: a cluster elects new leaders for a dead broker's partitions within some ten seconds. The

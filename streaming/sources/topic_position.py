@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from schemas.bounds import TICK_OFF_S
+from headroom.schemas.bounds import TICK_OFF_S
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from streaming.sources.topic_position import PartitionOffsets
+from headroom.streaming.sources.topic_position import PartitionOffsets
 
 _PREFIX = "kafka."
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from schemas.bounds import TICK_OFF_S
+from headroom.schemas.bounds import TICK_OFF_S
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
-from alerts.inputs.broker_load import MinuteLoads, broker_load_of
-from schemas.tables import BROKER_LOAD
-from streaming.clock import now_ms
-from streaming.store.followed_table import FollowedTable
-from streaming.store.store import Store
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.alerts.inputs.broker_load import MinuteLoads, broker_load_of
+from headroom.schemas.tables import BROKER_LOAD
+from headroom.streaming.clock import now_ms
+from headroom.streaming.store.followed_table import FollowedTable
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 # The table has new rows once a minute. Polling a local folder takes less than 1 ms. Through Spark it is a small job.
 _EVERY_S, _EVERY_BY_SPARK_S = 3.0, 15.0

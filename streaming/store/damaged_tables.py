@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from schemas.tables import Table
-from streaming.delta.damage import LAYER, Damage, damages, describe_damage, log_damages
-from streaming.store.store import Store
+from headroom.schemas.tables import Table
+from headroom.streaming.delta.damage import LAYER, Damage, damages, describe_damage, log_damages
+from headroom.streaming.store.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.delivery.delivery_log import Backlog, DeliveryAttempt
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.delta import query as delta_query
-from streaming.delta.locations import local_path
-from streaming.store.damaged_tables import damage_of, read_undamaged
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.store import Store
-from streaming.supervision.in_time import InTime
-from streaming.tables.undelivered import attempts_sql, backlog_from, events_sql
+from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.store.damaged_tables import damage_of, read_undamaged
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.in_time import InTime
+from headroom.streaming.tables.undelivered import attempts_sql, backlog_from, events_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 

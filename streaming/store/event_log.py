@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from alerts.lifecycle import FLAP_MS
-from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_EVENTS
-from streaming.store.damaged_tables import damage_of, read_undamaged
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
-from streaming.supervision.in_time import InTime, NoAnswer
-from streaming.tables.events import event_of
+from headroom.alerts.lifecycle import FLAP_MS
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.store.damaged_tables import damage_of, read_undamaged
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.in_time import InTime, NoAnswer
+from headroom.streaming.tables.events import event_of
 
 # A newer version may have added columns.
 _EVENT = f"struct({', '.join(ALERT_EVENTS.names())})"

@@ -11,14 +11,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
-from alerts.tick_clock import SetBackDetector
-from schemas.keys import Tick
-from schemas.tables import Table
-from streaming.delta import query as delta_query
-from streaming.delta.append import without_panic
-from streaming.delta.locations import local_path
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
+from headroom.alerts.tick_clock import SetBackDetector
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import Table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

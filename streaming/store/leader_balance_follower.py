@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
-from planning.elections.summary import ElectionPlanSummary
-from schemas.keys import Tick
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.clock import now_ms
-from streaming.store.followed_table import CLUSTER_SPREAD_MS, FollowedTable, NewestTicks, warn_unreadable
-from streaming.store.store import Store
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.alerts.inputs.leader_balance import LeaderBalance, leader_balance_of, plan_summary
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.streaming.clock import now_ms
+from headroom.streaming.store.followed_table import CLUSTER_SPREAD_MS, FollowedTable, NewestTicks, warn_unreadable
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 OnBalances = Callable[[str, int, Sequence[LeaderBalance]], None]
 OnPlan = Callable[[str, ElectionPlanSummary], None]

@@ -15,12 +15,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.errors import HeadroomError
-from schemas.tables import DURABLE_TABLES, Table
-from streaming.delta import append as delta_append
-from streaming.delta.files.sync import sync_commits
-from streaming.delta.locations import local_path, require_writable
-from streaming.store.store import Store
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import DURABLE_TABLES, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.files.sync import sync_commits
+from headroom.streaming.delta.locations import local_path, require_writable
+from headroom.streaming.store.store import Store
 
 _ATTEMPTS = 5
 

@@ -23,13 +23,13 @@ from delta.tables import DeltaTable
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.config import StoreSettings
-from schemas.tables import PROMPT_TABLES, TABLES, Table
-from streaming.delta.locations import local_path
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult, maintain_prompt
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import PROMPT_TABLES, TABLES, Table
+from headroom.streaming.delta.locations import local_path
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult, maintain_prompt
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from schemas.config import StoreSettings
-from schemas.errors import HeadroomError
-from schemas.text import one_line
-from schemas.text.amounts import moment_text
-from streaming.clock import now_ms
-from streaming.delta.locations import local_path
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.locations import local_path
 
 log = logging.getLogger(__name__)
 

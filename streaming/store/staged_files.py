@@ -19,10 +19,10 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from schemas.keys import Tick
-from streaming.clock import now_ms
-from streaming.delta.tick_table import day_of
-from streaming.transforms.tick_status import in_ticks
+from headroom.schemas.keys import Tick
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.tick_table import day_of
+from headroom.streaming.transforms.tick_status import in_ticks
 
 
 class StagedFiles:

@@ -14,14 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.errors import HeadroomError
-from schemas.tables import PROMPT_TABLES, Table
-from streaming.delta import append as delta_append
-from streaming.delta.locations import is_table, local_path, require_writable, trouble_of
-from streaming.delta.properties import properties
-from streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
-from streaming.supervision.failure import cause_of
-from streaming.transforms.steps import literal
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import PROMPT_TABLES, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.locations import is_table, local_path, require_writable, trouble_of
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.transforms.steps import literal
 
 _TICK = ["cluster", "tick_ms"]
 _SKIP_DAMAGED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")

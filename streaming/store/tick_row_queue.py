@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from schemas.errors import ENDINGS
-from schemas.keys import Tick
-from schemas.tables import Table
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import ENDINGS
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import Table
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-from schemas.errors import HeadroomError
-from schemas.text import one_line
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
 
 # Remedy of a failure of Spark.
 AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log says more."

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotInTime
 from typing import Generic, TypeVar
 
-from schemas.errors import HeadroomError
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.threads import run_in_daemon_thread
 
 _T = TypeVar("_T")
 

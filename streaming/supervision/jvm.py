@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from schemas.errors import HeadroomError
-from streaming.supervision.failure import AGAIN, JvmEnded, cause_of
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.supervision.failure import AGAIN, JvmEnded, cause_of
 
 
 @contextmanager

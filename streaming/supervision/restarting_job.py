@@ -10,10 +10,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.errors import HeadroomError
-from schemas.text.amounts import duration_text
-from streaming.supervision.failure import AGAIN, cause_of
-from streaming.supervision.failures import Failures
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import duration_text
+from headroom.streaming.supervision.failure import AGAIN, cause_of
+from headroom.streaming.supervision.failures import Failures
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
-from streaming.delta.query import table_url
-from streaming.delta.small_table import append_or_error
+from headroom.schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.delta.small_table import append_or_error
 
 _REMEDY = "Look at store.path, the room on its disk and the rights on it."
 

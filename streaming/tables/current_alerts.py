@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.delivery.suppression import SuppressionRecord
-from schemas.alerts import AlertEvent, AlertState
-from schemas.config import Settings
-from schemas.tables import ALERT_EVENTS
-from streaming.clock import now_ms
-from streaming.delta.query_table import query
-from streaming.tables.events import event_of
-from streaming.tables.suppression_rows import read_suppressions
+from headroom.alerts.delivery.suppression import SuppressionRecord
+from headroom.schemas.alerts import AlertEvent, AlertState
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.tables.events import event_of
+from headroom.streaming.tables.suppression_rows import read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 

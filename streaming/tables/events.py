@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.alerts import AlertEvent
+from headroom.schemas.alerts import AlertEvent
 
 
 def event_of(row: Mapping[str, Any]) -> AlertEvent:

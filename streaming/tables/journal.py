@@ -6,11 +6,11 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from planning.reassignments.run.journal import JournalRow, StepKind
-from schemas.tables import ACTION_JOURNAL
-from streaming.delta.query import sql_text, table_url
-from streaming.delta.query_table import query
-from streaming.delta.small_table import append_or_error
+from headroom.planning.reassignments.run.journal import JournalRow, StepKind
+from headroom.schemas.tables import ACTION_JOURNAL
+from headroom.streaming.delta.query import sql_text, table_url
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.delta.small_table import append_or_error
 
 logger = logging.getLogger(__name__)
 

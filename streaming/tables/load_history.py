@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planning.balance.observation.loads import LoadHistory, no_history
-from schemas.config import Settings
-from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD
-from streaming.delta.query import sql_text
-from streaming.delta.query_table import query, query_columns
-from streaming.tables.partition_load import HOUR_MS, LEAST_OBSERVED_RATIO
+from headroom.planning.balance.observation.loads import LoadHistory, no_history
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.delta.query import sql_text
+from headroom.streaming.delta.query_table import query, query_columns
+from headroom.streaming.tables.partition_load import HOUR_MS, LEAST_OBSERVED_RATIO
 
 _RATES = ("mean_write_bytes_per_s", "mean_read_bytes_per_s", "mean_requests_per_s")
 

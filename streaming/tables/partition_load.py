@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from schemas.config import Settings
-from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD
-from schemas.text.amounts import moment_text
-from streaming.delta.query import sql_text
-from streaming.delta.query_table import query
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.delta.query import sql_text
+from headroom.streaming.delta.query_table import query
 
 HOUR_MS = 3_600_000
 # An hour of which less was seen may have been busier than its mean.

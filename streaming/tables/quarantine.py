@@ -9,9 +9,9 @@ from collections.abc import Callable
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from schemas.tables import QUARANTINE
-from streaming.delta.query import table_url
-from streaming.supervision.failure import cause_of
+from headroom.schemas.tables import QUARANTINE
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.supervision.failure import cause_of
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.config import Settings
-from schemas.tables import BROKER_LOAD
-from streaming.delta.query import sql_text
-from streaming.delta.query_table import query
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import BROKER_LOAD
+from headroom.streaming.delta.query import sql_text
+from headroom.streaming.delta.query_table import query
 
 # What is older says nothing of the disk now.
 _MOST_MS = 15 * 60_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from alerts.delivery.suppression import SuppressionRecord, Suppressions
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_MARKS
-from streaming.delta.query import table_url
-from streaming.delta.query_table import query
-from streaming.supervision.failure import cause_of
-from streaming.tables.suppressions import ALL_SQL, append_record, record_of
+from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_MARKS
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.tables.suppressions import ALL_SQL, append_record, record_of
 
 logger = logging.getLogger(__name__)
 

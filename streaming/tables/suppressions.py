@@ -9,15 +9,15 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from alerts.delivery.suppression import DAY_MS, SuppressionRecord, Suppressions
-from schemas.config import MaintenanceWindow
-from schemas.tables import ALERT_MARKS
-from streaming.delta import append as delta_append
-from streaming.delta import query as delta_query
-from streaming.delta.locations import require_absent
-from streaming.delta.small_table import append_durably
-from streaming.supervision.failure import cause_of
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.alerts.delivery.suppression import DAY_MS, SuppressionRecord, Suppressions
+from headroom.schemas.config import MaintenanceWindow
+from headroom.schemas.tables import ALERT_MARKS
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.locations import require_absent
+from headroom.streaming.delta.small_table import append_durably
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 

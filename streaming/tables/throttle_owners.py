@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from planning.reassignments.run.owners import OWNER_STEPS, ThrottleOwner, owners_by_subject
-from schemas.alerts import AlertEvent, AlertKind
-from streaming.delta import append as delta_append
-from streaming.supervision.failure import cause_of
-from streaming.supervision.periodic_task import PeriodicTask
-from streaming.tables.journal import ActionJournal
+from headroom.planning.reassignments.run.owners import OWNER_STEPS, ThrottleOwner, owners_by_subject
+from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.periodic_task import PeriodicTask
+from headroom.streaming.tables.journal import ActionJournal
 
 log = logging.getLogger(__name__)
 

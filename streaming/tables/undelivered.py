@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
-from streaming.tables.events import event_of
+from headroom.alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
+from headroom.streaming.tables.events import event_of
 
 Row = Mapping[str, Any]
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.bounds import BOUNDS, MOST_IN_ARRAY, TICK_OFF_S
-from schemas.tick_messages import (
+from headroom.schemas.bounds import BOUNDS, MOST_IN_ARRAY, TICK_OFF_S
+from headroom.schemas.tick_messages import (
     ALERT_KINDS,
     COLUMNAR,
     ENVELOPE,
@@ -29,7 +29,7 @@ from schemas.tick_messages import (
     samples,
     scalar_columns,
 )
-from streaming.transforms.steps import literal
+from headroom.streaming.transforms.steps import literal
 
 # Kinds with rows in the alert partition.
 ROW_KINDS = ("brokers", "moves")

@@ -7,14 +7,14 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame, Row
 
-from schemas.keys import Tick
-from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.transforms.moves.progress import reassignment_progress
-from streaming.transforms.moves.replicas import MOVES_OR_LISTED, followers_of, moves_or_listed, replicas
-from streaming.transforms.moves.throttle_headroom import AT_THROTTLE, throttle_headroom
-from streaming.transforms.moves.write_rate import with_write_rate
-from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import ExtraTickColumn, rows_of
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.transforms.moves.progress import reassignment_progress
+from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED, followers_of, moves_or_listed, replicas
+from headroom.streaming.transforms.moves.throttle_headroom import AT_THROTTLE, throttle_headroom
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
+from headroom.streaming.transforms.prepared import Prepared
+from headroom.streaming.transforms.tick_status import ExtraTickColumn, rows_of
 
 _ADDING = f"filter({followers_of('r.')}, x -> coalesce(array_contains(r.adding, x), false))"
 # Table to the number of its rows for a message of the kind moves.

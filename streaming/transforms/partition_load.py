@@ -17,12 +17,19 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.tables import PARTITION_LOAD
-from streaming.transforms.gold import as_table
-from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import BYTES_IN, BYTES_OUT, FETCH_REQUESTS, MESSAGES_IN, PRODUCE_REQUESTS, of_meter
-from streaming.transforms.steps import grouped, literal, named, with_columns
-from streaming.transforms.tick_status import TICK
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.moves.write_rate import end_offset_rate
+from headroom.streaming.transforms.silver import (
+    BYTES_IN,
+    BYTES_OUT,
+    FETCH_REQUESTS,
+    MESSAGES_IN,
+    PRODUCE_REQUESTS,
+    of_meter,
+)
+from headroom.streaming.transforms.steps import grouped, literal, named, with_columns
+from headroom.streaming.transforms.tick_status import TICK
 
 HOUR_MS, BUCKET_MS = 3_600_000, 300_000
 # Edges that follow each other are 5 minutes apart, more or less a few ticks. One missing reading is bridged. After a

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from schemas.tables import (
+from headroom.schemas.tables import (
     BROKER_PERFORMANCE,
     BYTES_PER_SEC,
     FETCHER_LAG,
@@ -18,7 +18,7 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.transforms.gold import as_table
+from headroom.streaming.transforms.gold import as_table
 
 BYTES_IN, MESSAGES_IN, BYTES_OUT = (
     f"BrokerTopicMetrics.{name}" for name in ("BytesInPerSec", "MessagesInPerSec", "BytesOutPerSec")

@@ -17,9 +17,9 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from schemas.keys import Tick
-from streaming.transforms.decode import with_headers
-from streaming.transforms.steps import grouped, named
+from headroom.schemas.keys import Tick
+from headroom.streaming.transforms.decode import with_headers
+from headroom.streaming.transforms.steps import grouped, named
 
 TICK = ["cluster", "tick_ms"]
 # Over the messages of a tick, of which only tick_end has most of the columns.

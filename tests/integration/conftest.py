@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from cli.config.load import load_settings
-from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from schemas.config import Settings
-from streaming.session_profile import QUICK_COMPILER
+from headroom.cli.config.load import load_settings
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from headroom.schemas.config import Settings
+from headroom.streaming.session_profile import QUICK_COMPILER
 from tests.integration.last_seen import last_seen
 from tests.integration.shared_cluster import SharedCluster
 from tests.integration.support import clear

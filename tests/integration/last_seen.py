@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 
-from cli.common.watch_process import VerdictProcess
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.patience import runnable_programs
+from headroom.cli.common.watch_process import VerdictProcess
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.patience import runnable_programs
 
 _LOG_LINES = 5
 _PROGRAMS = 6

@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 
-from cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded import EmbeddedCluster
 
 if __name__ == "__main__":
     with EmbeddedCluster(sys.argv[1], brokers=2) as cluster:

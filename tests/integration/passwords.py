@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.embedded import BrokerOptions
-from cluster.embedded.layout import HOST, BrokerPorts, busy_ports, ports_from
+from headroom.cluster.embedded import BrokerOptions
+from headroom.cluster.embedded.layout import HOST, BrokerPorts, busy_ports, ports_from
 
 _BASES = range(15_000, 31_000, 100)
 

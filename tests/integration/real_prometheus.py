@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from benchmarks.fixtures.prometheus_install import ToolNotFound, tool
-from cluster.embedded.layout import free_ports
+from headroom.cluster.embedded.layout import free_ports
 from tests.integration.support import exit_code, wait_until
 from tests.support import monitoring
 

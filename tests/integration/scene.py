@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from kafka import KafkaAdminClient, TopicPartition
 
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.throttles.rates import apply_rates
-from cluster.throttles.replica_lists import apply_lists
-from planning.throttles.replica_lists import Move, lists_of_plan
-from schemas.config import Settings
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.throttles.rates import apply_rates
+from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.planning.throttles.replica_lists import Move, lists_of_plan
+from headroom.schemas.config import Settings
 from tests.integration.support import wait_until
 
 MB = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded import EmbeddedCluster
 
 
 class SharedCluster:

@@ -14,13 +14,13 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
-from cli.common.child_process import ChildProcess, headroom_command
-from cli.common.stopping import has_ended
-from cli.common.watch_process import VerdictProcess
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.patience import Patience
-from cluster.throttles.rates import clear_rates
-from schemas.config import ClusterSettings, Settings
+from headroom.cli.common.child_process import ChildProcess, headroom_command
+from headroom.cli.common.stopping import has_ended
+from headroom.cli.common.watch_process import VerdictProcess
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.patience import Patience
+from headroom.cluster.throttles.rates import clear_rates
+from headroom.schemas.config import ClusterSettings, Settings
 
 T = TypeVar("T")
 _POLL_S = 0.1

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.collector.activity import AlertPartitionActivity
-from cluster.collector.publisher import Publisher
-from cluster.collector.rows.encoder import encode_rows
-from cluster.embedded import EmbeddedCluster
-from schemas.config import Settings
+from headroom.cluster.collector.activity import AlertPartitionActivity
+from headroom.cluster.collector.publisher import Publisher
+from headroom.cluster.collector.rows.encoder import encode_rows
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.schemas.config import Settings
 from tests.integration.conftest import StartCluster
 from tests.integration.support import wait_until
 from tests.integration.ticks import settings_of
@@ -46,7 +46,7 @@ def test_a_move_ends_the_quiet_at_once_and_ticks_of_before_the_start_do_not_coun
     publisher: tuple[Settings, Publisher], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Longer than any wait: a move of before the start that counted would never be over.
-    monkeypatch.setattr("cluster.collector.activity._QUIET_AFTER_S", 86_400.0)
+    monkeypatch.setattr("headroom.cluster.collector.activity._QUIET_AFTER_S", 86_400.0)
     settings, sink = publisher
     publish(sink, 1000, moves=True)
     activity = AlertPartitionActivity(settings)

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from benchmarks.fixtures.prometheus_install import ToolNotFound, alertmanager
-from cluster.embedded.layout import free_ports
-from schemas.config import AlertmanagerSettings
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from headroom.cluster.embedded.layout import free_ports
+from headroom.schemas.config import AlertmanagerSettings
 from tests.integration.support import exit_code, wait_until
 from tests.unit.fakes.receivers import event
 

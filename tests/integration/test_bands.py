@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.watch_process import VerdictProcess
-from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.embedded.paced_producer import PacedProducer
-from planning.throttles.replica_lists import Move
-from schemas.config import Settings
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_process import VerdictProcess
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.planning.throttles.replica_lists import Move
+from headroom.schemas.config import Settings
+from headroom.streaming.delta.query_table import query
 from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, alert_path, create_topic
 

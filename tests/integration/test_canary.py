@@ -16,14 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cli.check.command import run_checks
-from cli.common.child_process import headroom_command
-from cli.common.watch_process import WatchProcess
-from cli.config.load import load_settings
-from cluster.embedded import EmbeddedCluster
-from operations.check.result import CheckStatus
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
-from streaming.delta.query_table import query
+from headroom.cli.check.command import run_checks
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cli.config.load import load_settings
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.operations.check.result import CheckStatus
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
+from headroom.streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S, command_line, exit_code
 from tests.support.canaries import CANARIES, in_settings, leaks

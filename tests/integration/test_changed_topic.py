@@ -13,15 +13,15 @@ from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from cluster.embedded import EmbeddedCluster
-from schemas.config import KafkaSettings, SparkSettings
-from schemas.tables import BRONZE_TICKS
-from streaming.delta.query import rows
-from streaming.queries.bronze_query import BronzeQuery
-from streaming.session import build_session
-from streaming.sources.kafka_options import kafka_options
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.store import Store
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.schemas.config import KafkaSettings, SparkSettings
+from headroom.schemas.tables import BRONZE_TICKS
+from headroom.streaming.delta.query import rows
+from headroom.streaming.queries.bronze_query import BronzeQuery
+from headroom.streaming.session import build_session
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.store import Store
 from tests.integration.conftest import StartCluster
 from tests.integration.support import TABLE_POLL_S, admin_of, wait_until
 

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
-from cli.config.load import load_settings
-from cli.main import headroom
-from cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
-from cluster.throttles.replica_lists import apply_lists
-from planning.throttles.replica_lists import TopicLists
+from headroom.cli.config.load import load_settings
+from headroom.cli.main import headroom
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_config
+from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.planning.throttles.replica_lists import TopicLists
 from tests.integration.conftest import StartCluster
 from tests.integration.support import admin_of, create_topic, partition, wait_until
 

@@ -20,18 +20,18 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
-from cluster.collector.collector import Collector, TickReport
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.metrics.rmi.jmx import JmxSource
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import apply_lists, clear_lists
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
-from schemas.config import Settings
-from schemas.tick_messages import ROWS
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import BROKER, LEADER_RATE, TOPIC
+from headroom.cluster.collector.collector import Collector, TickReport
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.metrics.rmi.jmx import JmxSource
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.tick_messages import ROWS
 from tests.integration.support import (
     admin_of,
     completed,
@@ -314,7 +314,7 @@ def _config(folder: Path, settings: Settings) -> Path:
 @pytest.fixture
 def command(tmp_path: Path, settings: Settings) -> list[str]:
     config = str(_config(tmp_path, settings))
-    return [sys.executable, "-m", "cli.main", "collect", "--config", config, "--verbose"]
+    return [sys.executable, "-m", "headroom.cli.main", "collect", "--config", config, "--verbose"]
 
 
 def _records(settings: Settings, topic: str) -> dict[int, list[Any]]:

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.broker_load import BalanceAdvice
-from alerts.metrics import Collected, MetricsState
-from cli.watch.metrics_server import open_server, serve
-from cli.watch.pipeline import ConfiguredClusters
-from schemas.alerts import Role
-from schemas.config import ClusterSettings, MetricsSettings, Settings
+from headroom.alerts.delivery.outbox import DeliveryFigures
+from headroom.alerts.inputs.broker_load import BalanceAdvice
+from headroom.alerts.metrics import Collected, MetricsState
+from headroom.cli.watch.metrics_server import open_server, serve
+from headroom.cli.watch.pipeline import ConfiguredClusters
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import ClusterSettings, MetricsSettings, Settings
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.integration.support import completed
 from tests.support import monitoring

@@ -18,24 +18,24 @@ from click.testing import CliRunner, Result
 from kafka import KafkaProducer
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
-from cli.main import headroom
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import LEADER_LIST, TOPIC
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from cluster.live.live_cluster import read_throttles
-from cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
-from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from cluster.throttles.rates import clear_rates
-from cluster.throttles.replica_lists import clear_lists
-from planning.log_dirs.broker_logs import with_log_dirs
-from planning.log_dirs.directory_moves import directory_moves
-from planning.log_dirs.duration import directory_moves_time
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.config import Settings
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.cli.main import headroom
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import LEADER_LIST, TOPIC
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.log_dirs.alter import DirectoryChange, alter_log_dirs
+from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from headroom.cluster.throttles.rates import clear_rates
+from headroom.cluster.throttles.replica_lists import clear_lists
+from headroom.planning.log_dirs.broker_logs import with_log_dirs
+from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.log_dirs.duration import directory_moves_time
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 from tests.integration.support import create_topic, wait_until
 
 MB, SLOW = 1_000_000, 100_000
@@ -266,7 +266,7 @@ def test_a_run_killed_while_a_log_is_copied_goes_on_and_is_rolled_back(
 
 
 def start(config_file: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cli.main", *arguments, "--config", str(config_file)]
+    command = [sys.executable, "-m", "headroom.cli.main", *arguments, "--config", str(config_file)]
     root = Path(__file__).resolve().parents[2]
     return subprocess.Popen(
         command, cwd=root, env={**os.environ, **ENVIRON}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
-from cli.elections.command import elections
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.java import jar_folder, java_command
-from cluster.live.live_cluster import LiveCluster
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import apply_lists, clear_lists
-from planning.throttles.replica_lists import Move, lists_of_plan
-from schemas.config import Settings
+from headroom.cli.elections.command import elections
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
+from headroom.planning.throttles.replica_lists import Move, lists_of_plan
+from headroom.schemas.config import Settings
 from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"

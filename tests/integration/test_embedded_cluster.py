@@ -14,16 +14,16 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
-from cluster.embedded import BrokerOptions, EmbeddedCluster, stop_recorded
-from cluster.embedded.layout import controller_ids
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.embedded.record import read_record
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, stop_recorded
+from headroom.cluster.embedded.layout import controller_ids
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.embedded.record import read_record
+from headroom.schemas.errors import HeadroomError
 from tests.integration.conftest import StartCluster
 from tests.integration.support import completed, create_topic, exit_code, leaders, living, partition, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-HEADROOM = [sys.executable, "-m", "cli.main", "cluster"]
+HEADROOM = [sys.executable, "-m", "headroom.cli.main", "cluster"]
 
 
 def headroom(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.collector.collector import Collector, TickReport
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from schemas.config import ClusterSettings, Settings
+from headroom.cluster.collector.collector import Collector, TickReport
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.schemas.config import ClusterSettings, Settings
 from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import settings_of
 
@@ -32,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 @pytest.fixture(params=[1, 2, 3])
 def paused(request: pytest.FixtureRequest, cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Return the broker that hangs for the length of the test, and is tried first."""
-    monkeypatch.setattr("cluster.connection.bootstrap.random.sample", lambda items, count: list(items)[:count])
+    monkeypatch.setattr("headroom.cluster.connection.bootstrap.random.sample", lambda items, count: list(items)[:count])
     cluster.pause(request.param)
     yield request.param
     cluster.resume(request.param)

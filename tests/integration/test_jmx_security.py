@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from cluster.embedded import BrokerOptions
-from cluster.java import java_command
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.rmi.jmx import JmxSource
-from cluster.metrics.rmi.jmx_gateway import JmxGateway
-from cluster.metrics.source import MetricsError
-from schemas.config import CollectSettings
+from headroom.cluster.embedded import BrokerOptions
+from headroom.cluster.java import java_command
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.rmi.jmx import JmxSource
+from headroom.cluster.metrics.rmi.jmx_gateway import JmxGateway
+from headroom.cluster.metrics.source import MetricsError
+from headroom.schemas.config import CollectSettings
 from tests.integration.conftest import StartCluster
 
 PASSWORD = "secret-of-the-test"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from kafka import KafkaProducer
 
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.throttles.replica_lists import apply_lists
-from planning.throttles.replica_lists import TopicLists
-from schemas.config import Source
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
+from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.config import Source
 from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import collecting, settings_of
 

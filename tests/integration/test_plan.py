@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from kafka import KafkaProducer
 
-from cli.main import headroom
-from cluster.embedded import EmbeddedCluster
+from headroom.cli.main import headroom
+from headroom.cluster.embedded import EmbeddedCluster
 from tests.integration.support import create_topic
 
 MB = 1_000_000

@@ -16,15 +16,15 @@ import pytest
 from click.testing import CliRunner, Result
 from kafka import KafkaProducer
 
-from cli.main import headroom
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import LEADER_LIST, TOPIC
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from cluster.live.live_cluster import read_throttles
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import clear_lists
-from schemas.config import Settings
+from headroom.cli.main import headroom
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import LEADER_LIST, TOPIC
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import clear_lists
+from headroom.schemas.config import Settings
 from tests.integration.scene import Scene
 from tests.integration.support import admin_of, create_topic, exit_code, leaders, wait_until
 
@@ -98,7 +98,7 @@ def of(result: Result) -> Any:
 
 
 def start(config_file: Path, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "cli.main", "reassign", *arguments, "--config", str(config_file)]
+    command = [sys.executable, "-m", "headroom.cli.main", "reassign", *arguments, "--config", str(config_file)]
     root = Path(__file__).resolve().parents[2]
     return subprocess.Popen(
         command, cwd=root, env={**os.environ, **ENVIRON}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

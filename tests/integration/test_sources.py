@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from kafka.admin import NewPartitions
 
-from cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
-from cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
-from cluster.embedded.layout import free_ports
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.metrics.factory import metrics_source
-from cluster.metrics.load_meters import (
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, endpoint
+from headroom.cluster.embedded.agents import EXPORTER_CONFIG, exporter_option, jolokia_option
+from headroom.cluster.embedded.layout import free_ports
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.metrics.factory import metrics_source
+from headroom.cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_DIRS_TOTAL,
@@ -29,14 +29,14 @@ from cluster.metrics.load_meters import (
     produce_requests,
     topic_consumed,
 )
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError
-from cluster.throttles.rates import apply_rates
-from cluster.throttles.replica_lists import apply_lists
-from operations.check.brokers import broker_checks
-from operations.check.result import Check, CheckStatus
-from planning.throttles.replica_lists import TopicLists
-from schemas.config import CollectSettings, Settings, Source
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.throttles.rates import apply_rates
+from headroom.cluster.throttles.replica_lists import apply_lists
+from headroom.operations.check.brokers import broker_checks
+from headroom.operations.check.result import Check, CheckStatus
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.config import CollectSettings, Settings, Source
 from tests.integration.conftest import StartCluster
 from tests.integration.support import admin_of, create_topic, wait_until
 from tests.integration.ticks import Running, Tick, collecting, settings_of

@@ -16,10 +16,10 @@ import pytest
 from benchmarks.fixtures.spark_standalone import SparkCluster, SubmittedJobs, packaged
 from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickProducer, prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import Workload
-from cli.config.load import load_settings
-from cluster.embedded import EmbeddedCluster
-from schemas.config import Settings
-from streaming.delta.query_table import query
+from headroom.cli.config.load import load_settings
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.schemas.config import Settings
+from headroom.streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
 from tests.integration.support import TABLE_POLL_S, command_line, living, wait_until
 

@@ -15,18 +15,18 @@ import pytest
 from click.testing import CliRunner, Result
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 
-from cli.main import headroom
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import BROKER, LEADER_RATE, LOG_DIRS_RATE
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from cluster.java import jar_folder, java_command
-from cluster.live.live_cluster import read_throttles
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import apply_lists, clear_lists
-from planning.throttles.replica_lists import Move, lists_of_plan
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cli.main import headroom
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import BROKER, LEADER_RATE, LOG_DIRS_RATE
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
+from headroom.planning.throttles.replica_lists import Move, lists_of_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 from tests.integration.support import completed, create_topic, wait_until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -219,7 +219,7 @@ def commands(folder: Path) -> Path:
     tools = folder / "bin"
     tools.mkdir(exist_ok=True)
     java = [java_command(), "-cp", f"{jar_folder('kafka')}/*", TOOL]
-    lines = {"kafka-reassign-partitions.sh": java, "headroom": [sys.executable, "-m", "cli.main"]}
+    lines = {"kafka-reassign-partitions.sh": java, "headroom": [sys.executable, "-m", "headroom.cli.main"]}
     for name, words in lines.items():
         (tools / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
         (tools / name).chmod(0o755)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import BROKER, FOLLOWER_RATE, RATE_KEYS
-from cluster.connection.admin_connection import AdminConnection
-from cluster.embedded import EmbeddedCluster
-from cluster.java import jar_folder, java_command
-from cluster.live.live_cluster import read_throttles
-from cluster.model import BrokerThrottles
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import apply_lists, clear_lists
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import BROKER, FOLLOWER_RATE, RATE_KEYS
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 from tests.integration.support import completed, create_topic, wait_until
 from tests.integration.ticks import settings_of
 

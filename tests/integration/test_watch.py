@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from cli.common.watch_output import Line
-from cli.common.watch_process import WatchProcess
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.layout import free_ports
-from cluster.embedded.paced_producer import PacedProducer
-from schemas import metrics
-from schemas.config import Settings
-from schemas.metrics import METRICS
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_output import Line
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.layout import free_ports
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.schemas import metrics
+from headroom.schemas.config import Settings
+from headroom.schemas.metrics import METRICS
+from headroom.streaming.delta.query_table import query
 from tests.integration import real_prometheus
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic, kill_watch, living, spark_jvms, wait_until

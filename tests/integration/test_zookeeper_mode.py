@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import headroom
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.live.live_cluster import read_throttles
-from schemas.config import Settings
+from headroom.cli.main import headroom
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.schemas.config import Settings
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import alert_path, create_topic, leaders, wait_until
 from tests.integration.zookeeper import ZooKeeperCluster

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import SentMessages
-from cluster.collector.rows.encoder import Message
-from cluster.embedded import EmbeddedCluster, endpoint
-from schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
-from schemas.tick_messages import column_types
+from headroom.cluster.collector.collector import Collector, TickReport
+from headroom.cluster.collector.publisher import SentMessages
+from headroom.cluster.collector.rows.encoder import Message
+from headroom.cluster.embedded import EmbeddedCluster, endpoint
+from headroom.schemas.config import ClusterSettings, CollectSettings, Settings, Source, TicksSettings
+from headroom.schemas.tick_messages import column_types
 from tests.integration.support import wait_until
 
 Row = dict[str, Any]

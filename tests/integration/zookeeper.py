@@ -10,12 +10,12 @@ from types import TracebackType
 
 from kafka.errors import KafkaError
 
-from cluster.embedded import EmbeddedCluster
-from cluster.embedded.brokers import BrokerOptions, Brokers
-from cluster.embedded.files import broker_command, write_properties
-from cluster.embedded.layout import HOST, BrokerPorts, free_ports
-from cluster.embedded.processes import Guardian
-from cluster.java import jar_folder, java_command
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded.brokers import BrokerOptions, Brokers
+from headroom.cluster.embedded.files import broker_command, write_properties
+from headroom.cluster.embedded.layout import HOST, BrokerPorts, free_ports
+from headroom.cluster.embedded.processes import Guardian
+from headroom.cluster.java import jar_folder, java_command
 from tests.integration.support import admin_of, wait_until
 
 # What KRaft alone knows.

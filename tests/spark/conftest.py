@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from schemas.config import SparkSettings
-from streaming.session import INTERPRETED, build_session, configure
-from streaming.session_profile import QUICK_COMPILER
+from headroom.schemas.config import SparkSettings
+from headroom.streaming.session import INTERPRETED, build_session, configure
+from headroom.streaming.session_profile import QUICK_COMPILER
 from tests.spark.shared_plans import shared_plans
 
 # A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.

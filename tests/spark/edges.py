@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from schemas.tick_messages import COLUMNAR, KINDS
+from headroom.schemas.tick_messages import COLUMNAR, KINDS
 from tests.spark.ticks import ENVELOPE_NAMES, TICK_MS, broker, envelope, log, message, move
 
 EDGES: tuple[Any, ...] = (

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from streaming.transforms import prepared
+from headroom.streaming.transforms import prepared
 
 _VALUES = (str, int, float, bytes, Enum, type(None))
 
@@ -54,7 +54,7 @@ def identity(make: Callable[..., DataFrame]) -> Hashable | None:
     Values of a module count if the function itself or one of the same module that it calls reads them.
     """
     function, owner = getattr(make, "__func__", make), getattr(make, "__self__", None)
-    if not isinstance(function, FunctionType) or not function.__module__.startswith("streaming."):
+    if not isinstance(function, FunctionType) or not function.__module__.startswith("headroom.streaming."):
         return None
     try:
         return _of_function(function, owner, set())

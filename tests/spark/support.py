@@ -13,12 +13,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from schemas.tables import Table
-from schemas.tick_messages import ROWS
-from streaming.delta.append import append_columns
-from streaming.delta.query_table import query
-from streaming.sources.trust import ANY, Trust
-from streaming.store.store import Store
+from headroom.schemas.tables import Table
+from headroom.schemas.tick_messages import ROWS
+from headroom.streaming.delta.append import append_columns
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.sources.trust import ANY, Trust
+from headroom.streaming.store.store import Store
 from tests.spark.ticks import TICK_MS, assert_covers, message, records
 
 T = TypeVar("T")

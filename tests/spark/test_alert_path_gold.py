@@ -11,22 +11,22 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.engine import AlertEngine
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
-from cluster.collector.rows.encoder import encode_rows
-from schemas.config import Settings
-from schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.delta.maintenance import maintain_prompt
-from streaming.delta.tick_table import TickTable
-from streaming.jobs import alert_path_gold
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.jobs.alert_path_gold import AlertPathGold
-from streaming.jobs.gold import TABLES, GoldJob
-from streaming.queries.whole_ticks import CompleteTicksReader
-from streaming.store.event_log import EventLog
-from streaming.store.store import Store
-from streaming.store.tick_row_queue import TickRowQueue, TickRows
-from streaming.transforms.gold import Gold
+from headroom.alerts.engine import AlertEngine
+from headroom.cluster.collector.rows.encoder import encode_rows
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import PARTITION_WRITE_RATE, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.maintenance import maintain_prompt
+from headroom.streaming.delta.tick_table import TickTable
+from headroom.streaming.jobs import alert_path_gold
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.jobs.alert_path_gold import AlertPathGold
+from headroom.streaming.jobs.gold import TABLES, GoldJob
+from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import Store
+from headroom.streaming.store.tick_row_queue import TickRowQueue, TickRows
+from headroom.streaming.transforms.gold import Gold
 from tests.spark.support import ListTopic, MemoryStore, checkpoint, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 from tests.support.waiting import until

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from planning.elections.planner import BatchLimits
-from planning.elections.summary import ElectionPlanSummary
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
-from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
-from streaming.store.leader_balance_follower import LeaderBalanceFollower
-from streaming.store.store import Store
-from streaming.transforms.prepared import Prepared
+from headroom.planning.elections.planner import BatchLimits
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE, Table
+from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from headroom.streaming.store.leader_balance_follower import LeaderBalanceFollower
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.prepared import Prepared
 from tests.spark.leaders import alert_partition, history
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts, rows_of
 from tests.spark.ticks import TICK_MS, records
@@ -136,7 +136,7 @@ def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
     def failing(*of_tick: Any) -> None:
         raise ModuleNotFoundError("No module named 'planning'")
 
-    monkeypatch.setattr("streaming.transforms.leaders.election_plan.plan_of_tick", failing)
+    monkeypatch.setattr("headroom.streaming.transforms.leaders.election_plan.plan_of_tick", failing)
     monkeypatch.setattr(failing, "__module__", "__main__")
     store = MemoryStore(spark)
     run(spark, topic(spark), store, tmp_path, size=2)
@@ -175,7 +175,7 @@ def test_a_crash_between_two_parts_of_a_batch_leaves_no_row_out_or_twice(
     spark: SparkSession, tmp_path: Path, whole: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tick of history: three messages of leaders, one of logs, one of meters. Each is a part.
-    monkeypatch.setattr("streaming.jobs.leader_imbalance._CHUNK_RECORDS", 5)
+    monkeypatch.setattr("headroom.streaming.jobs.leader_imbalance._CHUNK_RECORDS", 5)
     source, store = topic(spark), MemoryStore(spark)
     with pytest.raises(Crash):
         run(spark, source, DyingStore(store, 5), tmp_path)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from planning.elections.planner import BatchLimits
-from schemas.config import BalanceSettings
-from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE
-from streaming.jobs.broker_load import MINUTE_MS, minute_of
-from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
-from streaming.store.broker_load_follower import BrokerLoadFollower
-from streaming.store.store import Store
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.tables import BROKER_LOAD, LEADER_IMBALANCE
+from headroom.streaming.jobs.broker_load import MINUTE_MS, minute_of
+from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from headroom.streaming.store.broker_load_follower import BrokerLoadFollower
+from headroom.streaming.store.store import Store
 from tests.spark.cases import Cases, Results
 from tests.spark.leaders import alert_partition, history
 from tests.spark.support import Crash, DyingStore, MemoryStore, SpreadTopic, checkpoint, counts, rows_of
@@ -294,7 +294,7 @@ def test_after_a_crash_between_two_parts_no_minute_is_missing_or_twice_and_rates
 ) -> None:
     straight = [row | {"cluster": "c1"} for row in found["three minutes"]]
     # From here on each tick is a part of its own.
-    monkeypatch.setattr("streaming.jobs.leader_imbalance._CHUNK_RECORDS", 1)
+    monkeypatch.setattr("headroom.streaming.jobs.leader_imbalance._CHUNK_RECORDS", 1)
     assert {(second, broker) for second, broker in loads(straight)} == {(s, b) for s in (0, 60, 120) for b in EVEN}
     # After the loads of the first minute, after its imbalance, and after the loads of the second minute.
     for appends in (1, 2, 3):

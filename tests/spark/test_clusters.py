@@ -11,19 +11,19 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.engine import AlertEngine
-from alerts.watched_cluster import WatchedCluster
-from schemas.alerts import AlertEvent
-from schemas.config import ClusterSettings, Settings
-from schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.listener import AlertPathListener
-from streaming.jobs.silver import HistoryJob
-from streaming.queries.bronze_query import bronze
-from streaming.store.event_log import EventLog
-from streaming.store.store import Store
-from streaming.transforms.silver import SILVER
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.tables import ALERT_EVENTS, FETCHER_LAG, MESSAGES, QUARANTINE, Table
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.jobs.gold import TABLES, GoldJob
+from headroom.streaming.jobs.listener import AlertPathListener
+from headroom.streaming.jobs.silver import HistoryJob
+from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.silver import SILVER
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.support import rows_of as all_rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick

@@ -11,14 +11,14 @@ import pytest
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from alerts.delivery.delivery_log import DeliveryAttempt, event_key
-from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.delta.query_table import query
-from streaming.durability.mend import mend
-from streaming.store.delivery_table import DeliveryTable
-from streaming.store.event_log import EventLog
-from streaming.store.store import Store
+from headroom.alerts.delivery.delivery_log import DeliveryAttempt, event_key
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.durability.mend import mend
+from headroom.streaming.store.delivery_table import DeliveryTable
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import Store
 
 KINDS = ("no_data", "eta_slipping", "under_replicated")
 

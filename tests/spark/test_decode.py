@@ -11,10 +11,18 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from schemas.bounds import BOUNDS, MOST_IN_ARRAY
-from schemas.tick_messages import KINDS, REQUIRED, array_columns, broker_lists, row_columns, samples, scalar_columns
-from streaming.transforms.decode import alert_messages, with_headers, with_message
-from streaming.transforms.gold import headroom_rows
+from headroom.schemas.bounds import BOUNDS, MOST_IN_ARRAY
+from headroom.schemas.tick_messages import (
+    KINDS,
+    REQUIRED,
+    array_columns,
+    broker_lists,
+    row_columns,
+    samples,
+    scalar_columns,
+)
+from headroom.streaming.transforms.decode import alert_messages, with_headers, with_message
+from headroom.streaming.transforms.gold import headroom_rows
 from tests.spark.cases import Cases, Given, Results, by_case, records_of
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, broker, envelope, log, message, move, records, tick
 

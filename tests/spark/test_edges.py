@@ -11,20 +11,20 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import throttle_status_of
-from planning.elections.planner import BatchLimits
-from schemas.config import AlertSettings, ClusterSettings, Settings
-from schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
-from schemas.tick_messages import ALERT_KINDS, KINDS
-from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
-from streaming.jobs.silver import HistoryJob
-from streaming.queries.bronze_query import bronze
-from streaming.queries.whole_ticks import CompleteTicks
-from streaming.sources.trust import Trust
-from streaming.transforms.decode import MESSAGE_KEYS, with_headers
-from streaming.transforms.gold import headroom_rows
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import throttle_status_of
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.schemas.tables import LEADER_IMBALANCE, MESSAGES, QUARANTINE
+from headroom.schemas.tick_messages import ALERT_KINDS, KINDS
+from headroom.streaming.jobs.gold import TABLES, GoldJob
+from headroom.streaming.jobs.leader_imbalance import BalanceConfig, LeaderImbalanceJob
+from headroom.streaming.jobs.silver import HistoryJob
+from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.sources.trust import Trust
+from headroom.streaming.transforms.decode import MESSAGE_KEYS, with_headers
+from headroom.streaming.transforms.gold import headroom_rows
 from tests.spark.edges import garbled, good, spoilt
 from tests.spark.support import ListTopic, MemoryStore, SpreadTopic, checkpoint, rows_of
 from tests.spark.ticks import RECORDS_DDL, TICK_MS, envelope

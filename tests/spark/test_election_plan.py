@@ -6,17 +6,17 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.inputs.leader_balance import plan_summary
-from planning.elections.planner import BatchLimits, ClusterConstraints, plan_elections
-from planning.elections.summary import ElectionPlanSummary, summarize
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.transforms.decode import alert_messages, message_rows, with_headers
-from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
-from streaming.transforms.tick_status import rows_of
+from headroom.alerts.inputs.leader_balance import plan_summary
+from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, plan_elections
+from headroom.planning.elections.summary import ElectionPlanSummary, summarize
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.leaders.election_plan import election_plans
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.tick_status import rows_of
 from tests.spark.leaders import alert_partition, broker_rows, history, random_clusters
 from tests.spark.ticks import TICK_MS, log, message, move, records
 from tests.support.random_clusters import BROKERS

@@ -8,16 +8,16 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.alerts import AlertEvent
-from schemas.config import StoreSettings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from streaming.store.event_log import EventLog
-from streaming.store.maintenance import Maintenance
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
-from streaming.supervision.jvm import spark_failures
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.maintenance import Maintenance
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.jvm import spark_failures
 
 
 def _garbage(store: Path) -> None:

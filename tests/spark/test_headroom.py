@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
-from streaming.transforms.decode import alert_messages
-from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.tick_status import complete_ticks
+from headroom.alerts.inputs.throttle_status import ThrottleStatus, throttle_status_of
+from headroom.streaming.transforms.decode import alert_messages
+from headroom.streaming.transforms.gold import GoldQueries, headroom_rows
+from headroom.streaming.transforms.tick_status import complete_ticks
 from tests.spark.cases import Cases, Given, Results, by_case, records_of
 from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move, records, tick
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from planning.elections import planner as planning
-from schemas.tables import LEADER_IMBALANCE
-from streaming.transforms.decode import alert_messages, message_rows, with_headers
-from streaming.transforms.gold import as_table
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
-from streaming.transforms.tick_status import rows_of
+from headroom.planning.elections import planner as planning
+from headroom.schemas.tables import LEADER_IMBALANCE
+from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
+from headroom.streaming.transforms.gold import as_table
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.tick_status import rows_of
 from tests.spark.cases import Cases, Given, Results, by_case, records_of
 from tests.spark.leaders import alert_partition, broker_rows, history, random_clusters
 from tests.spark.ticks import message, records

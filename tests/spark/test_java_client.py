@@ -7,10 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.connection.java_client import JavaClientError, connect
-from cluster.java import jar_folder
-from schemas.config import KafkaSettings, SecurityProtocol
-from streaming.sources.kafka_options import kafka_options
+from headroom.cluster.connection.java_client import JavaClientError, connect
+from headroom.cluster.java import jar_folder
+from headroom.schemas.config import KafkaSettings, SecurityProtocol
+from headroom.streaming.sources.kafka_options import kafka_options
 from tests.support.keys import FORMS, PASSWORD, KeyForm
 
 # Nobody listens on port 1: a client that could be made says so after its timeout.

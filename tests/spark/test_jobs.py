@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from schemas.alerts import AlertEvent
-from schemas.tables import (
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import (
     ALERT_EVENTS,
     BYTES_PER_SEC,
     FETCHER_LAG,
@@ -24,13 +24,13 @@ from schemas.tables import (
     THROTTLES,
     Table,
 )
-from streaming.jobs.gold import TABLES, GoldJob
-from streaming.jobs.silver import HistoryJob
-from streaming.queries.bronze_query import bronze
-from streaming.session import throughput_session
-from streaming.store.event_log import EventLog
-from streaming.store.low_latency_table import record_rows
-from streaming.store.store import Store, writer_id
+from headroom.streaming.jobs.gold import TABLES, GoldJob
+from headroom.streaming.jobs.silver import HistoryJob
+from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.session import throughput_session
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.low_latency_table import record_rows
+from headroom.streaming.store.store import Store, writer_id
 from tests.spark.support import Crash, DyingStore, ListTopic, MemoryStore, checkpoint, counts, rows_of
 from tests.spark.ticks import TICK_MS, broker, log, message, move, records, tick
 
@@ -200,7 +200,7 @@ def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_
 def test_plans_of_silver_are_compiled_for_many_rows_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, compiled: str
 ) -> None:
-    monkeypatch.setattr("streaming.jobs.silver._MANY_ROWS", rows)
+    monkeypatch.setattr("headroom.streaming.jobs.silver._MANY_ROWS", rows)
     own = throughput_session(spark)
     store = MemoryStore(own)
     job = HistoryJob(own, ListTopic(own, []), store, str(tmp_path), 1.0)  # type: ignore[arg-type]

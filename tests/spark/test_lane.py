@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from alerts.metrics import Collected
-from streaming.queries.whole_ticks import CompleteTicksReader
-from streaming.transforms.decode import alert_messages
-from streaming.transforms.tick_status import complete_ticks, rows_of, tick_status
+from headroom.alerts.metrics import Collected
+from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.transforms.decode import alert_messages
+from headroom.streaming.transforms.tick_status import complete_ticks, rows_of, tick_status
 from tests.spark.support import ListTopic
 from tests.spark.ticks import TICK_MS, broker, move, records, tick
 

@@ -10,11 +10,11 @@ from deltalake import DeltaTable as DeltaLog
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from schemas.tables import BRONZE_TICKS, FETCHER_LAG, MESSAGES, QUARANTINE
-from streaming.jobs.silver import HistoryJob
-from streaming.queries.bronze_query import bronze
-from streaming.session import throughput_session
-from streaming.store.store import Store
+from headroom.schemas.tables import BRONZE_TICKS, FETCHER_LAG, MESSAGES, QUARANTINE
+from headroom.streaming.jobs.silver import HistoryJob
+from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.session import throughput_session
+from headroom.streaming.store.store import Store
 from tests.spark.support import ListTopic, counts
 from tests.spark.test_jobs import history
 from tests.spark.ticks import message, records

@@ -14,16 +14,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from cli.common.child_process import headroom_command
-from schemas.alerts import AlertEvent
-from schemas.config import StoreSettings
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from streaming.session_profile import QUICK_COMPILER
-from streaming.store.event_log import EventLog
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.maintenance import Maintenance
-from streaming.store.store import Store
+from headroom.cli.common.child_process import headroom_command
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import ALERT_EVENTS, BRONZE_TICKS, LEADER_IMBALANCE, MESSAGES, QUARANTINE
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from headroom.streaming.session_profile import QUICK_COMPILER
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.maintenance import Maintenance
+from headroom.streaming.store.store import Store
 from tests.spark.support import rows_of, write_rows
 from tests.unit.streaming.delta.test_compaction_race import balance
 

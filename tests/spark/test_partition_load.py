@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tables import (
+from headroom.schemas.tables import (
     BYTES_PER_SEC,
     LOG_END_OFFSETS,
     MESSAGES,
@@ -20,10 +20,10 @@ from schemas.tables import (
     REPLICA_SIZES,
     Table,
 )
-from streaming.jobs.partition_load import PartitionLoadJob
-from streaming.store.store import Store
-from streaming.transforms.moves.write_rate import with_write_rate
-from streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, partition_load
+from headroom.streaming.jobs.partition_load import PartitionLoadJob
+from headroom.streaming.store.store import Store
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
+from headroom.streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour, LoadInputs, partition_load
 from tests.spark.support import counts, frame, rows_of, write_rows
 from tests.spark.ticks import TICK_MS, log, move
 
@@ -333,7 +333,7 @@ def store(spark: SparkSession, tmp_path: Path) -> Store:
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the job interpret its plans: to compile them takes longer than their few rows. One test does compile them."""
-    monkeypatch.setattr("streaming.jobs.partition_load.batch_session", SparkSession.newSession)
+    monkeypatch.setattr("headroom.streaming.jobs.partition_load.batch_session", SparkSession.newSession)
 
 
 def job(store: Store) -> PartitionLoadJob:

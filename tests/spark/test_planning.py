@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
-from schemas.alerts import Role, Verdict
-from streaming.transforms.decode import alert_messages
-from streaming.transforms.moves.replicas import replicas
-from streaming.transforms.moves.throttle_headroom import throttle_headroom
-from streaming.transforms.tick_status import complete_ticks, rows_of
+from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.schemas.alerts import Role, Verdict
+from headroom.streaming.transforms.decode import alert_messages
+from headroom.streaming.transforms.moves.replicas import replicas
+from headroom.streaming.transforms.moves.throttle_headroom import throttle_headroom
+from headroom.streaming.transforms.tick_status import complete_ticks, rows_of
 from tests.spark.support import examples
 from tests.spark.ticks import broker, log, move, records, tick
 from tests.support.random_clusters import BROKERS, RECORD_BYTES, Cluster, clusters

@@ -11,10 +11,10 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.transforms.decode import alert_messages
-from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.prepared import Prepared
-from streaming.transforms.tick_status import tick_status
+from headroom.streaming.transforms.decode import alert_messages
+from headroom.streaming.transforms.gold import GoldQueries, headroom_rows
+from headroom.streaming.transforms.prepared import Prepared
+from headroom.streaming.transforms.tick_status import tick_status
 from tests.spark.ticks import broker, log, move, records, tick
 
 ROWS = [[("a", 1), ("b", 2)], [], [("a", 5), ("a", 7), (None, 1)], [("z", n) for n in range(500)]]
@@ -158,11 +158,11 @@ def test_where_spark_has_no_such_way_plans_are_made_anew(
     def missing(*_: Any) -> Any:
         raise Py4JError("Method internalCreateDataFrame([...]) does not exist")
 
-    monkeypatch.setattr("streaming.transforms.prepared._leaf", missing)
+    monkeypatch.setattr("headroom.streaming.transforms.prepared._leaf", missing)
     query = Query()
     prepared = Prepared(query)
     right = frame(spark, [("a", 1.0)], "k STRING, w DOUBLE")
-    with caplog.at_level(logging.INFO, "streaming.transforms.prepared"):
+    with caplog.at_level(logging.INFO, "headroom.streaming.transforms.prepared"):
         for rows in ROWS[:2]:
             assert sorted_rows(prepared.on(frame(spark, rows), right)) == sorted_rows(
                 Query()(frame(spark, rows), right)

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from alerts.engine import AlertEngine
-from schemas.alerts import AlertEvent
-from schemas.config import AlertSettings, Settings
-from schemas.tables import ALERT_EVENTS
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.jobs.gold import TABLES, GoldJob
-from streaming.store.event_log import EventLog
-from streaming.store.store import Store
+from headroom.alerts.engine import AlertEngine
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import AlertSettings, Settings
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.jobs.gold import TABLES, GoldJob
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import Store
 from tests.spark.support import ListTopic, MemoryStore, checkpoint
 from tests.spark.ticks import TICK_MS, broker, log, move, records, tick
 from tests.unit.fakes.alert_path_listener import CallingListener

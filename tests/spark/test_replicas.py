@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from streaming.transforms.moves.replicas import replicas
+from headroom.streaming.transforms.moves.replicas import replicas
 from tests.spark.cases import Cases, Results, by_case
 from tests.spark.support import frame_of_clusters
 from tests.spark.ticks import TICK_MS, broker, log, move

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cluster.embedded.processes import last_lines
-from streaming.session import CLASS_ARCHIVE
+from headroom.cluster.embedded.processes import last_lines
+from headroom.streaming.session import CLASS_ARCHIVE
 
 _SETUP_LOG = CLASS_ARCHIVE.with_name("archive.log")
 

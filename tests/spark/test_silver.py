@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from planning.elections.planner import BatchLimits
-from schemas.alerts import AlertEvent
-from schemas.tables import (
+from headroom.planning.elections.planner import BatchLimits
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     BROKER_LOAD,
@@ -29,15 +29,15 @@ from schemas.tables import (
     TABLES,
     THROTTLE_HEADROOM,
 )
-from schemas.tick_messages import row_columns
-from streaming.jobs.silver import header_rejected, ledger, quarantine, silver_rows, value_rejected
-from streaming.queries.bronze_query import bronze
-from streaming.transforms.decode import alert_messages, message_rows, with_headers
-from streaming.transforms.gold import GoldQueries, as_table
-from streaming.transforms.leaders.election_plan import election_plans
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
-from streaming.transforms.partition_load import LoadHour, LoadInputs, partition_load
-from streaming.transforms.silver import (
+from headroom.schemas.tick_messages import row_columns
+from headroom.streaming.jobs.silver import header_rejected, ledger, quarantine, silver_rows, value_rejected
+from headroom.streaming.queries.bronze_query import bronze
+from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
+from headroom.streaming.transforms.gold import GoldQueries, as_table
+from headroom.streaming.transforms.leaders.election_plan import election_plans
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.partition_load import LoadHour, LoadInputs, partition_load
+from headroom.streaming.transforms.silver import (
     SILVER,
     broker_performance,
     broker_throttles,
@@ -49,7 +49,7 @@ from streaming.transforms.silver import (
     replica_sizes,
     topic_throttles,
 )
-from streaming.transforms.tick_status import rows_of
+from headroom.streaming.transforms.tick_status import rows_of
 from tests.spark.support import frame
 from tests.spark.ticks import TICK_MS, broker, log, records
 

@@ -13,11 +13,20 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, MESSAGES, QUARANTINE, TABLES, THROTTLE_HEADROOM, Column, Table
-from streaming.delta.properties import properties
-from streaming.store.event_log import EventLog
-from streaming.store.store import Store
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import (
+    ALERT_EVENTS,
+    BRONZE_TICKS,
+    MESSAGES,
+    QUARANTINE,
+    TABLES,
+    THROTTLE_HEADROOM,
+    Column,
+    Table,
+)
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.store import Store
 
 DAY = date(2027, 1, 15)
 MESSAGE = {"cluster": "c1", "tick_ms": 1, "date": DAY, "kind": "lags", "seq": 0}
@@ -88,7 +97,7 @@ def test_a_table_that_is_as_it_should_be_is_left_alone(spark: SparkSession, tmp_
 def test_every_table_is_made_without_spark_as_spark_makes_it(spark: SparkSession, tmp_path: Path) -> None:
     by_spark, prompt = Store(spark, str(tmp_path / "url")), Store(spark, str(tmp_path / "path"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("streaming.store.store.local_path", lambda location: None)
+        patch.setattr("headroom.streaming.store.store.local_path", lambda location: None)
         assert by_spark.ensure(*TABLES)
     assert prompt.ensure(*TABLES)
     for table in TABLES:

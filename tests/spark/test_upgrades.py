@@ -13,9 +13,17 @@ import table_definitions
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tables import BRONZE_TICKS, LEADER_DISTRIBUTION, MESSAGES, TABLES, THROTTLE_HEADROOM, Column, Table
-from streaming.delta import append as delta_append
-from streaming.store.store import Store
+from headroom.schemas.tables import (
+    BRONZE_TICKS,
+    LEADER_DISTRIBUTION,
+    MESSAGES,
+    TABLES,
+    THROTTLE_HEADROOM,
+    Column,
+    Table,
+)
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.store.store import Store
 from tests.spark.support import rows_of, write_rows
 from tests.unit.builders.gold_rows import gold_row
 
@@ -37,7 +45,7 @@ def comments(store: Store, table: Table) -> dict[str, str | None]:
 @pytest.fixture
 def at_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every table is upgraded by Spark, as at a URL."""
-    monkeypatch.setattr("streaming.store.store.local_path", lambda location: None)
+    monkeypatch.setattr("headroom.streaming.store.store.local_path", lambda location: None)
 
 
 def test_tables_of_the_first_version_are_upgraded_where_spark_makes_the_commits(

@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from benchmarks.fixtures.synthetic.synthetic_ticks import LeaderCounts, SyntheticCluster, Workload
-from cluster.collector.rows.encoder import encode_rows
-from streaming.transforms.decode import alert_messages, message_rows, with_headers
-from streaming.transforms.gold import headroom_rows
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
-from streaming.transforms.tick_status import complete_ticks, rows_of
+from headroom.cluster.collector.rows.encoder import encode_rows
+from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
+from headroom.streaming.transforms.gold import headroom_rows
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.tick_status import complete_ticks, rows_of
 from tests.spark.cases import Cases, Given, Results, by_case, records_of
 from tests.spark.ticks import message, records
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming.transforms.moves.write_rate import with_write_rate
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
 from tests.spark.support import frame
 from tests.spark.ticks import TICK_MS, WINDOW_MS, log, move
 

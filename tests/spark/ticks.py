@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from schemas.tick_messages import COLUMNAR, ENVELOPE, VERSION, row_columns
+from headroom.schemas.tick_messages import COLUMNAR, ENVELOPE, VERSION, row_columns
 
 TICK_MS = 1_800_000_000_000
 WINDOW_MS = 10_000

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from planning.elections import planner as elections
+from headroom.planning.elections import planner as elections
 from tests.support.random_clusters import BROKERS, subsets
 
 # Multiples of 100 bytes per second, so that sums are exact.

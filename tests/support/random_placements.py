@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.generation.request import PlanRequest
-from planning.reassignments.plan import TargetAssignment
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.generation.request import PlanRequest
+from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.schemas.keys import TopicPartition
 
 
 def placement(

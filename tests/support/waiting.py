@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cluster.embedded.patience import Patience
+from headroom.cluster.embedded.patience import Patience
 
 
 def until(

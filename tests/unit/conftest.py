@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.common.logs import CLIENTS
+from headroom.cli.common.logs import CLIENTS
 
 # Loggers whose level a command sets for its process, which here is that of many tests: the root and these.
 _SET_BY_COMMANDS = (None, *CLIENTS)

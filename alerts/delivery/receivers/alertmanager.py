@@ -16,13 +16,13 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
-from alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
-from alerts.delivery.message_fields import Links, commands, figures, reason_text
-from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.at_once import in_parallel
-from alerts.stored_event import evidence_of, with_escalation
-from schemas.alerts import AlertEvent, AlertState
-from schemas.config import AlertmanagerSettings
+from headroom.alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
+from headroom.alerts.delivery.message_fields import Links, commands, figures, reason_text
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receivers.at_once import in_parallel
+from headroom.alerts.stored_event import evidence_of, with_escalation
+from headroom.schemas.alerts import AlertEvent, AlertState
+from headroom.schemas.config import AlertmanagerSettings
 
 log = logging.getLogger(__name__)
 

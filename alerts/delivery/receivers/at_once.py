@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.threads import run_in_daemon_thread
 
 T = TypeVar("T")
 

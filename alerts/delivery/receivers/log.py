@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from alerts.delivery.receiver import Receipt
-from schemas.alerts import AlertEvent, AlertState
+from headroom.alerts.delivery.receiver import Receipt
+from headroom.schemas.alerts import AlertEvent, AlertState
 
 _LEVELS = {AlertState.FIRING.value: logging.ERROR, AlertState.RESOLVED.value: logging.WARNING}
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from alerts.delivery.delivery_log import event_key
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.slack_api import SlackApi, SlackError, event_keys_of, metadata
-from alerts.delivery.receivers.slack_blocks import (
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receivers.slack_api import SlackApi, SlackError, event_keys_of, metadata
+from headroom.alerts.delivery.receivers.slack_blocks import (
     MESSAGE_LEAST,
     MESSAGE_MOST,
     Block,
@@ -29,8 +29,8 @@ from alerts.delivery.receivers.slack_blocks import (
     digest_blocks,
     plain_text,
 )
-from alerts.stored_event import evidence_of
-from schemas.alerts import AlertEvent, AlertState, Severity
+from headroom.alerts.stored_event import evidence_of
+from headroom.schemas.alerts import AlertEvent, AlertState, Severity
 
 log = logging.getLogger(__name__)
 

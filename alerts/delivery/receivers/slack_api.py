@@ -21,10 +21,10 @@ from aiohttp import (
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
-from alerts.delivery.exchange import cause_of, new_session, proxy_of, read_body
-from alerts.delivery.http import Secret, connection_error, header_secret, retry_after_s, tls_context
-from alerts.delivery.receiver import DeliveryError
-from schemas.config import SlackSettings
+from headroom.alerts.delivery.exchange import cause_of, new_session, proxy_of, read_body
+from headroom.alerts.delivery.http import Secret, connection_error, header_secret, retry_after_s, tls_context
+from headroom.alerts.delivery.receiver import DeliveryError
+from headroom.schemas.config import SlackSettings
 
 _EVENT_TYPE = "headroom_alert"
 # Errors after which Slack may still have executed the request.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.delivery.message_fields import Links, commands, figures, reason_text
-from schemas.alerts import AlertEvent, AlertState, Severity
-from schemas.text import printable
-from schemas.text.amounts import clock_text
+from headroom.alerts.delivery.message_fields import Links, commands, figures, reason_text
+from headroom.schemas.alerts import AlertEvent, AlertState, Severity
+from headroom.schemas.text import printable
+from headroom.schemas.text.amounts import clock_text
 
 # Slack's limits: characters of a section, of a field and of the plain text; blocks of a message.
 SECTION_MOST = 3000

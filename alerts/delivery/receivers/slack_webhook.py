@@ -6,13 +6,13 @@ sending and recording, the message is sent again.
 
 from __future__ import annotations
 
-from alerts.delivery.http import HttpPoster, Secret, json_body
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import Receipt
-from alerts.delivery.receivers.slack_blocks import alert_blocks, plain_text
-from schemas.alerts import AlertEvent
-from schemas.config import SlackSettings
-from schemas.errors import HeadroomError
+from headroom.alerts.delivery.http import HttpPoster, Secret, json_body
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import Receipt
+from headroom.alerts.delivery.receivers.slack_blocks import alert_blocks, plain_text
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import SlackSettings
+from headroom.schemas.errors import HeadroomError
 
 
 class SlackWebhookReceiver:

@@ -6,12 +6,12 @@ import hashlib
 import hmac
 from collections.abc import Callable
 
-from alerts.delivery.delivery_log import event_key
-from alerts.delivery.http import HttpPoster, Secret, json_body
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import Receipt
-from schemas.alerts import AlertEvent
-from schemas.config import WebhookSettings
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.alerts.delivery.http import HttpPoster, Secret, json_body
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import Receipt
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import WebhookSettings
 
 KEY_HEADER = "Idempotency-Key"
 TIMESTAMP_HEADER = "Headroom-Timestamp"

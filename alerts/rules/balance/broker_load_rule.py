@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.loads import VERBS, load_text
-from schemas.text.amounts import percent_text
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.text.loads import VERBS, load_text
+from headroom.schemas.text.amounts import percent_text
 
 # Cause of all findings on uneven loads: one proposal ends them together, and what one broker has too much another one
 # has too little.

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.inputs.broker_load import LossRisk
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.text.loads import load_text
-from schemas.alerts import AlertKind, Severity
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import LossRisk
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.text.loads import load_text
+from headroom.schemas.alerts import AlertKind, Severity
 
 # A loss is the cause of nothing yet: one alert lists all that would be too much.
 _CAUSE = "capacity at risk"

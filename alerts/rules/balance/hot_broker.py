@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.finding import Finding
-from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
-from alerts.rules.balance.broker_load_rule import (
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
+from headroom.alerts.rules.balance.broker_load_rule import (
     UNEVEN,
     BrokerLoadRule,
     changed_by_move,
     evidence_of,
     sort_by_deviation,
 )
-from alerts.rules.rule import Assessment, RuleInputs
-from alerts.text.loads import VERBS, load_text
-from schemas.alerts import AlertKind, Severity
-from schemas.text.amounts import percent_text
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.alerts.text.loads import VERBS, load_text
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.text.amounts import percent_text
 
 
 class HotBroker(BrokerLoadRule):

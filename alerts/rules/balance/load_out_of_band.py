@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from alerts.finding import Finding
-from alerts.inputs.broker_load import LOADS, BrokerLoadState, MinuteLoads
-from alerts.rules.balance.broker_load_rule import (
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import LOADS, BrokerLoadState, MinuteLoads
+from headroom.alerts.rules.balance.broker_load_rule import (
     OF_LEADERS,
     UNEVEN,
     BrokerLoadRule,
@@ -16,8 +16,8 @@ from alerts.rules.balance.broker_load_rule import (
     evidence_of,
     sort_by_deviation,
 )
-from alerts.rules.rule import Assessment, RuleInputs
-from schemas.alerts import AlertKind, Severity
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.schemas.alerts import AlertKind, Severity
 
 # A load above this share of the capacity leaves little room for a peak or a lost broker.
 _HALF = 0.5

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.inputs.broker_load import MinuteLoads
-from alerts.rules.balance.broker_load_rule import BrokerLoadRule
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.balance.slow_brokers.slow_brokers import GIVES_LEADERS_AT, advice
-from schemas.alerts import AlertKind, Severity
-from schemas.text.amounts import join_names
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import MinuteLoads
+from headroom.alerts.rules.balance.broker_load_rule import BrokerLoadRule
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.balance.slow_brokers.slow_brokers import GIVES_LEADERS_AT, advice
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.text.amounts import join_names
 
 _MANY = "brokers"
 

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.finding import Finding
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
-from alerts.rules.rule import Assessment, RuleInputs
-from schemas.alerts import AlertKind, Severity
-from schemas.config import AlertSettings
-from schemas.text.amounts import percent_text, rate_text
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.config import AlertSettings
+from headroom.schemas.text.amounts import percent_text, rate_text
 
 # With auto.leader.rebalance.enable, Kafka gets this many of its own checks before the alert fires.
 _CHECKS = 2

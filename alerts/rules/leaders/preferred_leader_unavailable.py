@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from alerts.finding import Finding
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
-from alerts.rules.rule import Assessment, RuleInputs
-from schemas.alerts import AlertKind, Role, Severity
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
+from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.schemas.alerts import AlertKind, Role, Severity
 
 
 class PreferredLeaderUnavailable(LeaderBalanceRule):

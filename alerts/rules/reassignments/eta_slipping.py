@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.rules.reassignments.eta_tracker import FirstEta
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Severity
-from schemas.text.amounts import clock_text, duration_text
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.rules.reassignments.eta_tracker import FirstEta
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.text.amounts import clock_text, duration_text
 
 # Near the end of a move, a fraction of the remaining time would be seconds.
 _LEAST_SLIP_S = 60.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from alerts.evidence.evidence import EvidenceCause
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import Stall, ThrottleStatus
-from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Role, Severity, Verdict
-from schemas.text.amounts import join_names
+from headroom.alerts.evidence.evidence import EvidenceCause
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import Stall, ThrottleStatus
+from headroom.alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.text.amounts import join_names
 
 _REASONS = {
     EvidenceCause.DESTINATION_DOWN: "the broker is down",

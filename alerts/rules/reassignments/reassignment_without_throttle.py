@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.text.amounts import rate_text
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.text.amounts import rate_text
 
 _SUBJECT = "moves"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import Role, Severity
-from schemas.text.amounts import join_names
+from headroom.alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import Role, Severity
+from headroom.schemas.text.amounts import join_names
 
 _REASONS = {
     EvidenceCause.NO_LEADER: "has replicas without a leader",

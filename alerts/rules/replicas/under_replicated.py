@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from alerts.rules.causes import BrokerPrecedence
-from alerts.rules.replicas.out_of_sync import OutOfSyncReplicas
-from schemas.alerts import AlertKind
+from headroom.alerts.rules.causes import BrokerPrecedence
+from headroom.alerts.rules.replicas.out_of_sync import OutOfSyncReplicas
+from headroom.schemas.alerts import AlertKind
 
 
 class UnderReplicated(OutOfSyncReplicas):

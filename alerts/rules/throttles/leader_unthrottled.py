@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from alerts.evidence.evidence import EvidenceCause
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
-from alerts.recommendations.recommendation import Recommendation
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Role, Severity, Verdict
-from schemas.text.amounts import join_names
+from headroom.alerts.evidence.evidence import EvidenceCause
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.text.amounts import join_names
 
 
 class LeaderUnthrottled(Rule):

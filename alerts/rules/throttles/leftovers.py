@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.recommendations.recommendation import Recommendation
-from alerts.rules.rule import RuleInputs
-from planning.reassignments.run.journal import ThrottledList, rate_subject
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.alerts import Role
-from schemas.keys import BrokerRate, LogDirsRate
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.alerts.rules.rule import RuleInputs
+from headroom.planning.reassignments.run.journal import ThrottledList, rate_subject
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRate, LogDirsRate
 
 
 def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
-from alerts.recommendations.recommendation import Recommendation
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.text.amounts import rate_text
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.text.amounts import rate_text
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from alerts.rules.throttles.throttle_below_required import ThrottleBelowRequired
-from schemas.alerts import AlertKind, Role
+from headroom.alerts.rules.throttles.throttle_below_required import ThrottleBelowRequired
+from headroom.schemas.alerts import AlertKind, Role
 
 
 class ThrottleBelowInbound(ThrottleBelowRequired):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.finding import Finding
-from alerts.grouping import THROTTLE
-from alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
-from alerts.recommendations.recommendation import Advice, Recommendation
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.rules.throttles.leftovers import clear_throttle
-from schemas.alerts import Role, Severity, Verdict
-from schemas.text.amounts import join_names, rate_text
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.grouping import THROTTLE
+from headroom.alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Advice, Recommendation
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.rules.throttles.leftovers import clear_throttle
+from headroom.schemas.alerts import Role, Severity, Verdict
+from headroom.schemas.text.amounts import join_names, rate_text
 
 _SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}
 _CONSEQUENCE = {

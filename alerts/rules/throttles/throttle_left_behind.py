@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from alerts.evidence.evidence import Evidence
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.rules.rule import Assessment, Rule, RuleInputs
-from alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, owners_of, resting_lists
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.text.amounts import join_names, rate_text
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, owners_of, resting_lists
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.text.amounts import join_names, rate_text
 
 _SUBJECT = "throttles"
 

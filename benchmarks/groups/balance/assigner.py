@@ -18,11 +18,11 @@ import numpy as np
 
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.balance.clusters import RETENTIONS_S
-from planning.balance.arrays import AnyArray, FloatArray, IntArray
-from planning.balance.goals.bands import LoadBounds, band_bounds
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.goals.resource_goals import ResourceBand
-from planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.arrays import AnyArray, FloatArray, IntArray
+from headroom.planning.balance.goals.bands import LoadBounds, band_bounds
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.goals.resource_goals import ResourceBand
+from headroom.planning.balance.model import ClusterModel, Resource
 
 _PACKAGES = ("setuptools<81", "wheel", "kazoo", "six"), ("kafka-tools==0.1.9",)
 _CHILD = """

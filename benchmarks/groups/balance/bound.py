@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from planning.balance.arrays import FloatArray
-from planning.balance.goals.bands import band_bounds
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.goals.bands import band_bounds
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.scoring.loads import ClusterLoads
 
 
 def bytes_bound(model: ClusterModel, detect_below: float) -> float:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import AnyArray, FloatArray, IntArray
-from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, cluster_model
+from headroom.planning.balance.arrays import AnyArray, FloatArray, IntArray
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, cluster_model
 
 MIB = 1024**2
 # Retention of a topic in seconds: 1 h to 7 d.

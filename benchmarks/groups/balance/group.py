@@ -62,13 +62,13 @@ from benchmarks.groups.balance.scenarios import scenarios
 from benchmarks.groups.balance.week import simulated_week, week_cluster
 from benchmarks.options.fields import AT_LEAST_ONE, FOLDER, PARTITIONS, option, parts_option
 from benchmarks.results import Figure
-from planning.balance.goals.bands import MIB
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.proposal import Proposal, propose
-from planning.balance.search.trajectory import breaks_limits, load_events
+from headroom.planning.balance.goals.bands import MIB
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.proposal import Proposal, propose
+from headroom.planning.balance.search.trajectory import breaks_limits, load_events
 
 _NETWORK = ("network_in", "network_out")
 _RIVALS = ("load_first", "goal_by_goal", "generate")

@@ -19,20 +19,20 @@ from typing import Any
 from deltalake import DeltaTable
 
 from benchmarks.groups.balance.clusters import large_cluster
-from cli.balance.proposal.files import write_files
-from cli.balance.proposal.options import ProposalOptions
-from cli.balance.proposal.text_view import print_proposal
-from operations.balance.cluster import BalanceCluster
-from operations.balance.proposal_result import FirstActions, proposal_result
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.observation.cluster import observed_cluster
-from planning.balance.observation.loads import observed_loads
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
-from schemas.config import ClusterSettings, Settings, StoreSettings
-from schemas.tables import PARTITION_LOAD
-from streaming.delta.append import append_columns, create
-from streaming.tables.load_history import read_load_history
-from streaming.tables.partition_load import HOUR_MS
+from headroom.cli.balance.proposal.files import write_files
+from headroom.cli.balance.proposal.options import ProposalOptions
+from headroom.cli.balance.proposal.text_view import print_proposal
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.proposal_result import FirstActions, proposal_result
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.observation.cluster import observed_cluster
+from headroom.planning.balance.observation.loads import observed_loads
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.delta.append import append_columns, create
+from headroom.streaming.tables.load_history import read_load_history
+from headroom.streaming.tables.partition_load import HOUR_MS
 
 _CLUSTER = "large"
 _NO_OPTIONS = ProposalOptions(None, None, None, None, None, elections_only=False, throttle=None, state_file=None)

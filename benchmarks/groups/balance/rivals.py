@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import IntArray
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import OF_LEADERS, ClusterModel, Resource
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.scoring.racks import keeps_racks
-from planning.balance.search.deltas import effects, load_deltas
+from headroom.planning.balance.arrays import IntArray
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import OF_LEADERS, ClusterModel, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.racks import keeps_racks
+from headroom.planning.balance.search.deltas import effects, load_deltas
 
 # The order of Cruise Control's default goals, as far as they have a counterpart.
 GOAL_BY_GOAL = ("replicas", "disk", "network_in", "network_out", "requests", "leaders")

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.groups.balance.clusters import ClusterShape, SyntheticPartitions, balanced, displaced
-from planning.balance.arrays import RateArray
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.proposal import propose
+from headroom.planning.balance.arrays import RateArray
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.proposal import propose
 
 _HISTORY_HOURS, _HOURS = 24, 168
 _SHAPE = ClusterShape(12, 600, hours=_HISTORY_HOURS + _HOURS + _HISTORY_HOURS, topic_partitions=10)

@@ -39,7 +39,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from alerts.delivery.delivery_log import event_key
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.faults.store_files import (
     DamagedPlace,
@@ -55,19 +54,20 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.options.fields import option
 from benchmarks.results import Figure
-from cli.common.child_process import headroom_command
-from cli.common.parameters import WholeNumber
-from cli.common.watch_output import Line
-from planning.reassignments.run.journal import JournalRow, StepKind, StepState
-from schemas.alerts import AlertState
-from schemas.errors import HeadroomError
-from schemas.tables import ACTION_JOURNAL, ALL_TABLES
-from streaming.delta.append import without_panic
-from streaming.delta.damage import damages
-from streaming.delta.query import rows as query
-from streaming.durability.query_checkpoints import checkpoints_of
-from streaming.supervision.failure import cause_of
-from streaming.tables.journal import ActionJournal
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.common.parameters import WholeNumber
+from headroom.cli.common.watch_output import Line
+from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
+from headroom.schemas.alerts import AlertState
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ACTION_JOURNAL, ALL_TABLES
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.damage import damages
+from headroom.streaming.delta.query import rows as query
+from headroom.streaming.durability.query_checkpoints import checkpoints_of
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.tables.journal import ActionJournal
 
 _ALERTS = {"resolve_s": 0.5}
 _ENOUGH_BYTES_PER_S = 4e6

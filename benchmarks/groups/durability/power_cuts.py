@@ -40,7 +40,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from alerts.delivery.delivery_log import event_key
 from benchmarks.faults.disks import OPTIONS, CutDisk
 from benchmarks.faults.leaders_in_turn import INBOUND_BYTES_PER_S, PARTITIONS, LeadersInTurn
 from benchmarks.faults.store_files import repair_store_of, row_count
@@ -52,11 +51,12 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.durability.runs import TOPIC, EndlessRuns
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
-from planning.reassignments.run.journal import StepKind
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_DELIVERIES, BRONZE_TICKS
-from streaming.delta.query_table import query
-from streaming.tables.journal import ActionJournal
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.planning.reassignments.run.journal import StepKind
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_DELIVERIES, BRONZE_TICKS
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.tables.journal import ActionJournal
 
 T = TypeVar("T")
 # Fixed, so that every run cuts at the same moments.

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.processes import kill_tree
-from planning.reassignments.plan import PLAN_VERSION
+from headroom.planning.reassignments.plan import PLAN_VERSION
 
 TOPIC = "runs"
 _PARTITIONS = 4

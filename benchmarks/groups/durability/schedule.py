@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.faults.store_files import DamagedPlace, PlannedDamage
-from schemas.tables import (
+from headroom.schemas.tables import (
     ACTION_JOURNAL,
     ALERT_DELIVERIES,
     ALERT_EVENTS,

@@ -33,15 +33,15 @@ from deltalake import DeltaTable
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.options.fields import parts_option
 from benchmarks.results import Figure
-from schemas.config import SparkSettings
-from schemas.tables import ALL_TABLES, Table
+from headroom.schemas.config import SparkSettings
+from headroom.schemas.tables import ALL_TABLES, Table
+from headroom.streaming.delta.append import append_columns, create
+from headroom.streaming.delta.query import rows as query
+from headroom.streaming.delta.upgrade import upgrade_without_spark
+from headroom.streaming.session import build_session
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import cause_of
 from scripts.table_definitions import sets
-from streaming.delta.append import append_columns, create
-from streaming.delta.query import rows as query
-from streaming.delta.upgrade import upgrade_without_spark
-from streaming.session import build_session
-from streaming.store.store import Store
-from streaming.supervision.failure import cause_of
 from tests.unit.builders.gold_rows import gold_row
 
 _DAY = date(2027, 1, 15)

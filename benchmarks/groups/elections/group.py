@@ -30,7 +30,7 @@ from benchmarks.groups.elections.imbalance import measure_imbalance
 from benchmarks.groups.elections.latency import measure_latency
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure
-from planning.elections.planner import (
+from headroom.planning.elections.planner import (
     BatchLimits,
     ClusterConstraints,
     ElectionPlan,
@@ -38,9 +38,9 @@ from planning.elections.planner import (
     balances,
     plan_elections,
 )
-from planning.throttles.load import PartitionTraffic, throttle_loads
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 _PARTITIONS = 200_000
 _PARTITIONS_PER_TOPIC = 100

@@ -22,10 +22,10 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.groups.elections.latency import BROKERS, elect_in_batches, make_topic, restart
 from benchmarks.results import Figure
-from cli.common.watch_process import WatchProcess
-from schemas.config import CollectSettings
-from schemas.tables import LEADER_IMBALANCE
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.tables import LEADER_IMBALANCE
+from headroom.streaming.delta.query_table import query
 
 # By broker: partitions it is the preferred leader of, and those of them that others lead.
 Counts = Mapping[int, tuple[int, int]]

@@ -151,7 +151,8 @@ def _fill(bench: BenchCluster) -> None:
 
 def elect_in_batches(bench: BenchCluster) -> None:
     """Elect preferred leaders with ``headroom elections --execute`` and its defaults."""
-    command = [sys.executable, "-m", "cli.main", "elections", "--config", str(bench.config), "--execute", "--yes"]
+    words = ["elections", "--config", str(bench.config), "--execute", "--yes"]
+    command = [sys.executable, "-m", "headroom.cli.main", *words]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise failure(f"headroom elections ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")

@@ -41,9 +41,9 @@ from benchmarks.groups.fuzz.texts import TextReader, text_readers
 from benchmarks.groups.fuzz.ticks import Reader
 from benchmarks.options.fields import AT_LEAST_ONE, option, parts_option
 from benchmarks.results import Figure
-from cli.common.parameters import WholeNumber
-from schemas.config import SparkSettings
-from streaming.session import build_session
+from headroom.cli.common.parameters import WholeNumber
+from headroom.schemas.config import SparkSettings
+from headroom.streaming.session import build_session
 
 _TICKS_RATIO = 2 / 3
 _MESSAGES_PER_TICK = 8

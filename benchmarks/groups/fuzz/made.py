@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cluster.collector.rows.encoder import encode_end, encode_rows
-from schemas.tick_messages import ENVELOPE
+from headroom.cluster.collector.rows.encoder import encode_end, encode_rows
+from headroom.schemas.tick_messages import ENVELOPE
 
 TICK_MS = 1_800_000_000_000
 CLUSTERS = ("orders", "payments")

@@ -13,21 +13,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from alerts.delivery.http import HttpPoster
-from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.receivers.slack_api import SlackApi
 from benchmarks.groups.fuzz.made import EDGES, replace_value
-from cli.config.load import load_settings
-from cluster.metrics.exporter.jmx_exporter import PrometheusSource
-from cluster.metrics.http import HttpReader
-from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError
-from operations.reassignments.plan_file import is_plan
-from planning.throttles.replica_lists import parse_replica_list
-from schemas.config import CollectSettings, SlackSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.alerts.delivery.http import HttpPoster
+from headroom.alerts.delivery.receiver import DeliveryError
+from headroom.alerts.delivery.receivers.slack_api import SlackApi
+from headroom.cli.config.load import load_settings
+from headroom.cluster.metrics.exporter.jmx_exporter import PrometheusSource
+from headroom.cluster.metrics.http import HttpReader
+from headroom.cluster.metrics.jolokia import JolokiaSource
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.operations.reassignments.plan_file import is_plan
+from headroom.planning.throttles.replica_lists import parse_replica_list
+from headroom.schemas.config import CollectSettings, SlackSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.bad_servers import bad_server
 
 _TIMEOUT_S = 5.0

@@ -9,20 +9,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import throttle_status_of
 from benchmarks.fixtures.synthetic.simulated_week import RECORD_DDL
 from benchmarks.groups.fuzz.made import CLUSTERS, TICK_MS, FuzzedRecord
-from schemas.config import Settings
-from schemas.tick_messages import KINDS
-from streaming.jobs.gold import TABLES
-from streaming.queries.whole_ticks import CompleteTicksReader
-from streaming.sources.trust import Trust
-from streaming.transforms.decode import message_rows, with_headers, with_message
-from streaming.transforms.gold import GoldQueries, headroom_rows
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
-from streaming.transforms.silver import SILVER
-from streaming.transforms.tick_status import rows_of
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import throttle_status_of
+from headroom.schemas.config import Settings
+from headroom.schemas.tick_messages import KINDS
+from headroom.streaming.jobs.gold import TABLES
+from headroom.streaming.queries.whole_ticks import CompleteTicksReader
+from headroom.streaming.sources.trust import Trust
+from headroom.streaming.transforms.decode import message_rows, with_headers, with_message
+from headroom.streaming.transforms.gold import GoldQueries, headroom_rows
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, leader_imbalance
+from headroom.streaming.transforms.silver import SILVER
+from headroom.streaming.transforms.tick_status import rows_of
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.scale.group import START_S, alert_path_started
 from benchmarks.options.fields import AT_LEAST_ONE, option
 from benchmarks.results import Figure, percentile
-from cli.common.watch_process import WatchProcess
-from schemas.config import CollectSettings
-from schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.delta import query as delta_query
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta import query as delta_query
 
 # In-sync use is 2 MB/s and the required rate is 4 MB/s, so the move never ends under 3 MB/s.
 _PARTITION = MovedPartition((1, 2), (1, 3), 2e6, 40_000_000)

@@ -24,8 +24,8 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress
 from benchmarks.groups.idle.usage import Usage, commits_by_table, files_by_place, usage_by_role
 from benchmarks.options.fields import SECONDS, option
 from benchmarks.results import Figure
-from cli.common.watch_process import WatchProcess
-from schemas.config import CollectSettings
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.config import CollectSettings
 
 _SAMPLE_S = 10.0
 

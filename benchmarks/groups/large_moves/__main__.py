@@ -13,7 +13,7 @@ import click
 from benchmarks.groups.large_moves.group import LargeMovesOptions, measure
 from benchmarks.options.command import command
 from benchmarks.options.replaced_variables import refuse_variables
-from cli.common.output import print_table
+from headroom.cli.common.output import print_table
 
 
 def main(options: LargeMovesOptions) -> None:

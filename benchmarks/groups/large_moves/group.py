@@ -69,8 +69,8 @@ from benchmarks.groups.large_moves.stage.stage import SceneContext, SceneTools
 from benchmarks.groups.large_moves.stage.topic import LargeTopic
 from benchmarks.options.fields import AT_LEAST_ONE, CheckedText, option
 from benchmarks.results import Figure, parts
-from cluster.embedded import BrokerOptions
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded import BrokerOptions
+from headroom.schemas.errors import HeadroomError
 
 # Deleted partitions leave the disk at once, because a run writes about 100,000 of them.
 _PROPERTIES = {"log.segment.delete.delay.ms": "1000"}

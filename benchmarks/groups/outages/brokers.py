@@ -12,7 +12,7 @@ from benchmarks.faults.brokers import BrokerFaults
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
 from benchmarks.groups.outages.blind import Span
 from benchmarks.groups.outages.failover import Failover
-from cluster.collector.ticks_topic import topic_configs
+from headroom.cluster.collector.ticks_topic import topic_configs
 
 # Leads partition 0 of the ticks topic, takes no part in the move, and is no controller.
 TICKS_LEADER = 4

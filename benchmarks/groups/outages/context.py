@@ -23,7 +23,7 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.outages.blind import Span, merged
 from benchmarks.groups.outages.brokers import OutageBrokers, ReplicatedTicksTopic
 from benchmarks.groups.outages.outage_cluster import OutageCluster
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 _POLL_S = 0.25
 _THROTTLE_S = 60.0

@@ -11,8 +11,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.groups.outages.blind import Span
-from cluster.connection.admin_connection import AdminConnection
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.schemas.errors import HeadroomError
 
 _EVERY_S = 0.2
 _REQUEST_TIMEOUT_S = 1.0

@@ -76,7 +76,7 @@ from benchmarks.groups.outages.schedule import Play, batches
 from benchmarks.groups.outages.session import ScenarioTools, configure, session
 from benchmarks.options.fields import AT_LEAST_ONE, CheckedText, option
 from benchmarks.results import Figure, parts
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 _STARTS = 2
 

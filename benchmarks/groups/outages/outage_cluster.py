@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, failure
-from cluster.embedded import BrokerOptions, EmbeddedCluster
-from cluster.embedded.layout import HOST, BrokerPorts, busy_ports, controller_ids, ports_from
+from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
+from headroom.cluster.embedded.layout import HOST, BrokerPorts, busy_ports, controller_ids, ports_from
 
 BROKERS = 4
 # The broker whose agent of Jolokia is behind a proxy.

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import psutil
 from kafka.errors import KafkaError
 
-from alerts.rules.no_ticks import TICKS
 from benchmarks.faults.disks import Void
 from benchmarks.faults.leaders_in_turn import PARTITIONS
 from benchmarks.fixtures.receivers.notifications import Count, critical
@@ -18,8 +17,9 @@ from benchmarks.groups.outages.blind import Span, blind, gaps
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.record import RunRecord
 from benchmarks.groups.outages.schedule import Play
-from schemas.alerts import AlertEvent, AlertKind, AlertState
-from schemas.errors import HeadroomError
+from headroom.alerts.rules.no_ticks import TICKS
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
+from headroom.schemas.errors import HeadroomError
 
 _FRESH_WITHIN_S = 120.0
 _EVENT_S = 120.0

@@ -20,7 +20,7 @@ from benchmarks.groups.outages.brokers import OutageBrokers, ReplicatedTicksTopi
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.outage_cluster import OutageCluster
 from benchmarks.groups.outages.scenarios.scenario import Arrangement
-from schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.tables import THROTTLE_HEADROOM
 
 # A leader that took over from another one requires 4 MB/s, and a broker that was down also has to catch up.
 ENOUGH_BYTES_PER_S = 8e6

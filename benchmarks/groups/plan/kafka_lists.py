@@ -15,11 +15,11 @@ from random import Random
 from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_true, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.results import Figure
-from cluster.java import jar_folder, java_command
-from cluster.live.live_cluster import read_throttles
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
-from planning.throttles.replica_lists import TopicLists, parse_replica_list
-from schemas.keys import TopicPartition
+from headroom.cluster.java import jar_folder, java_command
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
+from headroom.planning.throttles.replica_lists import TopicLists, parse_replica_list
+from headroom.schemas.keys import TopicPartition
 
 PLANS = 12
 _BROKERS = 4

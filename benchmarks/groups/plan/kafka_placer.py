@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 
 
 def generated_plan(

@@ -6,13 +6,13 @@ import gc
 import time
 from random import Random
 
-from planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
-from planning.reassignments.batches.finish_times import finish_times
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.estimate import estimate
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.validation import plan_notes, require_possible
-from planning.throttles.recommendation import ThrottlePolicy
+from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
+from headroom.planning.reassignments.batches.finish_times import finish_times
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.estimate import estimate
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.throttles.recommendation import ThrottlePolicy
 
 PARTITIONS = 200_000
 _BROKERS, _PER_TOPIC = 60, 100

@@ -11,11 +11,11 @@ from statistics import median
 from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.groups.plan.kafka_placer import generated_plan
 from benchmarks.results import Figure
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.generation.planner import make_plan
-from planning.reassignments.generation.request import PlanRequest
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.generation.planner import make_plan
+from headroom.planning.reassignments.generation.request import PlanRequest
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.keys import TopicPartition
 
 # Brokers, racks (0: none), topics, and brokers that are added: small and large clusters, one topic and many.
 _SHAPES = ((4, 0, 6, 1), (6, 3, 20, 3), (9, 3, 40, 3), (12, 0, 60, 4), (20, 4, 100, 4), (30, 0, 150, 10))

@@ -15,8 +15,8 @@ from benchmarks.faults.schedule import in_rounds
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.fixtures.preferred_leaders import PREFERRED
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
-from cli.common.watch_process import WatchProcess
-from planning.throttles.replica_lists import TopicLists
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.planning.throttles.replica_lists import TopicLists
 
 ANY = ""
 _MB = 1_000_000

@@ -52,11 +52,11 @@ from benchmarks.groups.precision.scoring import (
 )
 from benchmarks.options.fields import AT_LEAST_ONE, RATIO, SECONDS, option
 from benchmarks.results import CHECKOUT, Figure
-from cli.common.output import print_table
-from cli.common.watch_process import WatchProcess
-from cluster.embedded import BrokerOptions
-from schemas.alerts import AlertState
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import print_table
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cluster.embedded import BrokerOptions
+from headroom.schemas.alerts import AlertState
+from headroom.schemas.errors import HeadroomError
 
 # All faults and alerts with their times, from which the figures can be computed again.
 RECORD = CHECKOUT / "build" / "precision.json"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.groups.precision.faults import ANY
 from benchmarks.results import Figure, percentile
-from schemas.alerts import Severity
+from headroom.schemas.alerts import Severity
 
 HEADROOM = "headroom"
 # An alert may begin this long after the fault was reverted and still be about it, because rules lag behind.

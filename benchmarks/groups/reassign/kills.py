@@ -23,14 +23,14 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, failure
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.groups.reassign.following import FollowedRun, follow_run
 from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference
-from cluster.connection.admin_connection import AdminConnection
-from cluster.throttles.list_entries import ThrottledListEntries
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import clear_lists
-from planning.reassignments.plan import PLAN_VERSION
-from planning.reassignments.run.journal import ThrottledList
-from schemas.alerts import Role
-from schemas.tables import ACTION_JOURNAL
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.throttles.list_entries import ThrottledListEntries
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import clear_lists
+from headroom.planning.reassignments.plan import PLAN_VERSION
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.schemas.alerts import Role
+from headroom.schemas.tables import ACTION_JOURNAL
 
 CHAINS, KILLS_EACH = 10, 2
 # Fixed, so that every run of the benchmark kills at the same steps.

@@ -14,8 +14,8 @@ from benchmarks.groups.reassign.cases import PlannedCase
 from benchmarks.groups.reassign.following import follow_move, follow_run
 from benchmarks.groups.reassign.throttle_state import ThrottleValues
 from benchmarks.groups.smallest_throttle import smallest_enough
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
-from planning.throttles.replica_lists import TopicLists
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
+from headroom.planning.throttles.replica_lists import TopicLists
 
 _DEADLINE_S = 300.0
 _BATCHES = 3

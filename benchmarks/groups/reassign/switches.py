@@ -16,8 +16,8 @@ from benchmarks.fixtures.bench_cluster import BenchCluster, OnProgress, await_tr
 from benchmarks.fixtures.headroom_commands import HeadroomCommands
 from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference, throttles_in_force
-from cluster.throttles.rates import apply_rates
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
+from headroom.cluster.throttles.rates import apply_rates
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 
 RUNS = 4
 _MB = 1_000_000

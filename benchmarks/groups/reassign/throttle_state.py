@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cluster.live.live_cluster import read_throttles
-from planning.throttles.replica_lists import parse_replica_list
-from schemas.config import Settings
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.planning.throttles.replica_lists import parse_replica_list
+from headroom.schemas.config import Settings
 
 # A rate by (broker, role), and entries as (topic, role, partition, broker).
 Rates = Mapping[tuple[int, str], int]

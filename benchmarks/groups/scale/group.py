@@ -31,10 +31,10 @@ from benchmarks.fixtures.synthetic.synthetic_producer import PreparedTick, TickP
 from benchmarks.fixtures.synthetic.synthetic_ticks import BrokerRole, LeaderCounts, Workload
 from benchmarks.options.fields import PARTITIONS, CommaSeparated, heap_option, option
 from benchmarks.results import Figure
-from cli.common.watch_process import VerdictProcess, WatchProcess
-from schemas.config import SparkSettings
-from schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_process import VerdictProcess, WatchProcess
+from headroom.schemas.config import SparkSettings
+from headroom.schemas.tables import BROKER_LOAD, LEADER_IMBALANCE, MESSAGES, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.query_table import query
 
 _SIZES = (2000, 20_000, 100_000, 200_000)
 # On two busy cores an executor is up after two minutes, and the alert path reads one minute later.

@@ -15,11 +15,11 @@ import time
 
 from pyspark.sql import DataFrame
 
-from cli.config.load import load_settings
-from schemas.tick_messages import COLUMNAR, ENVELOPE, ROWS, TICK_END, column_types, message_ddl
-from streaming.session import COMPILED, build_session
-from streaming.sources.kafka_options import kafka_options
-from streaming.transforms.decode import columns_of_message, rows_of_message
+from headroom.cli.config.load import load_settings
+from headroom.schemas.tick_messages import COLUMNAR, ENVELOPE, ROWS, TICK_END, column_types, message_ddl
+from headroom.streaming.session import COMPILED, build_session
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.transforms.decode import columns_of_message, rows_of_message
 
 _PASSES = 2
 _VALUE = "CAST(value AS STRING)"

@@ -14,12 +14,11 @@ from pathlib import Path
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.seeded_faults.fault import SeededFault
 from benchmarks.results import CHECKOUT
-from schemas.environment import JARS
+from headroom.schemas.environment import JARS
 
 # Set-up makes these once. Tests look for them beside the code.
 _LINKED = (".venv", ".jars", ".tools")
 _LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli")
-_PROBE = f"import {', '.join(_LAYERS)}; print(*(m.__path__[0] for m in ({', '.join(_LAYERS)})), sep='\\n')"
 
 
 class CodeTree:
@@ -54,15 +53,22 @@ class CodeTree:
         Raises:
             HeadroomError: it imports other code, so that no fault would ever be seen.
         """
+        # Before they were parts of ``headroom``, the layers were packages of their own, without use cases.
+        is_before = (self.folder / "cli").exists() and not (self.folder / "headroom").exists()
+        names = (
+            [layer for layer in _LAYERS if layer != "operations"] if is_before else [f"headroom.{n}" for n in _LAYERS]
+        )
+        probe = f"import os, {', '.join(names)}\nfor m in ({', '.join(names)}): print(os.path.realpath(m.__path__[0]))"
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE],
+            [sys.executable, "-c", probe],
             cwd=self.scratch,
             env=self.environment(),
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.stdout.split() != [str(self.folder / layer) for layer in _LAYERS]:
+        expected = [str((self.folder / name.removeprefix("headroom.")).resolve()) for name in names]
+        if done.stdout.split() != expected:
             raise failure(f"the code of the copy is not imported: {(done.stdout + done.stderr)[-500:]}")
 
     @contextmanager
@@ -108,9 +114,9 @@ def _copy_checkout(folder: Path) -> None:
     listed = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z").decode()
     for name in filter(None, listed.split("\0")):
         # A tracked file may have been deleted.
-        if (CHECKOUT / name).is_file():
+        if (CHECKOUT / name).is_file() or (CHECKOUT / name).is_symlink():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(CHECKOUT / name, folder / name)
+            shutil.copy2(CHECKOUT / name, folder / name, follow_symlinks=False)
 
 
 def _extract(commit: str, folder: Path) -> None:

@@ -36,10 +36,10 @@ from benchmarks.fixtures.throttled_move import LoadSettings, MovedPartition, Thr
 from benchmarks.groups.alert_latency import LeaderWatcher, catching_up, find_alert
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, parts, percentile
-from cli.common.watch_process import WatchProcess
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.clock import now_ms
-from streaming.delta.query_table import query
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query_table import query
 
 # Before the switch each leader has three followers, and requires 3.3 MB/s. After it one leader requires 4.4 MB/s, and
 # 6.6 MB/s if the earlier leader still follows.

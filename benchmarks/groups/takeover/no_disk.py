@@ -29,9 +29,9 @@ from benchmarks.fixtures.throttled_move import ThrottledMove
 from benchmarks.groups.alert_latency import SWITCH_BYTES_PER_S, catching_up, find_alert, switch_brokers, switch_move
 from benchmarks.options.fields import COUNT, option
 from benchmarks.results import Figure, percentile
-from cli.common.watch_output import Line
-from cli.common.watch_process import WatchProcess
-from cluster.embedded.layout import free_ports
+from headroom.cli.common.watch_output import Line
+from headroom.cli.common.watch_process import WatchProcess
+from headroom.cluster.embedded.layout import free_ports
 
 # Under its throttle the move copies 116 MB at first, and 15 MB more in each 11.4 s. The first bursts and the start of a
 # JVM take less than a minute, so it does not end before the switch.

@@ -15,7 +15,7 @@ from benchmarks.fixtures.bench_cluster import OnProgress
 from benchmarks.fixtures.part_records import write_record
 from benchmarks.options.fields import NoOptions
 from benchmarks.results import CHECKOUT, PARTS, Figure
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 RECORDS = CHECKOUT / "build" / "test-runs"
 FOLDER = PARTS / "tests"

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import click
 
-from cli.balance.loading import load_cluster
-from cli.balance.proposal.files import write_files
-from cli.balance.proposal.json_view import proposal_json
-from cli.balance.proposal.options import ProposalOptions, proposal_options
-from cli.balance.proposal.plot import write_gain_plot
-from cli.balance.proposal.text_view import print_proposal
-from cli.common.changing import print_notes
-from cli.common.options import MAX_DURATION_S, config_option, format_option
-from cli.common.output import print_json
-from cli.common.parameters import BrokerIds, Duration, WholeNumber
-from operations.balance.proposal_result import FirstActions, proposal_result
-from operations.balance.proposal_store import store_proposal
-from operations.balance.saved_state import write_loads
+from headroom.cli.balance.loading import load_cluster
+from headroom.cli.balance.proposal.files import write_files
+from headroom.cli.balance.proposal.json_view import proposal_json
+from headroom.cli.balance.proposal.options import ProposalOptions, proposal_options
+from headroom.cli.balance.proposal.plot import write_gain_plot
+from headroom.cli.balance.proposal.text_view import print_proposal
+from headroom.cli.common.changing import print_notes
+from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
+from headroom.cli.common.output import print_json
+from headroom.cli.common.parameters import BrokerIds, Duration, WholeNumber
+from headroom.operations.balance.proposal_result import FirstActions, proposal_result
+from headroom.operations.balance.proposal_store import store_proposal
+from headroom.operations.balance.saved_state import write_loads
 
 
 @click.command(short_help="Propose changes that balance the load, with what each gains and costs.")

@@ -6,22 +6,22 @@ from typing import Any
 
 import click
 
-from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.loading import load_cluster
-from cli.balance.proposal.options import ProposalOptions, proposal_options
-from cli.balance.proposal.text_view import action_text
-from cli.balance.score_json import cluster_json
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json, print_table
-from cli.common.parameters import WholeNumber
-from operations.balance.action_fields import action_fields
-from operations.balance.cluster import BalanceCluster
-from operations.balance.proposal_result import search
-from planning.balance.model import Resource
-from planning.balance.reports.explanation import Explanation, GoalEffect
-from planning.balance.reports.explanation import explain as explain_action
-from planning.balance.search.proposal import Proposal
-from schemas.text.amounts import size_text
+from headroom.cli.balance.amounts import RESOURCE_NAMES, load_text
+from headroom.cli.balance.loading import load_cluster
+from headroom.cli.balance.proposal.options import ProposalOptions, proposal_options
+from headroom.cli.balance.proposal.text_view import action_text
+from headroom.cli.balance.score_json import cluster_json
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.parameters import WholeNumber
+from headroom.operations.balance.action_fields import action_fields
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.proposal_result import search
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.reports.explanation import Explanation, GoalEffect
+from headroom.planning.balance.reports.explanation import explain as explain_action
+from headroom.planning.balance.search.proposal import Proposal
+from headroom.schemas.text.amounts import size_text
 
 
 @click.command(short_help="Explain one action of a proposal, goal by goal.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cli.balance.score_json import card_json, cluster_json
-from cli.common.output import partition_json
-from cli.plan.json_view import plan_json
-from operations.balance.action_fields import action_fields
-from operations.balance.proposal_result import PricedBatch, ProposalResult
-from planning.balance.reports.prefixes import PrefixPrice
-from planning.balance.search.limits import WHY_EXCLUDED
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.cli.balance.score_json import card_json, cluster_json
+from headroom.cli.common.output import partition_json
+from headroom.cli.plan.json_view import plan_json
+from headroom.operations.balance.action_fields import action_fields
+from headroom.operations.balance.proposal_result import PricedBatch, ProposalResult
+from headroom.planning.balance.reports.prefixes import PrefixPrice
+from headroom.planning.balance.search.limits import WHY_EXCLUDED
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 
 
 def proposal_json(result: ProposalResult) -> dict[str, Any]:

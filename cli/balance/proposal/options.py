@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from cli.balance.parameters import ByteCount, ExclusionList, GoalNames
-from cli.common.options import option_group
-from cli.common.parameters import Rate, TopicNames, WholeNumber
-from operations.balance.requests import ProposalRequest
+from headroom.cli.balance.parameters import ByteCount, ExclusionList, GoalNames
+from headroom.cli.common.options import option_group
+from headroom.cli.common.parameters import Rate, TopicNames, WholeNumber
+from headroom.operations.balance.requests import ProposalRequest
 
 goals_option = click.option(
     "--goals",

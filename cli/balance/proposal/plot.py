@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cli.common.output import write_chart, xy_chart
-from planning.balance.reports.prefixes import gain_ratio
-from planning.balance.search.proposal import Proposal
-from schemas.errors import HeadroomError
+from headroom.cli.common.output import write_chart, xy_chart
+from headroom.planning.balance.reports.prefixes import gain_ratio
+from headroom.planning.balance.search.proposal import Proposal
+from headroom.schemas.errors import HeadroomError
 
 # Points of a curve; more are not visible.
 _MOST_POINTS = 500

@@ -11,22 +11,22 @@ from pathlib import Path
 
 import click
 
-from cli.balance.loading import load_cluster
-from cli.common.changing import require_answer, require_execute
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, print_json
-from cli.common.stopping import stopping
-from cli.config.load import load_settings
-from cli.reassign.plan_run import RunOptions, auto_option, cancel_option, carry_out, force_option
-from cli.throttle.rates import low_rate_option, require_low_rate
-from operations.balance.proposal_run import COMMAND, NextBatch, next_batch, weigh_rest
-from operations.balance.written_proposal import WrittenProposal, read_own_proposal
-from operations.reassignments.run_plan import RunRates
-from planning.balance.reports.rest import RestOfProposal
-from planning.elections.quiet_hours import DailyWindow
-from planning.throttles.rate_options import LOW_RATE, rate_options
-from schemas.errors import HeadroomError
-from schemas.text import shell_quoted
+from headroom.cli.balance.loading import load_cluster
+from headroom.cli.common.changing import require_answer, require_execute
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, print_json
+from headroom.cli.common.stopping import stopping
+from headroom.cli.config.load import load_settings
+from headroom.cli.reassign.plan_run import RunOptions, auto_option, cancel_option, carry_out, force_option
+from headroom.cli.throttle.rates import low_rate_option, require_low_rate
+from headroom.operations.balance.proposal_run import COMMAND, NextBatch, next_batch, weigh_rest
+from headroom.operations.balance.written_proposal import WrittenProposal, read_own_proposal
+from headroom.operations.reassignments.run_plan import RunRates
+from headroom.planning.balance.reports.rest import RestOfProposal
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.throttles.rate_options import LOW_RATE, rate_options
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import shell_quoted
 
 _WINDOW_POLL_S = 10.0
 

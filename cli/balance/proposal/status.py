@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from cli.balance.proposal.files import batch_files, run_command
-from cli.common.logs import silence_clients
-from cli.common.options import config_option, format_option
-from cli.common.output import echo, partition_json, print_json
-from cli.config.load import load_settings
-from operations.balance.written_proposal import WrittenProposal, current_replicas, read_own_proposal
-from planning.balance.reports.progress import ProposalProgress, proposal_progress
+from headroom.cli.balance.proposal.files import batch_files, run_command
+from headroom.cli.common.logs import silence_clients
+from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.output import echo, partition_json, print_json
+from headroom.cli.config.load import load_settings
+from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas, read_own_proposal
+from headroom.planning.balance.reports.progress import ProposalProgress, proposal_progress
 
 
 @click.command(short_help="Show how far the batches of a proposal are, and the next command.")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from cli.balance.amounts import RESOURCE_NAMES, load_text
-from cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
-from cli.balance.score_text import MAX_ROWS, print_losses, verdict
-from cli.common.output import echo, print_table
-from operations.balance.proposal_result import PricedBatch, ProposalResult
-from planning.balance.model import ClusterModel
-from planning.balance.reports.prefixes import PrefixPrice
-from planning.balance.reports.throttle_choice import ThrottleSource
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.limits import WHY_EXCLUDED
-from schemas.text.amounts import duration_text, percent_text, rate_text, size_text
+from headroom.cli.balance.amounts import RESOURCE_NAMES, load_text
+from headroom.cli.balance.proposal.files import BatchFiles, elect_commands, run_all_command, run_command, status_command
+from headroom.cli.balance.score_text import MAX_ROWS, print_losses, verdict
+from headroom.cli.common.output import echo, print_table
+from headroom.operations.balance.proposal_result import PricedBatch, ProposalResult
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.reports.prefixes import PrefixPrice
+from headroom.planning.balance.reports.throttle_choice import ThrottleSource
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.limits import WHY_EXCLUDED
+from headroom.schemas.text.amounts import duration_text, percent_text, rate_text, size_text
 
 _NEVER = "never"
 _PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "time at most")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cli.common.output import echo, print_table
-from operations.throttles.left_behind import LeftBehind
-from operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
-from schemas.alerts import Verdict
-from schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
+from headroom.cli.common.output import echo, print_table
+from headroom.operations.throttles.left_behind import LeftBehind
+from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
 _NAMED = 3
 _ROLES = {"log_dirs": "log directories"}

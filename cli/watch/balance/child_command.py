@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
-from cli.common.child_process import headroom_command
-from cli.watch.priority import lower_session
+from headroom.cli.common.child_process import headroom_command
+from headroom.cli.watch.priority import lower_session
 
 _LOWEST_PRIORITY = 19
 

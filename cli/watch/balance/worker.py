@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from alerts.engine import AlertEngine
-from alerts.inputs.broker_load import BalanceAdvice, LossRisk
-from alerts.watched_cluster import WatchedCluster
-from cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
-from cli.watch.pipeline import ConfiguredClusters
-from schemas.alerts import AlertEvent, AlertKind, AlertState
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.broker_load import BalanceAdvice, LossRisk
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
+from headroom.cli.watch.pipeline import ConfiguredClusters
+from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 
 log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.text.terminal import render_event
-from cli.common.output import echo, echo_lines, print_json_line
-from schemas.alerts import AlertEvent, AlertState, Verdict
-from schemas.text.amounts import clock_text, duration_range_text, rate_text
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.text.terminal import render_event
+from headroom.cli.common.output import echo, echo_lines, print_json_line
+from headroom.schemas.alerts import AlertEvent, AlertState, Verdict
+from headroom.schemas.text.amounts import clock_text, duration_range_text, rate_text
 
 _COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from cli.common.output import with_schema_version
+from headroom.cli.common.output import with_schema_version
 
 STDOUT, STDERR = 1, 2
 # What a reader that is stuck for hours finds when it reads again: some thousand lines.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from schemas.errors import HeadroomError
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 _Result = TypeVar("_Result")

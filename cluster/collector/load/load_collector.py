@@ -8,21 +8,26 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from cluster.collector.clock import Clock
-from cluster.collector.load.background_reads import BackgroundReads
-from cluster.collector.load.load_samples import LoadSamples, broker_meter_columns
-from cluster.collector.load.log_dir_rows import REPLICA_SIZES, log_dir_gauges, log_dir_rows, replica_size_columns
-from cluster.collector.rows.columns import Columns, Row
-from cluster.connection.admin_connection import AdminConnection
-from cluster.log_dirs.describe import describe_broker_log_dirs
-from cluster.metrics.mbeans import LOAD, ReadPlan
-from cluster.metrics.missing_load import find_missing_load
-from cluster.metrics.missing_metrics import describe_impossible, describe_missing
-from cluster.metrics.source import MetricsSource
-from cluster.model import Broker, Meter, Metrics, Reading, Snapshot
-from planning.log_dirs.broker_logs import BrokerLogs
-from schemas.config import CollectSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.load.background_reads import BackgroundReads
+from headroom.cluster.collector.load.load_samples import LoadSamples, broker_meter_columns
+from headroom.cluster.collector.load.log_dir_rows import (
+    REPLICA_SIZES,
+    log_dir_gauges,
+    log_dir_rows,
+    replica_size_columns,
+)
+from headroom.cluster.collector.rows.columns import Columns, Row
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.log_dirs.describe import describe_broker_log_dirs
+from headroom.cluster.metrics.mbeans import LOAD, ReadPlan
+from headroom.cluster.metrics.missing_load import find_missing_load
+from headroom.cluster.metrics.missing_metrics import describe_impossible, describe_missing
+from headroom.cluster.metrics.source import MetricsSource
+from headroom.cluster.model import Broker, Meter, Metrics, Reading, Snapshot
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
 # No tick waits for these reads, so that they may take longer than those of a tick.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cluster.collector.rows.columns import Row
-from cluster.collector.rows.message_rows import meter_columns
-from cluster.collector.samples.history import EarlierSample
-from cluster.collector.samples.restarts import Restarts
-from cluster.collector.samples.sample_columns import SampleColumns
-from cluster.metrics.load_meters import (
+from headroom.cluster.collector.rows.columns import Row
+from headroom.cluster.collector.rows.message_rows import meter_columns
+from headroom.cluster.collector.samples.history import EarlierSample
+from headroom.cluster.collector.samples.restarts import Restarts
+from headroom.cluster.collector.samples.sample_columns import SampleColumns
+from headroom.cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_FLUSH_P999,
@@ -18,7 +18,7 @@ from cluster.metrics.load_meters import (
     fetch_requests,
     produce_requests,
 )
-from cluster.model import Meter, Metrics, Reading
+from headroom.cluster.model import Meter, Metrics, Reading
 
 # Bytes in of a broker: from producers, and from leaders.
 _BYTES_IN = (Meter("BrokerTopicMetrics.BytesInPerSec"), Meter("BrokerTopicMetrics.ReplicationBytesInPerSec"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster.collector.rows.columns import Row
-from cluster.metrics.load_meters import LOG_DIRS_TOTAL, LOG_DIRS_USABLE, LOG_DIRS_USED
-from cluster.model import Meter, Reading
-from planning.log_dirs.broker_logs import BrokerLogs
-from schemas.bounds import MOST_COUNTED, MOST_OF_LOG
-from schemas.tick_messages import column_types
+from headroom.cluster.collector.rows.columns import Row
+from headroom.cluster.metrics.load_meters import LOG_DIRS_TOTAL, LOG_DIRS_USABLE, LOG_DIRS_USED
+from headroom.cluster.model import Meter, Reading
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.schemas.bounds import MOST_COUNTED, MOST_OF_LOG
+from headroom.schemas.tick_messages import column_types
 
 REPLICA_SIZES = tuple(column_types("replica_sizes"))
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import compress
 from typing import Any, Protocol
 
-from cluster.collector.rows.columns import Columns
-from schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
+from headroom.cluster.collector.rows.columns import Columns
+from headroom.schemas.tick_messages import ALERT_KINDS, COLUMNAR, VERSION
 
 # Rows per message: enough to make the envelope cheap, few enough to spread messages over partitions and tasks.
 MAX_ROWS = 500

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cluster.collector.rows.columns import Row
-from cluster.collector.samples.history import EarlierSample
-from cluster.collector.samples.sample_columns import Samples
-from cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
-from cluster.model import (
+from headroom.cluster.collector.rows.columns import Row
+from headroom.cluster.collector.samples.history import EarlierSample
+from headroom.cluster.collector.samples.sample_columns import Samples
+from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
+from headroom.cluster.model import (
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -23,8 +23,8 @@ from cluster.model import (
     ReplicationSettings,
     TopicConfig,
 )
-from schemas.keys import TopicPartition
-from schemas.tick_messages import column_types
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tick_messages import column_types
 
 METERS, LAGS, LOGS = (tuple(column_types(kind)) for kind in ("meters", "lags", "logs"))
 # Columns of a log that are read of watched partitions only.

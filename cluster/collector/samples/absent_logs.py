@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from cluster.model import Partition
-from schemas.keys import TopicPartition
+from headroom.cluster.model import Partition
+from headroom.schemas.keys import TopicPartition
 
 # A broker creates the log of a new replica within 1 s of the reassignment; the rest allows for failed readings.
 ABSENT_MS = 10_000

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import NamedTuple, TypeVar
 
-from cluster.connection.per_broker import PerBroker
+from headroom.cluster.connection.per_broker import PerBroker
 
 _Key = TypeVar("_Key", bound=Hashable)
 # Older samples are not used: no rate is better than a rate over a long gap.

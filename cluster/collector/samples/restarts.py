@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.model import Metrics
+from headroom.cluster.model import Metrics
 
 # Without a start time: longest time between two readings that a falling counter can tell about, milliseconds. After
 # more time a broker that had run for as short a time may have counted further than before.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Generic, TypeVar
 
-from cluster.collector.samples.history import STALE_WINDOWS, EarlierSample
-from cluster.model import LogReading, Reading
+from headroom.cluster.collector.samples.history import STALE_WINDOWS, EarlierSample
+from headroom.cluster.model import LogReading, Reading
 
 _Key = TypeVar("_Key", bound=Hashable)
 # Counts, offsets and times are never below zero.

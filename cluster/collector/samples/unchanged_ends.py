@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.connection.per_broker import PerBroker
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.per_broker import PerBroker
+from headroom.schemas.keys import TopicPartition
 
 
 class UnchangedEnds(PerBroker[TopicPartition, tuple[int, int]]):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from cluster.metrics.load_meters import (
+from headroom.cluster.metrics.load_meters import (
     BROKER_IDLE,
     FETCH_REQUESTS,
     FLUSH_TIMES,
@@ -25,7 +25,16 @@ from cluster.metrics.load_meters import (
     PRODUCE_REQUESTS,
     TIMES,
 )
-from cluster.metrics.mbeans import APP_INFO, BROKER_METERS, EXPORTER, FUTURE, GAUGES, LOG_PARTS, QUOTAS, TOPIC_METERS
+from headroom.cluster.metrics.mbeans import (
+    APP_INFO,
+    BROKER_METERS,
+    EXPORTER,
+    FUTURE,
+    GAUGES,
+    LOG_PARTS,
+    QUOTAS,
+    TOPIC_METERS,
+)
 
 _DOMAIN = re.compile(r"(?:^|_)kafka_(server|log|network)_(.+)$")
 # Keys of the MBean within the metric's name: a fetcher, and with it a partition or the broker fetched from.

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from cluster.metrics.exporter.exporter_names import (
+from headroom.cluster.metrics.exporter.exporter_names import (
     SCRAPE_ERROR,
     Meaning,
     has_quantile,
@@ -14,12 +14,12 @@ from cluster.metrics.exporter.exporter_names import (
     meaning_of,
     spelled_in_metrics,
 )
-from cluster.metrics.exporter.text_format import read_samples
-from cluster.metrics.http import Deadline, HttpReader, Request, Response
-from cluster.metrics.load_meters import HANDLER_IDLE, LOAD_TOPIC_METERS
-from cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
-from cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
-from cluster.model import Metrics
+from headroom.cluster.metrics.exporter.text_format import read_samples
+from headroom.cluster.metrics.http import Deadline, HttpReader, Request, Response
+from headroom.cluster.metrics.load_meters import HANDLER_IDLE, LOAD_TOPIC_METERS
+from headroom.cluster.metrics.mbeans import MetricsAccumulator, ReadPlan, reading
+from headroom.cluster.metrics.source import NOT_ITS_OWN, MetricsError, check_plausible
+from headroom.cluster.model import Metrics
 
 DEFAULT_PATH = "/metrics"
 _ACCEPT = {"Accept": "text/plain;version=0.0.4"}

@@ -7,12 +7,12 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.rmi.jmx_gateway import JmxGateway
-from cluster.metrics.rmi.jmx_request import JmxRequest
-from cluster.metrics.source import HANGS, MetricsError, check_plausible
-from cluster.model import Metrics
-from schemas.text import one_line
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.rmi.jmx_gateway import JmxGateway
+from headroom.cluster.metrics.rmi.jmx_request import JmxRequest
+from headroom.cluster.metrics.source import HANGS, MetricsError, check_plausible
+from headroom.cluster.model import Metrics
+from headroom.schemas.text import one_line
 
 _REACH = "See that java.rmi.server.hostname and the RMI port can be reached from here, and collect.jmx_*."
 # Pattern of a Java exception's text, with rule and remedy.

@@ -13,13 +13,13 @@ from py4j.finalizer import ThreadSafeFinalizer
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JError
 
-from cluster.java import gateway_jars, java_command
-from cluster.metrics.rmi.java_reader import CLASS_NAME, SOURCE
-from cluster.metrics.source import read_s
-from cluster.secrets import secret
-from schemas.config import CollectSettings
-from schemas.environment import without_settings
-from schemas.errors import HeadroomError
+from headroom.cluster.java import gateway_jars, java_command
+from headroom.cluster.metrics.rmi.java_reader import CLASS_NAME, SOURCE
+from headroom.cluster.metrics.source import read_s
+from headroom.cluster.secrets import secret
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.environment import without_settings
+from headroom.schemas.errors import HeadroomError
 
 
 class JmxGateway:

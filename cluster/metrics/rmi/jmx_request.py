@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.metrics.mbeans import (
+from headroom.cluster.metrics.mbeans import (
     LOG_PARTS,
     START,
     MetricsAccumulator,
@@ -12,7 +12,7 @@ from cluster.metrics.mbeans import (
     reading,
     topic_reads,
 )
-from cluster.model import Metrics
+from headroom.cluster.model import Metrics
 
 
 class JmxRequest:

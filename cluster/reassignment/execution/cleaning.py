@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
-from cluster.reassignment.execution.moves import RunMoves
-from cluster.reassignment.execution.placement import RunPlacement
-from cluster.reassignment.execution.run_journal import RunJournal
-from cluster.reassignment.execution.throttling import RunThrottle
-from planning.reassignments.run.changes import moving_of
-from planning.reassignments.run.directories import copying_of
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.record import RecordedRun, RunState
-from schemas.keys import TopicPartition
+from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.moves import RunMoves
+from headroom.cluster.reassignment.execution.placement import RunPlacement
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.cluster.reassignment.execution.throttling import RunThrottle
+from headroom.planning.reassignments.run.changes import moving_of
+from headroom.planning.reassignments.run.directories import copying_of
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.schemas.keys import TopicPartition
 
 _POLL_S = 1.0
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
-from planning.reassignments.run.snapshot import RunSnapshot
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.keys import BrokerRate, ReplicaKey, TopicPartition
+from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
 # Returns the command that raises the throttle of some brokers to a rate.
 RaiseCommand = Callable[[int, Sequence[int]], str]

@@ -10,25 +10,25 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
-from cluster.reassignment.execution.moves import STALE_S, RunMoves
-from cluster.reassignment.execution.placement import RunPlacement
-from cluster.reassignment.execution.run_journal import RunJournal
-from cluster.reassignment.execution.throttling import RunThrottle
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.changes import BatchChanges, batch_changes, moving_of
-from planning.reassignments.run.conditions import (
+from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.moves import STALE_S, RunMoves
+from headroom.cluster.reassignment.execution.placement import RunPlacement
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.cluster.reassignment.execution.throttling import RunThrottle
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes, moving_of
+from headroom.planning.reassignments.run.conditions import (
     foreign_moves,
     lost_replicas,
     partitions_text,
     require_no_foreign_moves,
 )
-from planning.reassignments.run.directories import copying_of, remaining_bytes
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import RunSnapshot
-from schemas.errors import HeadroomError
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.planning.reassignments.run.directories import copying_of, remaining_bytes
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"

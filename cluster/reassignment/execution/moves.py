@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from cluster.reassignment.execution.control import ClusterControl
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.run.changes import changes_factor
-from planning.reassignments.run.conditions import partitions_text
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState, replicas_text
-from planning.reassignments.run.record import Submission
-from planning.reassignments.run.snapshot import RunSnapshot
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.reassignment.execution.control import ClusterControl
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.run.changes import changes_factor
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, replicas_text
+from headroom.planning.reassignments.run.record import Submission
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # A broker's metadata may be older than an answer of the controller by about this time.
 STALE_S = 5.0

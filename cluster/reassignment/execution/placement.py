@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from cluster.reassignment.execution.control import ClusterControl
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState
-from planning.reassignments.run.directories import requested_of, state_of_placement
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState
-from planning.reassignments.run.record import DirectoryPlacement
-from planning.reassignments.run.snapshot import RunSnapshot
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.cluster.reassignment.execution.control import ClusterControl
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from headroom.planning.reassignments.run.directories import requested_of, state_of_placement
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.record import DirectoryPlacement
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 # The metadata may show a replica earlier, or a little longer, than its broker has its log.
 PATIENCE_S = 5.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cluster.reassignment.execution.control import JournalStore
-from planning.reassignments.run.journal import JournalRow, JournalStep
-from planning.reassignments.run.record import RecordedRun
+from headroom.cluster.reassignment.execution.control import JournalStore
+from headroom.planning.reassignments.run.journal import JournalRow, JournalStep
+from headroom.planning.reassignments.run.record import RecordedRun
 
 
 class RunJournal:

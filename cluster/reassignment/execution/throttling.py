@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.run.changes import (
+from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.run.changes import (
     BatchChanges,
     PlannedRate,
     broker_roles_of,
@@ -18,22 +18,29 @@ from planning.reassignments.run.changes import (
     rates_to_set,
     wanted_rates,
 )
-from planning.reassignments.run.directories import copying_brokers
-from planning.reassignments.run.journal import Entry, JournalStep, StepKind, StepState, ThrottledList, rate_subject
-from planning.reassignments.run.loads import (
+from headroom.planning.reassignments.run.directories import copying_brokers
+from headroom.planning.reassignments.run.journal import (
+    Entry,
+    JournalStep,
+    StepKind,
+    StepState,
+    ThrottledList,
+    rate_subject,
+)
+from headroom.planning.reassignments.run.loads import (
     lasting_required_bytes_per_s,
     loads_now,
     loads_of_batch,
     required_bytes_per_s,
     short_throttles,
 )
-from planning.reassignments.run.snapshot import RunSnapshot
-from planning.throttles.load import ThrottleLoad
-from planning.throttles.rate_options import rate_options
-from planning.throttles.replica_lists import format_replica_list
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
-from schemas.text.amounts import rate_text
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.throttles.rate_options import rate_options
+from headroom.planning.throttles.replica_lists import format_replica_list
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
+from headroom.schemas.text.amounts import rate_text
 
 
 class RunThrottle:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cluster.live.live_cluster import LiveCluster
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from operations.throttles.needs.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition
-from planning.log_dirs.broker_logs import BrokerLogs
-from schemas.config import Settings
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.operations.throttles.needs.throttle_need import MAX_PARTITIONS, MoveNeed, NeedingPartition
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.schemas.config import Settings
 
 
 def read_limited_log_dirs(settings: Settings, view: ThrottleState) -> LogDirsReading:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.live.live_cluster import LiveCluster
-from operations.throttles.needs.throttle_need import (
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.operations.throttles.needs.throttle_need import (
     MAX_PARTITIONS,
     MoveNeed,
     NeedingPartition,
     NeedsSource,
     ThrottleNeeds,
 )
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
-from schemas.alerts import Role
-from schemas.config import Settings
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import Settings
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 def live_needs(settings: Settings) -> ThrottleNeeds:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from operations.progress import OnText
-from operations.throttles.needs.directory_needs import directory_needs
-from operations.throttles.needs.live_needs import live_needs
-from operations.throttles.needs.throttle_need import NeedsSource, ThrottleNeeds
-from operations.throttles.needs.watch_needs import watch_needs
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.operations.progress import OnText
+from headroom.operations.throttles.needs.directory_needs import directory_needs
+from headroom.operations.throttles.needs.live_needs import live_needs
+from headroom.operations.throttles.needs.throttle_need import NeedsSource, ThrottleNeeds
+from headroom.operations.throttles.needs.watch_needs import watch_needs
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 
 def read_needs(

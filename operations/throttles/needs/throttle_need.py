@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from planning.throttles.load import lasting_rate
-from schemas.keys import TopicPartition
+from headroom.planning.throttles.load import lasting_rate
+from headroom.schemas.keys import TopicPartition
 
 # As in the evidence of gold/throttle_headroom.
 MAX_PARTITIONS = 20

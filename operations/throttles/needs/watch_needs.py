@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from operations.evaluation import is_recent
-from operations.throttles.needs.throttle_need import (
+from headroom.operations.evaluation import is_recent
+from headroom.operations.throttles.needs.throttle_need import (
     MAX_PARTITIONS,
     MoveNeed,
     NeedingPartition,
     NeedsSource,
     ThrottleNeeds,
 )
-from schemas.config import Settings
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.clock import now_ms
-from streaming.delta.query_table import query
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.query_table import query
 
 
 def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds | None:

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planning.balance.arrays import FloatArray, hourly_percentile
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.limits import MARGIN_RATIO
-from planning.balance.search.proposal import apply_actions
-from planning.reassignments.plan import TargetAssignment
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.arrays import FloatArray, hourly_percentile
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.limits import MARGIN_RATIO
+from headroom.planning.balance.search.proposal import apply_actions
+from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)

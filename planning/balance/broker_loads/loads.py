@@ -8,15 +8,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.broker_loads.reading import BrokerReading
-from planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds, score, within_reach
-from planning.balance.goals.catalogue import built_in_goals, configured_goals
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
-from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, Resource, cluster_model
-from planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice
-from schemas.config import BalanceSettings
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds, score, within_reach
+from headroom.planning.balance.goals.catalogue import built_in_goals, configured_goals
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
+from headroom.planning.balance.model import (
+    BalanceBroker,
+    BrokerCapacity,
+    ClusterModel,
+    PartitionArrays,
+    Resource,
+    cluster_model,
+)
+from headroom.planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice
+from headroom.schemas.config import BalanceSettings
 
 BROKER_DOWN = "the broker is down"
 NO_ANSWER = "the broker did not answer"

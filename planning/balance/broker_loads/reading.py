@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planning.balance.model import Resource
+from headroom.planning.balance.model import Resource
 
 # Counters further apart give no rate of a minute.
 MOST_MS = 150_000

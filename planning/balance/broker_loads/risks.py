@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, hourly_percentile
-from planning.balance.goals.bands import limit_bounds
-from planning.balance.goals.resource_goals import LIMIT_RATIO
-from planning.balance.model import NO_BROKER, ClusterModel, Resource
-from planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile
+from headroom.planning.balance.goals.bands import limit_bounds
+from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
+from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
+from headroom.planning.balance.scoring.loads import ClusterLoads
 
 
 @dataclass(frozen=True)

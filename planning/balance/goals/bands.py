@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.model import COUNTS, RATES, ClusterModel, Resource
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.model import COUNTS, RATES, ClusterModel, Resource
 
 BAND_RATIO = Fraction(1, 10)
 MIB = 1024**2

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from planning.balance.goals.bands import MIB
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
-from planning.balance.model import Resource
-from schemas.config import BalanceSettings
-from schemas.errors import HeadroomError
+from headroom.planning.balance.goals.bands import MIB
+from headroom.planning.balance.goals.earlier_names import earlier_names
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
+from headroom.planning.balance.model import Resource
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.errors import HeadroomError
 
 ENTRY_POINTS = "headroom.balance_goals"
 
@@ -88,7 +89,8 @@ def _load(name: str) -> BalanceGoal:
 
 def _made(name: str, load: Callable[[], Callable[[], object]]) -> BalanceGoal:
     try:
-        goal = load()()
+        with earlier_names():
+            goal = load()()
     # A goal is code of others, and an import of it runs anything.
     except Exception as error:
         raise HeadroomError(f"goal {name}", f"cannot be loaded ({error})", "Correct its module and class.") from error

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray
-from planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
+from headroom.planning.balance.model import ClusterModel, Resource
 
 
 @dataclass(frozen=True, eq=False)

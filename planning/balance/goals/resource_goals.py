@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds, score
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.bands import LEAST_LENGTH, MIB, LoadBounds, band_bounds, limit_bounds, score
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import ClusterModel, Resource
 
 LIMIT_RATIO = 0.8
 _ROUNDING = 1e-9

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import (
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import (
     NO_BROKER,
     BalanceBroker,
     BrokerCapacity,
@@ -18,11 +18,11 @@ from planning.balance.model import (
     Resource,
     cluster_model,
 )
-from planning.balance.observation.loads import ObservedLoads, filled, measured_writes
-from planning.balance.slow_brokers.slow_brokers import SlowAdvice
-from planning.reassignments.cluster_state import BrokerState, ClusterState
-from schemas.config import BalanceSettings
-from schemas.errors import HeadroomError
+from headroom.planning.balance.observation.loads import ObservedLoads, filled, measured_writes
+from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.errors import HeadroomError
 
 EXCLUDED = "excluded"
 SLOW = "its log flushes are slow"

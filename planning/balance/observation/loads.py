@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.reassignments.cluster_state import ClusterState
-from schemas.keys import TopicPartition
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.keys import TopicPartition
 
 # An hour in which fewer of the partitions were seen is no picture of the cluster.
 LEAST_SEEN_RATIO = 0.5

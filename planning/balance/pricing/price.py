@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planning.balance.batches.batches import BalanceBatch, ReplicaMove
-from planning.finish.finish_time import COMPLETE_S
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole
+from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
+from headroom.planning.finish.finish_time import COMPLETE_S
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole
 
 _POLICY = ThrottlePolicy()
 _NEAR_RATIO = 1.001

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planning.balance.batches.batches import BalanceBatch
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.timing import MoveTimes
-from planning.reassignments.traffic import planned_traffic
-from schemas.alerts import Role
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.timing import MoveTimes
+from headroom.planning.reassignments.traffic import planned_traffic
+from headroom.schemas.alerts import Role
 
 
 def simulated_times_s(

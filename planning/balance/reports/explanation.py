@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import FloatArray
-from planning.balance.scoring.goal_set import goal_holds, goal_score, with_topics
-from planning.balance.search.actions import BalanceAction
-from planning.balance.search.proposal import Proposal, apply_actions
-from schemas.errors import HeadroomError
+from headroom.planning.balance.arrays import FloatArray
+from headroom.planning.balance.scoring.goal_set import goal_holds, goal_score, with_topics
+from headroom.planning.balance.search.actions import BalanceAction
+from headroom.planning.balance.search.proposal import Proposal, apply_actions
+from headroom.schemas.errors import HeadroomError
 
 
 @dataclass(frozen=True)

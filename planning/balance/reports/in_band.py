@@ -7,14 +7,14 @@ from collections.abc import Collection
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.bands import LoadBounds
-from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
-from planning.balance.model import COUNTS
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.proposal import Proposal
-from planning.balance.search.trajectory import load_events
-from schemas.errors import HeadroomError
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.bands import LoadBounds
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand
+from headroom.planning.balance.model import COUNTS
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.proposal import Proposal
+from headroom.planning.balance.search.trajectory import load_events
+from headroom.schemas.errors import HeadroomError
 
 # Sums in another order differ in their last digits.
 _ROUNDING = 1e-9

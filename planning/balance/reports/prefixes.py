@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
-from planning.balance.pricing.price import total_duration_s
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind
-from planning.balance.search.proposal import Proposal
+from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from headroom.planning.balance.pricing.price import total_duration_s
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.proposal import Proposal
 
 # Shares of the whole gain that rows of the table reach.
 _GAINS = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99)

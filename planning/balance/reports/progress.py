@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)

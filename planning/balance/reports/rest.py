@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import NO_BROKER, ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import NO_BROKER, ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.reassignments.plan import ReassignmentPlan
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9

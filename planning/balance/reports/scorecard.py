@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.bands import LoadBounds, within_reach
-from planning.balance.goals.goal import BalanceGoal, BrokerUsage
-from planning.balance.goals.resource_goals import CapacityLimit, ResourceBand, TopicBand
-from planning.balance.model import ClusterModel, Resource
-from planning.balance.scoring.goal_set import GoalSet, goal_holds, goal_score, with_topics
-from planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.bands import LoadBounds, within_reach
+from headroom.planning.balance.goals.goal import BalanceGoal, BrokerUsage
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, ResourceBand, TopicBand
+from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet, goal_holds, goal_score, with_topics
+from headroom.planning.balance.scoring.loads import ClusterLoads
 
 # Topics that are scored at a time, so that memory does not grow with topics x brokers.
 _TOPICS_AT_ONCE = 1000

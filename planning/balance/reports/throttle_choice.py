@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from planning.balance.batches.batches import BalanceBatch
-from planning.balance.pricing.price import batch_price, throttle_within
-from planning.reassignments.cluster_state import ClusterState
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.pricing.price import batch_price, throttle_within
+from headroom.planning.reassignments.cluster_state import ClusterState
 
 
 class ThrottleSource(str, Enum):

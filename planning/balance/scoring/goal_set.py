@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from planning.balance.goals.bands import LoadBounds, score
-from planning.balance.goals.goal import BalanceGoal, BrokerUsage
-from planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
-from planning.balance.model import OF_LEADERS, TIMED
-from planning.balance.scoring.loads import ClusterLoads
-from schemas.errors import HeadroomError
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from headroom.planning.balance.goals.bands import LoadBounds, score
+from headroom.planning.balance.goals.goal import BalanceGoal, BrokerUsage
+from headroom.planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
+from headroom.planning.balance.model import OF_LEADERS, TIMED
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.schemas.errors import HeadroomError
 
 # A broker that starts outside its band is brought at least this share of the mean towards it, and a smaller change of a
 # broker is dropped: it is not worth an action.

@@ -6,10 +6,10 @@ from copy import copy
 
 import numpy as np
 
-from planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import NO_BROKER, ClusterModel, Resource
-from planning.balance.scoring.racks import crowded_replicas
+from headroom.planning.balance.arrays import FloatArray, IndexArray, IntArray, RateArray, hourly_percentile
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
+from headroom.planning.balance.scoring.racks import crowded_replicas
 
 RESOURCES = len(Resource)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from planning.balance.model import NO_BROKER, ClusterModel
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from headroom.planning.balance.model import NO_BROKER, ClusterModel
 
 
 def most_on_a_rack(model: ClusterModel) -> IntArray:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
-from planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.scoring.racks import keeps_racks
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
+from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.racks import keeps_racks
 
 # Candidates that are compared at a time; those with the most load of the resource per byte come first.
 _MOST_CANDIDATES, _DENSEST = 384, 256

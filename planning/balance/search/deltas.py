@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import with_topics
-from planning.balance.scoring.loads import RESOURCES, ClusterLoads
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import with_topics
+from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 
 
 @dataclass(frozen=True, eq=False)

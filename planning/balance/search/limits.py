@@ -8,11 +8,11 @@ from enum import Enum
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray
-from planning.balance.model import ClusterModel
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.arrays import BoolArray
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 MOVE_OVERHEAD_BYTES = 256_000_000

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
+from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.trajectory import action_deltas, breaks_limits, load_events
 
 # Actions are ordered in rounds: each takes this part of those that are left, and then all gains are computed again. Of
 # few actions a round takes one, because two that help alone may harm together.

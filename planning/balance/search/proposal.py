@@ -8,17 +8,17 @@ from itertools import groupby
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.goal import BalanceGoal
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.limits import ExcludedPartition, ProposalLimits
-from planning.balance.search.ordering import ordered
-from planning.balance.search.search import BalanceSearch
-from planning.balance.search.trajectory import load_events
-from schemas.errors import HeadroomError
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.limits import ExcludedPartition, ProposalLimits
+from headroom.planning.balance.search.ordering import ordered
+from headroom.planning.balance.search.search import BalanceSearch
+from headroom.planning.balance.search.trajectory import load_events
+from headroom.schemas.errors import HeadroomError
 
 # Difference of two sums of loads in another order, in shares of the means.
 _ROUNDING = 1e-9

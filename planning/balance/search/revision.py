@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.search.actions import ActionKind
-from planning.balance.search.candidates import CandidateFinder, Candidates
-from planning.balance.search.deltas import effects, load_deltas
-from planning.balance.search.state import SearchState
-from planning.balance.search.taking import LEAST_GAIN, ActionTaker
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.candidates import CandidateFinder, Candidates
+from headroom.planning.balance.search.deltas import effects, load_deltas
+from headroom.planning.balance.search.state import SearchState
+from headroom.planning.balance.search.taking import LEAST_GAIN, ActionTaker
 
 # Load that makes room at a time, as a share of the mean, and the largest number of partitions for it.
 _PORTION_RATIO, _MOST_AT_A_TIME = 0.02, 16

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, IntArray
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.scoring.racks import crowded_slots
-from planning.balance.search.actions import BalanceAction
-from planning.balance.search.candidates import CandidateFinder
-from planning.balance.search.deltas import effects, load_deltas
-from planning.balance.search.limits import ProposalLimits
-from planning.balance.search.revision import PlanRevision
-from planning.balance.search.state import SearchState
-from planning.balance.search.taking import LEAST_GAIN, ActionTaker
+from headroom.planning.balance.arrays import BoolArray, IntArray
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.scoring.racks import crowded_slots
+from headroom.planning.balance.search.actions import BalanceAction
+from headroom.planning.balance.search.candidates import CandidateFinder
+from headroom.planning.balance.search.deltas import effects, load_deltas
+from headroom.planning.balance.search.limits import ProposalLimits
+from headroom.planning.balance.search.revision import PlanRevision
+from headroom.planning.balance.search.state import SearchState
+from headroom.planning.balance.search.taking import LEAST_GAIN, ActionTaker
 
 _MOST_PASSES = 3
 # Brokers that are tried with all their replicas where no candidate is accepted.

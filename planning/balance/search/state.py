@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.candidates import Candidates
-from planning.balance.search.limits import COPIES_ONLY, ProposalLimits
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.candidates import Candidates
+from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits
 
 
 @dataclass

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.candidates import CandidateFinder, Candidates
-from planning.balance.search.deltas import Usages, effects, load_deltas
-from planning.balance.search.state import SearchState
+from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.candidates import CandidateFinder, Candidates
+from headroom.planning.balance.search.deltas import Usages, effects, load_deltas
+from headroom.planning.balance.search.state import SearchState
 
 # A gain below this is rounding.
 LEAST_GAIN = 1e-9

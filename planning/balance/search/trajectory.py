@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import RESOURCES, ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.deltas import LoadDeltas, load_deltas
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.deltas import LoadDeltas, load_deltas
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from planning.balance.broker_loads.reading import BrokerReading
-from planning.balance.model import Resource
-from planning.balance.slow_brokers.slow_brokers import GIVES_REPLICAS_AT, SLOW_FLUSH_S, FlushTimes, slow_rounds
+from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.slow_brokers.slow_brokers import GIVES_REPLICAS_AT, SLOW_FLUSH_S, FlushTimes, slow_rounds
 
 # A day of minutes. Fewer than an hour of them say little of what is usual.
 _ROUNDS, _LEAST_ROUNDS = 1440, 60

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from planning.balance.model import OF_LEADERS, Resource
+from headroom.planning.balance.model import OF_LEADERS, Resource
 
 SLOW_FLUSH_S = 1.0
 LEAST_BYTES_PER_S = 1024.0**2

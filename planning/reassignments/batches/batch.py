@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from planning.reassignments.batches.copy_need import CopyNeeds, Ints
-from planning.reassignments.plan import TargetAssignment
-from schemas.keys import BrokerRole
+from headroom.planning.reassignments.batches.copy_need import CopyNeeds, Ints
+from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.schemas.keys import BrokerRole
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
-from planning.reassignments.batches.copy_need import CopyNeeds, copy_needs
-from planning.reassignments.batches.packing import Packer, Packing
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.errors import HeadroomError
-from schemas.text.amounts import rate_text
+from headroom.planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
+from headroom.planning.reassignments.batches.copy_need import CopyNeeds, copy_needs
+from headroom.planning.reassignments.batches.packing import Packer, Packing
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import rate_text
 
 Duration = Callable[[ReassignmentBatch], float | None]
 

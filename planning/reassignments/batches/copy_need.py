@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import TargetAssignment
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
-from planning.reassignments.batches.batch import ReassignmentBatch, copy_time_s
-from planning.reassignments.batches.batching import Duration
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.timing import MoveTimes
-from planning.reassignments.traffic import planned_traffic
-from schemas.alerts import Role
+from headroom.planning.reassignments.batches.batch import ReassignmentBatch, copy_time_s
+from headroom.planning.reassignments.batches.batching import Duration
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.timing import MoveTimes
+from headroom.planning.reassignments.traffic import planned_traffic
+from headroom.schemas.alerts import Role
 
 # A batch is simulated many times in the search. Of larger ones the sums decide, and quotas make little difference.
 _MOST_PARTITIONS = 2_000

@@ -8,7 +8,7 @@ from math import ceil, inf
 
 import numpy as np
 
-from planning.reassignments.batches.copy_need import CopyNeeds, Floats, Ints
+from headroom.planning.reassignments.batches.copy_need import CopyNeeds, Floats, Ints
 
 # Share of the number of copies in the load of a batch: enough to use every batch where no broker is in two copies.
 _COUNT_SHARE = 0.5

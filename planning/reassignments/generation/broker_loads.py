@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from planning.reassignments.cluster_state import BrokerState
-from planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.cluster_state import BrokerState
+from headroom.planning.reassignments.generation.draft import Draft
 
 
 class BrokerLoads:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
 
 
 # Compared by identity: two drafts are never equal, and comparing all fields would take long.

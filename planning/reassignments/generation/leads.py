@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
 
-from planning.reassignments.generation.broker_loads import BrokerLoads
-from planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads
+from headroom.planning.reassignments.generation.draft import Draft
 
 # Drafts that a broker is the first replica of and another broker could be, by both brokers.
 _Passable = dict[int, dict[int, list[Draft]]]

@@ -6,9 +6,9 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
-from planning.reassignments.generation.draft import Draft
-from planning.reassignments.generation.racks import Racks
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
+from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.racks import Racks
 
 # Brokers that are compared for one replica. More would cost time and change little, because they have more bytes.
 _COMPARED = 16

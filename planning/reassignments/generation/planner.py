@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from statistics import fmean
 
-from planning.reassignments.cluster_state import ClusterState, PartitionPlacement
-from planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
-from planning.reassignments.generation.draft import Draft
-from planning.reassignments.generation.leads import spread_leads
-from planning.reassignments.generation.placement import Placement, topic_replicas
-from planning.reassignments.generation.quotas import replica_quotas
-from planning.reassignments.generation.racks import Racks, racks_of
-from planning.reassignments.generation.reduction import reduce_drafts
-from planning.reassignments.generation.request import PlanRequest, check_request
-from planning.reassignments.generation.spreading import Spreading
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
+from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.leads import spread_leads
+from headroom.planning.reassignments.generation.placement import Placement, topic_replicas
+from headroom.planning.reassignments.generation.quotas import replica_quotas
+from headroom.planning.reassignments.generation.racks import Racks, racks_of
+from headroom.planning.reassignments.generation.reduction import reduce_drafts
+from headroom.planning.reassignments.generation.request import PlanRequest, check_request
+from headroom.planning.reassignments.generation.spreading import Spreading
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 
 class PlanExclusion(str, Enum):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from planning.reassignments.generation.broker_loads import BrokerLoads
-from planning.reassignments.generation.draft import Draft
-from planning.reassignments.generation.racks import Racks
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads
+from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.racks import Racks
 
 
 def replica_quotas(drafts: Iterable[Draft], loads: BrokerLoads, racks: Racks, may_give: bool) -> dict[int, int]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from planning.reassignments.cluster_state import BrokerState
+from headroom.planning.reassignments.cluster_state import BrokerState
 
 
 @dataclass(frozen=True)

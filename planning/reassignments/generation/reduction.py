@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from planning.reassignments.generation.broker_loads import BrokerLoads
-from planning.reassignments.generation.draft import Draft
-from planning.reassignments.generation.racks import Racks
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads
+from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.racks import Racks
 
 
 def reduce_drafts(drafts: Iterable[Draft], loads: BrokerLoads, racks: Racks) -> None:

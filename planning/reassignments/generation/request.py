@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from planning.reassignments.cluster_state import ClusterState
-from schemas.errors import HeadroomError
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.errors import HeadroomError
 
 _SUBJECT = "plan"
 _SHOWN = 5

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
-from planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
-from planning.reassignments.generation.draft import Draft
-from planning.reassignments.generation.racks import Racks
+from headroom.planning.reassignments.generation.broker_loads import BrokerLoads, DiskSpace
+from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.generation.racks import Racks
 
 # Partitions of about the wanted size that are compared for one move.
 _COMPARED = 12

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.directories import copying_brokers, placements_of, requested_of
-from planning.reassignments.run.journal import Entry, ThrottledList
-from planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
-from planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
-from schemas.alerts import Role
-from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.directories import copying_brokers, placements_of, requested_of
+from headroom.planning.reassignments.run.journal import Entry, ThrottledList
+from headroom.planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
+from headroom.planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import RunSnapshot
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 # Partitions that a text names; the others are counted.
 _SHOWN = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from planning.log_dirs.broker_logs import BrokerLogs
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress, replica_progress
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.record import DirectoryPlacement, RecordedRun
-from planning.reassignments.run.snapshot import RunSnapshot, replicas_before
-from schemas.keys import ReplicaKey, TopicPartition
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress, replica_progress
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.record import DirectoryPlacement, RecordedRun
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
 def named_partitions(plan: Iterable[TargetAssignment]) -> frozenset[TopicPartition]:

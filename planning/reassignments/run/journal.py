@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from schemas.alerts import Role
-from schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
 
 # Partition and broker of one entry in a throttled replica list.
 Entry = tuple[int, int]

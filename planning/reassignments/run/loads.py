@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.run.changes import PlannedRate, entries_of
-from planning.reassignments.run.journal import ThrottledList
-from planning.reassignments.run.record import Submission
-from planning.reassignments.run.snapshot import RunSnapshot
-from planning.throttles.load import (
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import Submission
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.throttles.load import (
     PartitionTraffic,
     ThrottleLoad,
     dead_followers,
@@ -18,9 +18,9 @@ from planning.throttles.load import (
     live_followers,
     throttle_loads,
 )
-from planning.throttles.replica_lists import ReplicaList, parse_replica_list
-from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRate, BrokerRole, TopicPartition
+from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition
 
 
 def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:

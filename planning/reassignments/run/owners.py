@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from planning.reassignments.run.journal import JournalRow, StepKind, StepState
+from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
 
 # Steps of the journal that say whose a throttle is.
 OWNER_STEPS = (StepKind.RUN, StepKind.RATE, StepKind.LIST)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from planning.reassignments.run.journal import (
+from headroom.planning.reassignments.run.journal import (
     Entry,
     JournalRow,
     StepKind,
@@ -18,8 +18,8 @@ from planning.reassignments.run.journal import (
     replica_of_subject,
     replicas_of_text,
 )
-from planning.throttles.replica_lists import parse_replica_list
-from schemas.keys import BrokerRate, ReplicaKey, TopicPartition
+from headroom.planning.throttles.replica_lists import parse_replica_list
+from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
 
 class RunState(str, Enum):

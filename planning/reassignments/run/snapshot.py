@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planning.log_dirs.broker_logs import BrokerLogs, with_log_dirs
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.run.journal import ThrottledList
-from schemas.keys import BrokerRate, TopicPartition
+from headroom.planning.log_dirs.broker_logs import BrokerLogs, with_log_dirs
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.schemas.keys import BrokerRate, TopicPartition
 
 
 @dataclass(frozen=True)

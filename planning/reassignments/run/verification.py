@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.directories import directory_states
-from planning.reassignments.run.snapshot import RunSnapshot, target_of
-from schemas.keys import TopicPartition
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.directories import directory_states
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, target_of
+from headroom.schemas.keys import TopicPartition
 
 
 class AssignmentStatus(str, Enum):

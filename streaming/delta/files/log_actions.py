@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from deltalake import Schema
 from deltalake.schema import PrimitiveType
 
-from schemas.tables import Table
-from streaming.delta.schema import AnyDeltaType, delta_schema
+from headroom.schemas.tables import Table
+from headroom.streaming.delta.schema import AnyDeltaType, delta_schema
 
 # Highest versions of Delta's protocol whose rules are known here.
 _READER_VERSION, _WRITER_VERSION = 3, 7

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from streaming.delta.locations import local_path
+from headroom.streaming.delta.locations import local_path
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from urllib.parse import unquote
 from deltalake import DeltaTable, QueryBuilder, Schema
 from deltalake.transaction import AddAction
 
-from schemas.errors import ENDINGS
-from schemas.tables import Table
-from streaming.delta.properties import properties
-from streaming.delta.schema import delta_schema
-from streaming.supervision.failure import cause_of
+from headroom.schemas.errors import ENDINGS
+from headroom.schemas.tables import Table
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.schema import delta_schema
+from headroom.streaming.supervision.failure import cause_of
 
 _LOG = "_delta_log"
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from planning.balance.observation.cluster import OWN_VOLUME_RATIO
-from streaming.transforms.silver import BYTES_IN, BYTES_OUT, FETCH_REQUESTS, PRODUCE_REQUESTS, of_meter, with_meter_rate
-from streaming.transforms.steps import grouped
-from streaming.transforms.tick_status import TICK
+from headroom.planning.balance.observation.cluster import OWN_VOLUME_RATIO
+from headroom.streaming.transforms.silver import (
+    BYTES_IN,
+    BYTES_OUT,
+    FETCH_REQUESTS,
+    PRODUCE_REQUESTS,
+    of_meter,
+    with_meter_rate,
+)
+from headroom.streaming.transforms.steps import grouped
+from headroom.streaming.transforms.tick_status import TICK
 
 # What reassignments copy is part of replication. It ends with the move, and is no load that a placement causes.
 _IN = (BYTES_IN, "BrokerTopicMetrics.ReplicationBytesInPerSec", "BrokerTopicMetrics.ReassignmentBytesInPerSec")

@@ -14,17 +14,17 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from planning.elections.leadership import BrokerLeadership
-from planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
-from planning.elections.summary import ElectionPlanSummary, summarize
-from planning.throttles.load import PartitionTraffic, live_followers
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
-from schemas.tables import ELECTION_PLAN
-from streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
-from streaming.transforms.moves.replicas import MOVES_OR_LISTED
-from streaming.transforms.moves.write_rate import with_write_rate
-from streaming.transforms.tick_status import TICK
+from headroom.planning.elections.leadership import BrokerLeadership
+from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
+from headroom.planning.elections.summary import ElectionPlanSummary, summarize
+from headroom.planning.throttles.load import PartitionTraffic, live_followers
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
+from headroom.schemas.tables import ELECTION_PLAN
+from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
+from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
+from headroom.streaming.transforms.tick_status import TICK
 
 Fields = Mapping[str, Any]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from streaming.transforms.leaders.broker_meters import BROKER_FIGURES, broker_meters
-from streaming.transforms.moves.write_rate import end_offset_rate
-from streaming.transforms.silver import BYTES_IN, MESSAGES_IN, of_meter
-from streaming.transforms.steps import grouped, named, with_columns
-from streaming.transforms.tick_status import TICK
+from headroom.streaming.transforms.leaders.broker_meters import BROKER_FIGURES, broker_meters
+from headroom.streaming.transforms.moves.write_rate import end_offset_rate
+from headroom.streaming.transforms.silver import BYTES_IN, MESSAGES_IN, of_meter
+from headroom.streaming.transforms.steps import grouped, named, with_columns
+from headroom.streaming.transforms.tick_status import TICK
 
 _REBALANCE_CONFIGS = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
 # The two counters of a topic are read one after the other. Windows that differ by more belong to different ticks.

@@ -6,8 +6,8 @@ The formulas are those of ``planning.finish.long_run``; a property test compares
 
 from __future__ import annotations
 
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
-from planning.finish.long_run import YIELD_RATIOS
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
+from headroom.planning.finish.long_run import YIELD_RATIOS
 
 # New bytes per byte that counts against the quota: lowest, usual, highest.
 _LEAST, _USUAL, _MOST = YIELD_RATIOS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from streaming.transforms.moves.long_run import MEASURED_RATIO
-from streaming.transforms.moves.throttle_headroom import AT_THROTTLE
-from streaming.transforms.steps import with_columns
+from headroom.streaming.transforms.moves.long_run import MEASURED_RATIO
+from headroom.streaming.transforms.moves.throttle_headroom import AT_THROTTLE
+from headroom.streaming.transforms.steps import with_columns
 
 _REPLACED = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
 _JOINED = {

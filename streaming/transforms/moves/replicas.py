@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from planning.finish.limits import DEFAULT_FETCH
-from streaming.transforms.moves.write_rate import with_write_rate
-from streaming.transforms.steps import grouped, with_columns
+from headroom.planning.finish.limits import DEFAULT_FETCH
+from headroom.streaming.transforms.moves.write_rate import with_write_rate
+from headroom.streaming.transforms.steps import grouped, with_columns
 
 
 def moves_or_listed(partition: str = "") -> str:

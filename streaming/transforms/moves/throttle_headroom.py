@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
-from streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
-from streaming.transforms.steps import named, with_columns
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
+from headroom.streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
+from headroom.streaming.transforms.steps import named, with_columns
 
 # Most partitions and topics that a group lists by name.
 _NAMES, _TOPICS = 3, 50

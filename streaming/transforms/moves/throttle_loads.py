@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
 
-from streaming.transforms.moves.replicas import MOVES_OR_LISTED
-from streaming.transforms.steps import grouped, named, with_columns
+from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED
+from headroom.streaming.transforms.steps import grouped, named, with_columns
 
 # Most partitions that a row lists by name.
 EVIDENCE_PARTITIONS = 20

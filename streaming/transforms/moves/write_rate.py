@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from schemas.tick_messages import row_columns
-from streaming.transforms.steps import named, with_columns
+from headroom.schemas.tick_messages import row_columns
+from headroom.streaming.transforms.steps import named, with_columns
 
 
 def _log_size_rate(log: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.grouping import THROTTLE_KINDS
-from schemas.alerts import AlertEvent, AlertState
-from schemas.config import ClusterSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.grouping import THROTTLE_KINDS
+from headroom.schemas.alerts import AlertEvent, AlertState
+from headroom.schemas.config import ClusterSettings, Settings
 from tests.unit.builders.layouts import LEADER, Layout, random_layout
 from tests.unit.builders.throttle_status import TICK_MS
 

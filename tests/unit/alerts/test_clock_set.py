@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.inputs.cluster_inputs import Dated, fresh
-from alerts.inputs.throttle_status import ThrottleStatus
-from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.cluster_inputs import Dated, fresh
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import partition, status
 

@@ -9,15 +9,15 @@ from itertools import product
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.inputs.cluster_inputs import Dated
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
-from alerts.rules.no_ticks import Machine
-from alerts.watched_cluster import WatchedCluster
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.alerts import AlertEvent, Role, Verdict
-from schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.cluster_inputs import Dated
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplica, ThrottleStatus
+from headroom.alerts.rules.no_ticks import Machine
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.alerts import AlertEvent, Role, Verdict
+from headroom.schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, partition, status
 

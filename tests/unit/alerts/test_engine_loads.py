@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from alerts.engine import AlertEngine
-from alerts.inputs.broker_load import LossRisk
-from alerts.inputs.throttle_status import ThrottleStatus
-from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, BalanceSettings, ClusterSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.broker_load import LossRisk
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import AlertSettings, BalanceSettings, ClusterSettings, Settings
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.throttle_status import MB, partition, status
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import MovingPartition
-from alerts.recommendations.commands import (
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import MovingPartition
+from headroom.alerts.recommendations.commands import (
     PLAN_FILE,
     cancel,
     cancel_all,
@@ -25,10 +25,10 @@ from alerts.recommendations.commands import (
     kafka_elect,
     kafka_elect_these,
 )
-from alerts.text.terminal import render_event
-from cli.watch.output.printer import VerdictPrinter
-from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.alerts.text.terminal import render_event
+from headroom.cli.watch.output.printer import VerdictPrinter
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 

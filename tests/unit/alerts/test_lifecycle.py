@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from alerts.evidence.evidence import Evidence, EvidenceCause
-from alerts.finding import Finding
-from alerts.grouping import THROTTLE_KINDS
-from alerts.lifecycle import FLAP_MS, Lifecycle, known_events
-from alerts.recommendations.recommendation import Action, Advice, BrokerThrottle
-from alerts.rules.no_ticks import TICKS
-from alerts.rules.rule import Assessment
-from schemas.alerts import AlertEvent, AlertKind, Role, Severity, Verdict
+from headroom.alerts.evidence.evidence import Evidence, EvidenceCause
+from headroom.alerts.finding import Finding
+from headroom.alerts.grouping import THROTTLE_KINDS
+from headroom.alerts.lifecycle import FLAP_MS, Lifecycle, known_events
+from headroom.alerts.recommendations.recommendation import Action, Advice, BrokerThrottle
+from headroom.alerts.rules.no_ticks import TICKS
+from headroom.alerts.rules.rule import Assessment
+from headroom.schemas.alerts import AlertEvent, AlertKind, Role, Severity, Verdict
 
 KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import OutOfSyncReplica, ThrottleStatus
-from schemas.alerts import AlertEvent, Role
-from schemas.config import ClusterSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import OutOfSyncReplica, ThrottleStatus
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import ClusterSettings, Settings
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -21,7 +21,7 @@ from benchmarks.options.command import command, value_text
 from benchmarks.options.fields import KIND, PARTITIONS, CommaSeparated, flag, option
 from benchmarks.options.replaced_variables import REPLACED
 from benchmarks.results import Figure, Origin
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 
 Planned = list[tuple[str, Any]]

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from alerts.delivery.delivery_log import event_key
-from alerts.delivery.receivers.slack_api import metadata
-from alerts.delivery.receivers.webhook import KEY_HEADER
 from benchmarks.faults.schedule import in_rounds
 from benchmarks.fixtures.receivers.alert_events import announced_again
 from benchmarks.fixtures.receivers.recording_receivers import HOOK_PATH, SLACK_PATH, Recorder, lost_and_doubled, read
 from benchmarks.groups.crash_recovery import VICTIMS
-from schemas.alerts import AlertEvent
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.alerts.delivery.receivers.slack_api import metadata
+from headroom.alerts.delivery.receivers.webhook import KEY_HEADER
+from headroom.schemas.alerts import AlertEvent
 from tests.unit.fakes.receivers import Asked, event
 
 FIRED, ENDED = event("a", "firing", 1000), event("a", "resolved", 2000)

@@ -22,12 +22,12 @@ from benchmarks.groups.durability import damages as group
 from benchmarks.groups.durability.damages import DamageRound, figures
 from benchmarks.groups.durability.schedule import ROUNDS
 from benchmarks.groups.durability.upgrades import write_row
-from schemas.errors import HeadroomError
-from schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, ALL_TABLES, LEADER_IMBALANCE
-from streaming.delta.append import create
-from streaming.delta.damage import damages
-from streaming.durability.mend import mend
-from streaming.durability.query_checkpoints import query_checkpoint
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, ALL_TABLES, LEADER_IMBALANCE
+from headroom.streaming.delta.append import create
+from headroom.streaming.delta.damage import damages
+from headroom.streaming.durability.mend import mend
+from headroom.streaming.durability.query_checkpoints import query_checkpoint
 from tests.unit.streaming.durability.test_checkpoint import checkpoint_at
 
 PLANNED = [damage for planned in ROUNDS for damage in planned]

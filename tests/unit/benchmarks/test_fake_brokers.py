@@ -6,20 +6,20 @@ from contextlib import closing
 
 import pytest
 
-import cluster.metadata.topic_refresh
+import headroom.cluster.metadata.topic_refresh
 from benchmarks.fixtures.synthetic.fake_brokers import serving, workload
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster
-from cluster.connection.admin_connection import AdminConnection
-from cluster.metadata.snapshot_reader import SnapshotReader
-from schemas.config import ClusterSettings
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.schemas.config import ClusterSettings
+from headroom.schemas.keys import TopicPartition
 
 BROKERS, PARTITIONS = 5, 1000
 
 
 def test_paged_named_and_full_reads_return_the_same_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 500)
-    monkeypatch.setattr(cluster.metadata.topic_refresh, "_REQUEST_PARTITIONS", 130)
+    monkeypatch.setattr(headroom.cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 500)
+    monkeypatch.setattr(headroom.cluster.metadata.topic_refresh, "_REQUEST_PARTITIONS", 130)
     made = SyntheticCluster(workload(BROKERS, PARTITIONS))
     with (
         serving(made) as paper,
@@ -31,7 +31,7 @@ def test_paged_named_and_full_reads_return_the_same_cluster(monkeypatch: pytest.
         paper.switch(switched.topic, switched.partition)
         reader.mark_stale({switched.topic})
         by_name = reader.snapshot()
-        monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", PARTITIONS)
+        monkeypatch.setattr(headroom.cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", PARTITIONS)
         whole = reader.snapshot()
     name = TopicPartition(switched.topic, switched.partition)
     assert first.partitions[name].leader != switched.leader

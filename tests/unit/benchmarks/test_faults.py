@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 from benchmarks.faults import brokers as module
 from benchmarks.faults.brokers import BrokerFaults
 from benchmarks.faults.schedule import chosen_names, in_rounds
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 
 class FakeBench:

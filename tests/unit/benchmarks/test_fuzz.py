@@ -10,7 +10,7 @@ from benchmarks.groups.fuzz.amounts.targets import targets
 from benchmarks.groups.fuzz.group import _read, _run_examples
 from benchmarks.groups.fuzz.made import TICK_MS, FuzzedRecord, records, tick
 from benchmarks.groups.fuzz.texts import TextReader, text_readers
-from schemas.tick_messages import COLUMNAR, KINDS, REQUIRED, row_columns
+from headroom.schemas.tick_messages import COLUMNAR, KINDS, REQUIRED, row_columns
 
 
 def test_a_tick_has_a_message_of_every_kind_with_columns_of_its_contract() -> None:

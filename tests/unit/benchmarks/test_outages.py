@@ -21,7 +21,6 @@ import pytest
 from deltalake import DeltaTable
 from prometheus_client import generate_latest
 
-from alerts.delivery.delivery_log import event_key
 from benchmarks.faults.answers import ABSURD, garbled, with_absurd_offset
 from benchmarks.faults.disks import OwnDisk, Void
 from benchmarks.faults.leaders_in_turn import PARTITIONS, LeadersInTurn
@@ -44,17 +43,18 @@ from benchmarks.groups.outages.record import RunRecord, figures
 from benchmarks.groups.outages.scenarios import messages
 from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
 from benchmarks.groups.outages.schedule import SCENARIOS, Play, batches, schedule
-from cli.maintain.repair import repair_store
-from cluster.embedded.files import BrokerFiles, write_properties
-from cluster.embedded.layout import free_ports, ports_from
-from schemas.alerts import AlertEvent, AlertKind
-from schemas.bounds import BOUNDS
-from schemas.config import Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS
-from schemas.tick_messages import ALERT_KINDS
-from streaming.delta import append as plain_table
-from streaming.delta.damage import damages
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.cli.maintain.repair import repair_store
+from headroom.cluster.embedded.files import BrokerFiles, write_properties
+from headroom.cluster.embedded.layout import free_ports, ports_from
+from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.schemas.bounds import BOUNDS
+from headroom.schemas.config import Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.schemas.tick_messages import ALERT_KINDS
+from headroom.streaming.delta import append as plain_table
+from headroom.streaming.delta.damage import damages
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.http_agent import Agent, agent
 from tests.unit.fakes.outage_stage import fake_context

@@ -11,9 +11,9 @@ from benchmarks.groups.plan.kafka_lists import PLANS, entries, twin_plans
 from benchmarks.groups.plan.kafka_placer import generated_plan
 from benchmarks.groups.plan.large_plan import large_move, plan_seconds
 from benchmarks.groups.plan.made_plans import Spread, Task, copied_bytes, spread, tasks
-from planning.reassignments.generation.request import PlanRequest
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.throttles.replica_lists import TopicLists
+from headroom.planning.reassignments.generation.request import PlanRequest
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.throttles.replica_lists import TopicLists
 from tests.support.random_placements import cluster_state, placement
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.faults import disks
 from benchmarks.faults.disks import CutDisk
 from benchmarks.groups.durability.power_cuts import Announced, CutOutcome, Stored, figures, lost_announcements
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 ANNOUNCED = Announced({"a", "b"}, {"a"}, {0: 4, 1: 5})
 

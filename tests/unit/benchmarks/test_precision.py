@@ -22,7 +22,7 @@ from benchmarks.groups.precision.scoring import (
     grouped,
     is_true,
 )
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 LEADER = "throttle_below_leader_write"
 

@@ -18,11 +18,11 @@ from benchmarks.groups.finish_time import PredictedFinish, figures
 from benchmarks.groups.memory import after_warm_up, growth_ratio_per_hour
 from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
-from planning.elections.planner import Reason, plan_elections
-from planning.finish.finish_time import Finish
-from planning.throttles.load import PartitionTraffic, throttle_loads
-from schemas.alerts import Role, Verdict
-from schemas.errors import HeadroomError
+from headroom.planning.elections.planner import Reason, plan_elections
+from headroom.planning.finish.finish_time import Finish
+from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.errors import HeadroomError
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")

@@ -17,7 +17,7 @@ from benchmarks.groups.seeded_faults.outcome import _ERRORS, PytestOutcome, Pyte
 from benchmarks.groups.seeded_faults.record import merged_record, seeded_figures
 from benchmarks.groups.seeded_faults.run import FaultResult, clean_error, run_fault
 from benchmarks.groups.seeded_faults.tree import CodeTree
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 
 FAULT = SeededFault(

@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks.fixtures.synthetic.synthetic_producer import prepare
 from benchmarks.fixtures.synthetic.synthetic_ticks import SyntheticCluster, Workload
-from cluster.collector.rows.encoder import KIND_ORDER, encode_rows
-from schemas.keys import TopicPartition
-from schemas.tick_messages import COLUMNAR, column_types
+from headroom.cluster.collector.rows.encoder import KIND_ORDER, encode_rows
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tick_messages import COLUMNAR, column_types
 
 SMALL = Workload(brokers=8, topics=10, partitions=60, moving_ratio=0.5, throttle_changes_per_minute=60)
 

@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.takeover.group import THROTTLE_BYTES_PER_S, MeasuredSwitch, TakeoverCase, figures, schedule
-from cluster.embedded.paced_producer import _Pacer
-from planning.throttles.load import PartitionTraffic, throttle_loads
-from schemas.alerts import Role, Verdict
+from headroom.cluster.embedded.paced_producer import _Pacer
+from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.schemas.alerts import Role, Verdict
 
 
 def switch(required: float | None, *, dies: bool = True, alert_s: float = 2.0) -> MeasuredSwitch:

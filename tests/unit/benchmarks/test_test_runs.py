@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.groups.tests import group
 from benchmarks.options.fields import NoOptions
-from schemas.errors import HeadroomError
+from headroom.schemas.errors import HeadroomError
 
 TIERS = ["lint", "types", "unit", "spark", "integration"]
 MACHINE = {"seconds": 600.0, "cores": 2, "busy_cores": 1.9, "waiting_ratio": 0.6}

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.groups.durability import upgrades
 from benchmarks.groups.durability.upgrades import UpgradeOutcome, difference, figures, played
-from schemas.tables import ACTION_JOURNAL, Column
+from headroom.schemas.tables import ACTION_JOURNAL, Column
 from scripts.table_definitions import sets
 
 OLDER = replace(ACTION_JOURNAL, columns=ACTION_JOURNAL.columns[:-1])

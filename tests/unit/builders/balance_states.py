@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from operations.balance.saved_state import write_loads
-from planning.balance.observation.loads import ObservedLoads
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.operations.balance.saved_state import write_loads
+from headroom.planning.balance.observation.loads import ObservedLoads
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
 
 GB = 10**9
 MB = 10**6

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
-from planning.balance.broker_loads.loads import broker_loads
-from planning.balance.broker_loads.reading import BrokerReading
-from planning.balance.model import Resource
-from schemas.config import BalanceSettings
+from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
+from headroom.planning.balance.broker_loads.loads import broker_loads
+from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.model import Resource
+from headroom.schemas.config import BalanceSettings
 from tests.unit.builders.throttle_status import TICK_MS
 
 MB = 1e6

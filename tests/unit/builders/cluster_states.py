@@ -7,12 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from planning.reassignments.changes import PlanChanges, plan_changes
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.traffic import PlannedTraffic, planned_traffic
-from planning.throttles.load import PartitionTraffic, live_followers
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan, parse_replica_list
+from headroom.planning.reassignments.changes import PlanChanges, plan_changes
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
+from headroom.planning.throttles.load import PartitionTraffic, live_followers
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan, parse_replica_list
 
 MB = 1_000_000
 BROKERS = (1, 2, 3, 4, 5)

@@ -7,7 +7,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from cli.main import headroom
+from headroom.cli.main import headroom
 
 
 def run_headroom(*arguments: str) -> Result:

@@ -6,8 +6,8 @@ from typing import Any
 
 from deltalake.schema import ArrayType, PrimitiveType, StructType
 
-from schemas.tables import Table
-from streaming.delta.schema import DeltaType, delta_type
+from headroom.schemas.tables import Table
+from headroom.streaming.delta.schema import DeltaType, delta_type
 
 _VALUES: dict[str, Any] = {
     "string": "s",

@@ -6,10 +6,16 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, ThrottleLoads, dead_followers, live_followers
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
+from headroom.planning.throttles.load import (
+    PartitionTraffic,
+    ThrottleLoad,
+    ThrottleLoads,
+    dead_followers,
+    live_followers,
+)
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 # The broker that leads most partitions, and that dies.
 LEADER = 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from cluster.admin.elect_leaders import ElectionResults
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.traffic import Traffic
-from cluster.model import LeaderRebalanceConfig
-from planning.elections.planner import PartitionState
-from planning.throttles.load import PartitionTraffic
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.cluster.admin.elect_leaders import ElectionResults
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.model import LeaderRebalanceConfig
+from headroom.planning.elections.planner import PartitionState
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 class FakeCluster:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.keys import TopicPartition
+from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.keys import TopicPartition
 
 MB = 1_000_000
 GB = 1_000_000_000

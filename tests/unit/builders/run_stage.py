@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
-from cluster.reassignment.execution.control import RunOutput, RunPolicy
-from cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.record import RecordedRun, RunState
+from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
+from headroom.cluster.reassignment.execution.control import RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, SteppedTime
 
 

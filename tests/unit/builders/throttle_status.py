@@ -6,15 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import LeaderSwitch, MovingPartition, PartitionEvidence, Stall, ThrottleStatus
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.catalogue import evaluate_rules
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.load import ThrottleLoad
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Verdict
-from schemas.config import AlertSettings
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import (
+    LeaderSwitch,
+    MovingPartition,
+    PartitionEvidence,
+    Stall,
+    ThrottleStatus,
+)
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.catalogue import evaluate_rules
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Verdict
+from headroom.schemas.config import AlertSettings
 
 MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000

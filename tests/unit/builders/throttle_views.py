@@ -7,19 +7,19 @@ from collections.abc import Collection, Mapping
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.throttle import apply as throttle_apply
-from cli.throttle import clear as throttle_clear
-from cli.throttle import command as throttle_commands
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
-from cluster.throttles.rate_change import RatesError
-from operations.throttles import applying, clearing
-from operations.throttles.needs.throttle_need import ThrottleNeeds
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cli.throttle import apply as throttle_apply
+from headroom.cli.throttle import clear as throttle_clear
+from headroom.cli.throttle import command as throttle_commands
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.model import Broker, BrokerThrottles, Partition, Snapshot, TopicConfig
+from headroom.cluster.throttles.rate_change import RatesError
+from headroom.operations.throttles import applying, clearing
+from headroom.operations.throttles.needs.throttle_need import ThrottleNeeds
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 
 MB = 1_000_000
 NONE = BrokerThrottles(True, None, None, "none", "none", None, "none")

@@ -15,18 +15,18 @@ from urllib.parse import quote
 
 import pytest
 
-from alerts.delivery.outbox import Outbox
-from cli.config.load import load_settings, read_settings
-from cli.main import run
-from cli.watch.receivers import build_receivers
-from cluster.connection.java_client import JavaClientError
-from cluster.metrics.exporter.jmx_exporter import PrometheusSource
-from cluster.metrics.http import HttpReader
-from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.alerts.delivery.outbox import Outbox
+from headroom.cli.config.load import load_settings, read_settings
+from headroom.cli.main import run
+from headroom.cli.watch.receivers import build_receivers
+from headroom.cluster.connection.java_client import JavaClientError
+from headroom.cluster.metrics.exporter.jmx_exporter import PrometheusSource
+from headroom.cluster.metrics.http import HttpReader
+from headroom.cluster.metrics.jolokia import JolokiaSource
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 from tests.support.canaries import CANARIES, in_settings, leaks
 from tests.unit.alerts.delivery.test_outbox import MemoryLog, until
 from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing, saying
@@ -156,7 +156,7 @@ def test_commands_that_fail_show_none(
 
 
 def test_a_client_of_java_that_repeats_its_options_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from operations.check import spark as check_spark
+    from headroom.operations.check import spark as check_spark
 
     def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
         raise JavaClientError(f"KafkaException: {dict(options)}")
@@ -237,7 +237,7 @@ def test_an_error_of_the_environment_shows_none(exported: dict[str, str]) -> Non
 
 
 def test_a_jvm_inherits_none(exported: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from schemas.environment import without_settings
+    from headroom.schemas.environment import without_settings
 
     for name, value in exported.items():
         monkeypatch.setenv(name, value)

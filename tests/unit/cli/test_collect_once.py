@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from kafka.errors import ClusterAuthorizationFailedError
 
-from cli.main import run
-from cli.watch.collect import collect_once, with_time_for_one_tick
-from cluster.collector.collector import TickReport
-from cluster.collector.publisher import PublishError
-from cluster.connection.failover import MetadataError
-from schemas.config import CollectSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cli.main import run
+from headroom.cli.watch.collect import collect_once, with_time_for_one_tick
+from headroom.cluster.collector.collector import TickReport
+from headroom.cluster.collector.publisher import PublishError
+from headroom.cluster.connection.failover import MetadataError
+from headroom.schemas.config import CollectSettings, Settings
+from headroom.schemas.errors import HeadroomError
 
 
 class OneTick:

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_settings, read_settings
-from cli.config.sources import all_keys, env_name
-from cli.config.template import commented_toml, markdown, setting_docs
-from cli.config.values import RATES
-from cli.watch.receivers import build_receivers
-from cluster.secrets import secret
-from schemas.alerts import AlertKind
-from schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
-from schemas.errors import HeadroomError
+from headroom.cli.config.load import load_settings, read_settings
+from headroom.cli.config.sources import all_keys, env_name
+from headroom.cli.config.template import commented_toml, markdown, setting_docs
+from headroom.cli.config.values import RATES
+from headroom.cli.watch.receivers import build_receivers
+from headroom.cluster.secrets import secret
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
+from headroom.schemas.errors import HeadroomError
 
 SERVERS = {"HEADROOM_CLUSTER__BOOTSTRAP_SERVERS": "broker1:9092"}
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -447,7 +447,7 @@ def _uncommented(line: str, names: set[str]) -> str:
 
 def test_the_page_of_settings_is_the_one_that_the_code_writes() -> None:
     page = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert page == markdown(), "write it anew: python -m cli.config.template > docs/configuration.md"
+    assert page == markdown(), "write it anew: python -m headroom.cli.config.template > docs/configuration.md"
 
 
 def test_every_key_has_a_meaning() -> None:

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.common.watch_output import Line
-from cli.demo.command import demo
-from cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
-from cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
-from cli.demo.steps import SteadyTraffic
-from planning.throttles.load import ThrottleLoad, throttle_loads
-from schemas.alerts import AlertEvent, Role, Verdict
-from schemas.environment import is_setting
-from schemas.errors import HeadroomError
+from headroom.cli.common.watch_output import Line
+from headroom.cli.demo.command import demo
+from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
+from headroom.cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
+from headroom.cli.demo.steps import SteadyTraffic
+from headroom.planning.throttles.load import ThrottleLoad, throttle_loads
+from headroom.schemas.alerts import AlertEvent, Role, Verdict
+from headroom.schemas.environment import is_setting
+from headroom.schemas.errors import HeadroomError
 
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
 
@@ -173,7 +173,7 @@ def test_ticks_that_are_late_are_a_failure_unless_the_machine_is_overloaded() ->
 def test_only_a_strict_demo_fails_for_a_time(
     finish_s: float, load: float, strict: bool, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("cli.demo.command.run_demo", lambda folder: outcome(finish_s=finish_s))
+    monkeypatch.setattr("headroom.cli.demo.command.run_demo", lambda folder: outcome(finish_s=finish_s))
     monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
     done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo"), *(["--strict"] if strict else [])])
     assert done.exit_code == code
@@ -212,7 +212,7 @@ def test_settings_of_the_environment_do_not_lead_the_demo_to_another_cluster(
     def run(_: Path) -> DemoOutcome:
         raise HeadroomError("settings", ", ".join(sorted(filter(is_setting, os.environ))), "")
 
-    monkeypatch.setattr("cli.demo.command.run_demo", run)
+    monkeypatch.setattr("headroom.cli.demo.command.run_demo", run)
     done = CliRunner().invoke(demo, ["--dir", str(tmp_path / "demo")])
     assert isinstance(done.exception, HeadroomError)
     assert str(done.exception).startswith("settings: HEADROOM_SPARK__DRIVER_MEMORY.")

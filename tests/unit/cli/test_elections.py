@@ -9,16 +9,16 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.common import changing
-from cli.elections import command as elections_command
-from cli.elections.text_view import notes, print_plan
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.traffic import Traffic
-from cluster.model import LeaderRebalanceConfig
-from operations.elections.plan import blocked_reason_of, quiet_policy
-from operations.elections.result import PlannedElections
-from planning.elections.limits import limits_of
-from planning.elections.planner import (
+from headroom.cli.common import changing
+from headroom.cli.elections import command as elections_command
+from headroom.cli.elections.text_view import notes, print_plan
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.model import LeaderRebalanceConfig
+from headroom.operations.elections.plan import blocked_reason_of, quiet_policy
+from headroom.operations.elections.result import PlannedElections
+from headroom.planning.elections.limits import limits_of
+from headroom.planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
@@ -27,9 +27,9 @@ from planning.elections.planner import (
     RequiredThrottleIncrease,
     SkippedPartition,
 )
-from schemas.alerts import Role
-from schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 EMPTY = ElectionPlan((), (), (), (), ())
@@ -262,7 +262,7 @@ def test_with_wait_the_plan_is_made_once_it_is_quiet(cluster: FakeCluster, monke
         "leadership_with_traffic",
         lambda watched=(): replace(cluster.leadership(), traffic=Traffic(cluster_written=next(rates))),
     )
-    monkeypatch.setattr("cluster.elections.executor._QUIET_POLL_S", 0.0)
+    monkeypatch.setattr("headroom.cluster.elections.executor._QUIET_POLL_S", 0.0)
     assert _run("--execute", "--yes", "--wait").exit_code == 0
     assert len(cluster.asked) == 2
 

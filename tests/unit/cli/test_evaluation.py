@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from operations.evaluation import is_recent
-from schemas.config import Settings, SparkSettings
+from headroom.operations.evaluation import is_recent
+from headroom.schemas.config import Settings, SparkSettings
 
 # 2027-01-15 08:00 UTC.
 AT_MS = 1_800_000_000_000

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.config.init import init
-from cli.config.load import load_settings
-from schemas.errors import HeadroomError
+from headroom.cli.config.init import init
+from headroom.cli.config.load import load_settings
+from headroom.schemas.errors import HeadroomError
 
 
 def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli import main
-from schemas.errors import HeadroomError
+from headroom.cli import main
+from headroom.schemas.errors import HeadroomError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -22,13 +22,14 @@ def _raising(error: BaseException) -> click.Command:
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, command: click.Command) -> None:
-    monkeypatch.setitem(sys.modules, "cli.sample", type(sys)("cli.sample"))
-    monkeypatch.setattr(sys.modules["cli.sample"], "sample", command, raising=False)
+    monkeypatch.setitem(sys.modules, "headroom.cli.sample", type(sys)("headroom.cli.sample"))
+    monkeypatch.setattr(sys.modules["headroom.cli.sample"], "sample", command, raising=False)
     monkeypatch.setitem(main.COMMANDS, "sample", ("cli.sample:sample", "A sample."))
 
 
 def test_help_names_every_command_and_imports_none() -> None:
-    code = "import sys; from cli import main; main.run(['--help']); print(sorted(m for m in sys.modules if '.' in m))"
+    code = "import sys; from headroom.cli import main; main.run(['--help']); "
+    code += "print(sorted(m for m in sys.modules if '.' in m))"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     text, _, modules = output.stdout.rpartition("\n[")
     assert all(name in text for name in main.COMMANDS)

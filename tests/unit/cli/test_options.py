@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.balance.parameters import ExclusionList, GoalNames
-from cli.common.parameters import BrokerIds, Quantity, TopicName, TopicNames
-from cli.config.load import read_settings
-from cli.config.sources import all_keys, env_name
-from cli.config.values import reader_of, type_of
-from cli.main import headroom
-from schemas.errors import HeadroomError
+from headroom.cli.balance.parameters import ExclusionList, GoalNames
+from headroom.cli.common.parameters import BrokerIds, Quantity, TopicName, TopicNames
+from headroom.cli.config.load import read_settings
+from headroom.cli.config.sources import all_keys, env_name
+from headroom.cli.config.values import reader_of, type_of
+from headroom.cli.main import headroom
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 
 # Options and arguments that take any text: what it means, no grammar can say.

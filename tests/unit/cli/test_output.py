@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.common.output import print_table
+from headroom.cli.common.output import print_table
 
 
 def test_a_table_in_a_pipe_cuts_no_words_and_reads_no_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.reassignment import command as reassignments_command
-from cluster.live.running import Reassignment
-from operations.reassignments.plan_file import is_plan, plan_json
-from schemas.errors import HeadroomError
+from headroom.cli.reassignment import command as reassignments_command
+from headroom.cluster.live.running import Reassignment
+from headroom.operations.reassignments.plan_file import is_plan, plan_json
+from headroom.schemas.errors import HeadroomError
 
 ORDERS = Reassignment("orders", 0, 1, (3, 2, 1), (3,), (1,))
 PAYMENTS = Reassignment("payments", 7, None, (1, 2, 3), (3,), ())

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.maintain import repair
-from cli.maintain.command import maintain
-from operations.check.local import checkpoints, tables
-from operations.check.result import CheckStatus
-from schemas.config import StoreSettings
-from schemas.errors import HeadroomError
-from streaming.delta.damage import UNKNOWN, Damage
-from streaming.durability import mend as mending
-from streaming.durability.query_checkpoints import checkpoints_of
-from streaming.store.single_instance import exclusive_jobs
+from headroom.cli.maintain import repair
+from headroom.cli.maintain.command import maintain
+from headroom.operations.check.local import checkpoints, tables
+from headroom.operations.check.result import CheckStatus
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.damage import UNKNOWN, Damage
+from headroom.streaming.durability import mend as mending
+from headroom.streaming.durability.query_checkpoints import checkpoints_of
+from headroom.streaming.store.single_instance import exclusive_jobs
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
 from tests.unit.streaming.durability.test_checkpoint import checkpoint_at, empty
 

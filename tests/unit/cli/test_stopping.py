@@ -11,7 +11,7 @@ import pytest
 
 _CHILD = """
 import threading, time
-from cli.common import stopping
+from headroom.cli.common import stopping
 stopping._ORPHAN_GRACE_S = {grace_s}
 stop = threading.Event()
 stopping.end_with_parent(stop)
@@ -65,7 +65,7 @@ def test_a_parent_that_was_killed_while_it_imported_its_modules_ends_it_too() ->
 
 _STUCK = """
 import threading, time
-from cli.common.stopping import end_within, stop_on_signals
+from headroom.cli.common.stopping import end_within, stop_on_signals
 stop = threading.Event()
 stop_on_signals(stop)
 end_within(stop, {grace_s})

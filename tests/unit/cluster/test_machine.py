@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cluster.machine import available_bytes, cores
-from schemas.quantities import QuantityError, parse_heap_bytes
+from headroom.cluster.machine import available_bytes, cores
+from headroom.schemas.quantities import QuantityError, parse_heap_bytes
 
 
 def _cgroup(folder: Path, **files: str) -> Path:

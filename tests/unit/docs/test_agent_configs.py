@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
-from cluster.metrics.exporter.exporter_names import meaning_of
-from cluster.metrics.mbeans import LOAD, TICK, ReadPlan
-from cluster.metrics.rmi.jmx_request import JmxRequest
-from schemas.keys import TopicPartition
+from headroom.cluster.embedded.agents import EXPORTER_CONFIG, JOLOKIA_POLICY
+from headroom.cluster.metrics.exporter.exporter_names import meaning_of
+from headroom.cluster.metrics.mbeans import LOAD, TICK, ReadPlan
+from headroom.cluster.metrics.rmi.jmx_request import JmxRequest
+from headroom.schemas.keys import TopicPartition
 
 NAME = TopicPartition("orders", 0)
 # What is read of a broker that leads, follows and has a moving partition, with a fetcher's keys spelled out.

@@ -10,7 +10,7 @@ from tests.support.paths import REPOSITORY
 
 def test_the_examples_are_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
-    monkeypatch.setattr("cli.config.load.DEFAULT_FILE", "no-settings.toml")
+    monkeypatch.setattr("headroom.cli.config.load.DEFAULT_FILE", "no-settings.toml")
     text = PAGE.read_text(encoding="utf-8")
     assert text.count("```text") == 2
     assert page(text) == text, "write it again: python -m scripts.docs.balance"

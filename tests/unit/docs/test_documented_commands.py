@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import headroom
+from headroom.cli.main import headroom
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = [

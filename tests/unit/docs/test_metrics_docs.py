@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemas.metrics import METRICS
+from headroom.schemas.metrics import METRICS
 from scripts.docs.metrics import markdown
 
 REPOSITORY = Path(__file__).resolve().parents[3]

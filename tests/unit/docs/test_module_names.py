@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from schemas.config import Settings
+from headroom.schemas.config import Settings
 from tests.support.paths import REPOSITORY
 
 LAYERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli", "benchmarks", "scripts")

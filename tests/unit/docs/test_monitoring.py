@@ -9,8 +9,8 @@ import dashboards as shown
 import promql_parser
 import pytest
 
-from schemas.alerts import AlertKind, AlertState, Role, Severity, Verdict
-from schemas.metrics import METRICS, MetricSpec, MetricType
+from headroom.schemas.alerts import AlertKind, AlertState, Role, Severity, Verdict
+from headroom.schemas.metrics import METRICS, MetricSpec, MetricType
 from tests.support.monitoring import (
     DASHBOARDS,
     RULE_TESTS,

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from alerts.finding import Finding
-from alerts.inputs.broker_load import BalanceInputs, LossRisk
-from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.catalogue import evaluate_rules
-from alerts.rules.no_ticks import MissingTicks
-from alerts.rules.reassignments.eta_tracker import EtaTracker
-from alerts.rules.rule import RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import BalanceInputs, LossRisk
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.catalogue import evaluate_rules
+from headroom.alerts.rules.no_ticks import MissingTicks
+from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
+from headroom.alerts.rules.rule import RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.main import headroom
-from schemas.alerts import AlertKind
+from headroom.cli.main import headroom
+from headroom.schemas.alerts import AlertKind
 
 RUNBOOKS = Path(__file__).resolve().parents[3] / "docs" / "runbooks"
 INDEX = RUNBOOKS / "README.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from schemas.tables import ALL_TABLES
+from headroom.schemas.tables import ALL_TABLES
 from scripts.docs.tables import markdown
 
 REPOSITORY = Path(__file__).resolve().parents[3]

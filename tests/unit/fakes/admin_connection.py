@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError
 
-from cluster.admin.config_keys import BROKER, LEADER_LIST
+from headroom.cluster.admin.config_keys import BROKER, LEADER_LIST
 
 UNKNOWN_TOPIC, NOT_AUTHORIZED, SERVER_ERROR = 3, 29, -1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.collector.clock import Clock
+from headroom.cluster.collector.clock import Clock
 
 START_MS = 1_800_000_000_000
 

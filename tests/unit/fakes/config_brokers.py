@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
-from cluster.admin.config_keys import BROKER
+from headroom.cluster.admin.config_keys import BROKER
 
 INVALID_REQUEST = 42
 _OWN, _DEFAULT = 2, 3

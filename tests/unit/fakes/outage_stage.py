@@ -12,17 +12,17 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from alerts.delivery.delivery_log import event_key
 from benchmarks.faults.leaders_in_turn import LeadersInTurn
 from benchmarks.fixtures.receivers.notifications import Notifications
 from benchmarks.groups.outages.blind import Span
 from benchmarks.groups.outages.context import ScenarioContext
-from cli.common.watch_output import Line
-from schemas.alerts import AlertEvent
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as plain_table
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.cli.common.watch_output import Line
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.delta import append as plain_table
 from tests.unit.fakes.receivers import event
 
 

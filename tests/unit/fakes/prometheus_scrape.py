@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from alerts.metrics import MetricsCollector, MetricsSnapshot, MetricsState
-from schemas.alerts import AlertEvent
+from headroom.alerts.metrics import MetricsCollector, MetricsSnapshot, MetricsState
+from headroom.schemas.alerts import AlertEvent
 from tests.unit.builders.throttle_status import TICK_MS
 
 STALE_S = 30.0

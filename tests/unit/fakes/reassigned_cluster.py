@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cluster.log_dirs.describe import LogDirsReading
-from planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
-from planning.reassignments.cluster_state import LogDirectory, PartitionPlacement
-from planning.reassignments.run.changes import listed_entries
-from planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
-from planning.reassignments.run.record import RecordedRun, run_records
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
-from planning.throttles.replica_lists import format_replica_list
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
+from headroom.planning.reassignments.cluster_state import LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.run.changes import listed_entries
+from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
+from headroom.planning.reassignments.run.record import RecordedRun, run_records
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
+from headroom.planning.throttles.replica_lists import format_replica_list
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 
 # The log directories of every broker.
 PATHS = ("/a", "/b")

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from schemas.alerts import AlertEvent
+from headroom.schemas.alerts import AlertEvent
 
 
 @dataclass

@@ -54,15 +54,17 @@ def imported(module: str, inside_functions: bool = True) -> set[str]:
 
 
 def named_by(nodes: Iterable[ast.AST]) -> set[str]:
-    """Dotted names in the import statements among some nodes."""
+    """Dotted names in the import statements among some nodes; those of Headroom without its own name."""
     names: set[str] = set()
     for node in nodes:
         if isinstance(node, ast.Import):
+            assert not {alias.name.split(".")[0] for alias in node.names} & set(MAY_IMPORT), ast.unparse(node)
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"import {node.module}: imports are written in full"
+            assert (node.module or "").split(".")[0] not in MAY_IMPORT, f"{node.module}: that is headroom.{node.module}"
             names.update({node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)})
-    return names
+    return {name.removeprefix("headroom.") for name in names}
 
 
 def rooms(names: set[str]) -> set[str]:
@@ -71,6 +73,17 @@ def rooms(names: set[str]) -> set[str]:
 
 def test_there_are_sources_in_every_room() -> None:
     assert rooms(set(SOURCES)) == set(MAY_IMPORT)
+
+
+def test_every_room_is_a_part_of_headroom() -> None:
+    links = {path.name: path.readlink() for path in (REPOSITORY / "headroom").iterdir() if path.is_symlink()}
+    assert links == {room: Path("..", room) for room in MAY_IMPORT}
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "scripts", "tests"])
+def test_others_import_the_rooms_by_that_name_too(folder: str) -> None:
+    for path in sorted((REPOSITORY / folder).rglob("*.py")):
+        named_by(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
@@ -182,7 +195,7 @@ def test_the_command_line_and_each_of_its_modules_start_without_spark() -> None:
     code = (
         "import importlib, sys\n"
         f"for module in {['cli.main', *modules]}:\n"
-        "    importlib.import_module(module)\n"
+        "    importlib.import_module(f'headroom.{module}')\n"
         f"    found = sorted({SPARK} & sys.modules.keys())\n"
         "    assert not found, (module, found)\n"
     )

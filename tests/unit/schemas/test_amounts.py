@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.quantities import parse_bytes_per_s
-from schemas.text.amounts import duration_range_text, duration_text, percent_text, rate_text, size_text
+from headroom.schemas.quantities import parse_bytes_per_s
+from headroom.schemas.text.amounts import duration_range_text, duration_text, percent_text, rate_text, size_text
 
 
 @pytest.mark.parametrize(

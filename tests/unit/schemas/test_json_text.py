@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decoded, parse_json
 
 TEXT = '{"topic":"bestellungen-ä"}\r\n'
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 
 def test_a_partition_is_written_as_kafka_writes_it() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.quantities import (
+from headroom.schemas.quantities import (
     GOAL,
     TOPIC,
     QuantityError,
@@ -36,7 +36,7 @@ from schemas.quantities import (
     parse_whole,
     parse_window,
 )
-from schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import rate_text
 
 Read = Callable[[str], Any]
 

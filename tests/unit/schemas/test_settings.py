@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.config import ClusterSettings, CollectSettings, Settings, Source, StoreSettings, TicksSettings
-from schemas.tables import PARTITION_LOAD, PARTITION_WRITE_RATE
+from headroom.schemas.config import ClusterSettings, CollectSettings, Settings, Source, StoreSettings, TicksSettings
+from headroom.schemas.tables import PARTITION_LOAD, PARTITION_WRITE_RATE
 
 
 @pytest.mark.parametrize(("own", "has_ticks"), [("", "watched:1"), ("  ", "watched:1"), ("own:1", "own:1")])

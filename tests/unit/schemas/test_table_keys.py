@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-import schemas.tables
-from schemas.tables import (
+import headroom.schemas.tables
+from headroom.schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     ALL_TABLES,
@@ -38,4 +38,4 @@ def test_every_table_has_a_cluster_column(table: Table) -> None:
 
 
 def test_the_catalogue_has_every_table() -> None:
-    assert {value for value in vars(schemas.tables).values() if isinstance(value, Table)} == set(ALL_TABLES)
+    assert {value for value in vars(headroom.schemas.tables).values() if isinstance(value, Table)} == set(ALL_TABLES)

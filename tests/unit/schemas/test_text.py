@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.common import output
-from cli.common.logs import LineFormatter, is_not_py4j
-from cli.common.progress import ProgressView
-from schemas.text import one_line, printable, printable_json, shell_quoted
+from headroom.cli.common import output
+from headroom.cli.common.logs import LineFormatter, is_not_py4j
+from headroom.cli.common.progress import ProgressView
+from headroom.schemas.text import one_line, printable, printable_json, shell_quoted
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 
 REPOSITORY = Path(__file__).resolve().parents[3]

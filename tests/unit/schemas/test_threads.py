@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from schemas.threads import run_in_daemon_thread
+from headroom.schemas.threads import run_in_daemon_thread
 
 
 def test_the_future_has_what_the_call_returns_or_raises() -> None:

@@ -10,19 +10,19 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from alerts import cluster_alerts
-from alerts.cluster_alerts import ClusterAlerts
-from alerts.engine import AlertEngine
-from alerts.faults import Faults
-from alerts.lifecycle import Lifecycle
-from alerts.metrics import Collected
-from alerts.recommendations.recommendation import Advice
-from alerts.rules.no_ticks import MissingTicks
-from alerts.watched_cluster import WatchedCluster
-from schemas.alerts import AlertEvent
-from schemas.config import AlertSettings, ClusterSettings, Settings
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.queries.whole_ticks import CompleteTicks
+from headroom.alerts import cluster_alerts
+from headroom.alerts.cluster_alerts import ClusterAlerts
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.faults import Faults
+from headroom.alerts.lifecycle import Lifecycle
+from headroom.alerts.metrics import Collected
+from headroom.alerts.recommendations.recommendation import Advice
+from headroom.alerts.rules.no_ticks import MissingTicks
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.queries.whole_ticks import CompleteTicks
 from tests.unit.alerts.test_engine import START_MS, TOO_LOW
 from tests.unit.fakes.alert_path_listener import CallingListener
 
@@ -46,8 +46,8 @@ class Ticks:
             MagicMock(), AlertPathSource(MagicMock(), "checkpoint"), MagicMock(), self.engine, listeners
         )
         self.path.warm_up = MagicMock()
-        monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
-        monkeypatch.setattr("streaming.jobs.alert_path.throttle_status_of", lambda row: row["status"])
+        monkeypatch.setattr("headroom.streaming.jobs.alert_path.writer_id", lambda *_: "writer")
+        monkeypatch.setattr("headroom.streaming.jobs.alert_path.throttle_status_of", lambda row: row["status"])
         monkeypatch.setattr(self.path, "_without_backlog", lambda *arguments: arguments[0])
         monkeypatch.setattr(self.path, "_reader", self)
         monkeypatch.setattr(self.path, "_headroom", self)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.config import CollectSettings, Settings, SparkSettings
-from streaming.pipeline import gold_trigger_s
+from headroom.schemas.config import CollectSettings, Settings, SparkSettings
+from headroom.streaming.pipeline import gold_trigger_s
 
 
 @pytest.mark.parametrize(

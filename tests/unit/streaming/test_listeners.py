@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.metrics import Collected
-from streaming.jobs.listener import AlertPathListener, CompositeListener
+from headroom.alerts.metrics import Collected
+from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
 from tests.unit.fakes.alert_path_listener import CallingListener
 
 

@@ -10,15 +10,15 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from alerts.delivery.delivery_log import event_key
-from schemas.config import KafkaSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.tables import PARTITION_LOAD, THROTTLE_HEADROOM, Table
-from streaming.jobs.listener import AlertPathListener
-from streaming.pipeline import Pipeline, PipelineConfig
-from streaming.queries.batch_gate import BatchGate
-from streaming.supervision.restarting_job import RestartingJob
-from streaming.tables.suppressions import append_record
+from headroom.alerts.delivery.delivery_log import event_key
+from headroom.schemas.config import KafkaSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import PARTITION_LOAD, THROTTLE_HEADROOM, Table
+from headroom.streaming.jobs.listener import AlertPathListener
+from headroom.streaming.pipeline import Pipeline, PipelineConfig
+from headroom.streaming.queries.batch_gate import BatchGate
+from headroom.streaming.supervision.restarting_job import RestartingJob
+from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_outbox import Inbox, MemoryLog, until
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.alert_path_listener import CallingListener
@@ -75,8 +75,8 @@ class Path:
 
 def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     log, inbox, events = MemoryLog(), Inbox(), []
-    monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
-    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
+    monkeypatch.setattr("headroom.streaming.pipeline.AlertPath", Path)
+    monkeypatch.setattr("headroom.streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings(), receivers=[inbox]))
     pipeline.start_alert_path(CallingListener(lambda *_: None, events.extend))
@@ -94,8 +94,8 @@ def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.Monke
     append_record(str(tmp_path / "alerts" / "marks"), silence(starts_ms=0, ends_ms=1 << 42, subject="broker 2*"))
     other = event("b", subject="broker 3 as leader")
     log, inbox = MemoryLog([event(), other]), Inbox()
-    monkeypatch.setattr("streaming.pipeline.AlertPath", Path)
-    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: log)
+    monkeypatch.setattr("headroom.streaming.pipeline.AlertPath", Path)
+    monkeypatch.setattr("headroom.streaming.pipeline.DeliveryTable", lambda *_: log)
     gone: Any = Gone(Py4JError("gone"))
     settings = Settings(store=StoreSettings(path=str(tmp_path)))
     pipeline = Pipeline(gone, PipelineConfig(settings, KafkaSettings(), receivers=[inbox]))
@@ -111,7 +111,7 @@ def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.Monke
 
 def test_without_a_receiver_there_is_no_outbox(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
-    monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *found: made.append(found))
+    monkeypatch.setattr("headroom.streaming.pipeline.DeliveryTable", lambda *found: made.append(found))
     gone: Any = Gone(Py4JError("gone"))
     assert Pipeline(gone, PipelineConfig(Settings(), KafkaSettings())).deliveries() == []
     assert made == []
@@ -145,7 +145,7 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pipeline]:
     """Returns a pipeline that was events to start gold, or not, and then the record job."""
     monkeypatch.setattr(Job, "started", [])
     for name, job in (("GoldJob", Job), ("LeaderImbalanceJob", Job), ("HistoryJob", History)):
-        monkeypatch.setattr(f"streaming.pipeline.{name}", job)
+        monkeypatch.setattr(f"headroom.streaming.pipeline.{name}", job)
     settings = Settings(store=StoreSettings(maintain_every_s=0))
 
     def started(gold: bool = True, spark: Any = None) -> Pipeline:
@@ -177,7 +177,7 @@ def test_history_is_kept_once_every_gold_job_has_written(recording: Callable[...
 def test_history_is_kept_though_nothing_comes_to_gold(
     recording: Callable[..., Pipeline], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.pipeline._GOLD_FIRST_S", 0.0)
+    monkeypatch.setattr("headroom.streaming.pipeline._GOLD_FIRST_S", 0.0)
     recording().check()
     assert recorded()
 
@@ -206,7 +206,7 @@ def test_gold_does_not_wait_for_the_repair_of_a_table_that_only_the_upkeep_write
         def is_damaged(self) -> bool:
             return False
 
-    monkeypatch.setattr("streaming.pipeline.DamageCheck", Check)
+    monkeypatch.setattr("headroom.streaming.pipeline.DamageCheck", Check)
     monkeypatch.setattr(Job, "name", "gold")
     recording()
     assert THROTTLE_HEADROOM.path in checked

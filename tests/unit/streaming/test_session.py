@@ -11,15 +11,15 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark import SparkConf, SparkContext
 
-from cli import main
-from operations.check import local as check_local
-from schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSettings
-from schemas.errors import HeadroomError
-from streaming import session
-from streaming.session import EXECUTOR_OPTIONS, not_started, redaction
-from streaming.session_profile import SessionProfile
-from streaming.sources.kafka_options import kafka_options
-from streaming.sources.ticks_topic import TicksTopic
+from headroom.cli import main
+from headroom.operations.check import local as check_local
+from headroom.schemas.config import KafkaSettings, SecurityProtocol, Settings, SparkSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming import session
+from headroom.streaming.session import EXECUTOR_OPTIONS, not_started, redaction
+from headroom.streaming.session_profile import SessionProfile
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.sources.ticks_topic import TicksTopic
 
 SETTINGS = SparkSettings(
     master="local[4]", driver_memory="9g", shuffle_partitions=7, conf={"spark.executor.memory": "3g", "spark.x": "1"}

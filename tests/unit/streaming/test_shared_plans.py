@@ -47,7 +47,7 @@ def with_limit(rows: Any) -> Any:
 
 
 def as_of_streaming(make: Any) -> Any:
-    make.__module__ = "streaming.transforms.of_this_test"
+    make.__module__ = "headroom.streaming.transforms.of_this_test"
     return make
 
 

@@ -13,21 +13,21 @@ from unittest.mock import MagicMock
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from alerts.engine import AlertEngine
-from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming import scratch, session
-from streaming.delta.locations import require_writable, trouble_of
-from streaming.jobs.alert_path import PathState
-from streaming.jobs.without_store import WithoutStore
-from streaming.pipeline import Pipeline, PipelineConfig
-from streaming.queries.batch_offsets import next_alert_offset
-from streaming.sources.ticks_topic import TicksTopic
-from streaming.store.event_log import EventLog
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.store.store import Store
-from streaming.supervision.failure import JvmEnded
+from headroom.alerts.engine import AlertEngine
+from headroom.schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from headroom.streaming import scratch, session
+from headroom.streaming.delta.locations import require_writable, trouble_of
+from headroom.streaming.jobs.alert_path import PathState
+from headroom.streaming.jobs.without_store import WithoutStore
+from headroom.streaming.pipeline import Pipeline, PipelineConfig
+from headroom.streaming.queries.batch_offsets import next_alert_offset
+from headroom.streaming.sources.ticks_topic import TicksTopic
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.store.store import Store
+from headroom.streaming.supervision.failure import JvmEnded
 from tests.unit.alerts.delivery.test_outbox import Inbox, MemoryLog, until
 from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.receivers import event
@@ -49,7 +49,7 @@ class Space:
 def full(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Every disk has hardly any room. The function makes room."""
     spaces = [Space(100_000)]
-    monkeypatch.setattr("streaming.delta.locations.os.statvfs", lambda _: spaces[-1])
+    monkeypatch.setattr("headroom.streaming.delta.locations.os.statvfs", lambda _: spaces[-1])
     return lambda: spaces.append(Space(1 << 30))
 
 
@@ -123,10 +123,10 @@ class Scene:
     """Pipelines whose store is a file, which makes it impossible to write there."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("streaming.pipeline.AlertPath", NotedPath)
+        monkeypatch.setattr("headroom.streaming.pipeline.AlertPath", NotedPath)
         monkeypatch.setattr(NotedPath, "made", [], raising=False)
         self.log, self.inbox, self.place = MemoryLog(), Inbox(), folder / "store"
-        monkeypatch.setattr("streaming.pipeline.DeliveryTable", lambda *_: self.log)
+        monkeypatch.setattr("headroom.streaming.pipeline.DeliveryTable", lambda *_: self.log)
         self.place.write_text("as a disk that is gone")
         self.settings = Settings(store=StoreSettings(path=str(self.place)))
 
@@ -289,8 +289,8 @@ def test_it_waits_some_seconds_for_the_newest_offset_and_begins_with_the_first_r
 
 
 def test_a_read_only_disk_is_no_mistake_of_who_can_wait_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streaming.delta.locations.os.statvfs", lambda _: Space(1 << 30, read_only=True))
-    monkeypatch.setattr("streaming.delta.locations.os.access", lambda *_, **__: False)
+    monkeypatch.setattr("headroom.streaming.delta.locations.os.statvfs", lambda _: Space(1 << 30, read_only=True))
+    monkeypatch.setattr("headroom.streaming.delta.locations.os.access", lambda *_, **__: False)
     require_writable(str(tmp_path), on_read_only_disk=True)
     with pytest.raises(HeadroomError, match="cannot be written"):
         require_writable(str(tmp_path))

@@ -16,15 +16,15 @@ from typing import Any
 import click
 
 from benchmarks.groups.fuzz.amounts import grammar
-from cli.common.parameters import Quantity
-from cli.config.load import read_settings
-from cli.config.sources import all_keys, env_name
-from cli.main import headroom
-from cluster.admin.config_keys import LEADER_RATE, rates_of
-from operations.balance.requests import Exclusions
-from planning.elections.quiet_hours import DailyWindow
-from planning.throttles.replica_lists import parse_replica_list
-from schemas.errors import HeadroomError
+from headroom.cli.common.parameters import Quantity
+from headroom.cli.config.load import read_settings
+from headroom.cli.config.sources import all_keys, env_name
+from headroom.cli.main import headroom
+from headroom.cluster.admin.config_keys import LEADER_RATE, rates_of
+from headroom.operations.balance.requests import Exclusions
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.throttles.replica_lists import parse_replica_list
+from headroom.schemas.errors import HeadroomError
 
 _YEAR_S = 366 * 86_400
 _INT, _LONG = 2**31 - 1, 2**63 - 1

@@ -14,9 +14,9 @@ from benchmarks.groups.large_moves.scoring.truth import Cause, Claim
 from benchmarks.groups.large_moves.stage.acts import end_healthy, start_move
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
-from schemas.alerts import AlertKind
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.delta.query_table import query
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.delta.query_table import query
 
 _MOVED = 20
 # Slow enough that the copies outlast the alert, and fast enough to keep up with the writes.

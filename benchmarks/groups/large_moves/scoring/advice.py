@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from benchmarks.groups.large_moves.scoring.truth import PrintedAlert
 from benchmarks.groups.large_moves.stage.shell import RanLine
-from planning.finish.quota import WINDOW_S
-from schemas.alerts import Role
+from headroom.planning.finish.quota import WINDOW_S
+from headroom.schemas.alerts import Role
 
 # Broker and role to bytes per second; None if no rate is set, so that nothing is limited.
 RatesInForce = Mapping[tuple[int, Role], "float | None"]

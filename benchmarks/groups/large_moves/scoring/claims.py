@@ -14,7 +14,7 @@ from benchmarks.groups.large_moves.scoring.truth import (
     within,
 )
 from benchmarks.groups.large_moves.stage.groups import Load
-from schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Role, Severity
 
 # Effects of a dead broker; alerts about any of them have the same cause.
 _DEAD_BROKER_KINDS = (

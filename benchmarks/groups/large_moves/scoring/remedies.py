@@ -11,9 +11,9 @@ from benchmarks.groups.large_moves.stage.acts import await_end, await_in_sync, r
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from cluster.live.live_cluster import read_throttles
-from planning.finish.finish_time import QUOTA_CYCLE_S
-from schemas.alerts import Role, Severity
+from headroom.cluster.live.live_cluster import read_throttles
+from headroom.planning.finish.finish_time import QUOTA_CYCLE_S
+from headroom.schemas.alerts import Role, Severity
 
 # Bursts into the empty window of a new throttle are over by then.
 BURST_S = 15.0

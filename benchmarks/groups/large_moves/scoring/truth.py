@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from alerts.evidence.evidence import Evidence
-from cli.common.watch_output import Line
-from schemas.alerts import AlertKind, Severity
+from headroom.alerts.evidence.evidence import Evidence
+from headroom.cli.common.watch_output import Line
+from headroom.schemas.alerts import AlertKind, Severity
 
 # Time for a tick that was being collected when a cause ended, and for printing its alert.
 GRACE_S = 5.0

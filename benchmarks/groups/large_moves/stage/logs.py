@@ -9,9 +9,9 @@ from typing import Any
 from benchmarks.fixtures.bench_cluster import BenchCluster
 from benchmarks.fixtures.throttled_move import replica_logs
 from benchmarks.groups.large_moves.stage.groups import Group
-from cluster.admin.alter_configs import ConfigChange, alter_configs
-from cluster.admin.config_keys import BROKER
-from cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
+from headroom.cluster.admin.config_keys import BROKER
+from headroom.cluster.connection.admin_connection import AdminConnection
 
 _LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _ALTER_S = 30.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.results import CHECKOUT
-from cluster.java import jar_folder, java_command
+from headroom.cluster.java import jar_folder, java_command
 
 # Main classes as in bin/ of Kafka 4.3.1.
 _TOOLS = {
@@ -85,6 +85,6 @@ def tool_scripts() -> dict[str, str]:
     """Return the text of each script by name: Kafka's tools from the jars, and ``headroom`` of this checkout."""
     classpath = shlex.quote(str(jar_folder("kafka") / "*"))
     java = f"exec {shlex.quote(java_command())} {_JVM} -cp {classpath}"
-    headroom = f"PYTHONPATH={shlex.quote(str(CHECKOUT))} exec {shlex.quote(sys.executable)} -m cli.main"
+    headroom = f"PYTHONPATH={shlex.quote(str(CHECKOUT))} exec {shlex.quote(sys.executable)} -m headroom.cli.main"
     commands = {**{name: f"{java} {main}" for name, main in _TOOLS.items()}, "headroom": headroom}
     return {name: f'#!/bin/sh\n{command} "$@"\n' for name, command in commands.items()}

@@ -13,7 +13,7 @@ from benchmarks.groups.large_moves.scoring.advice import CommandRotation, Follow
 from benchmarks.groups.large_moves.scoring.truth import Cause, Claim, PrintedAlert
 from benchmarks.groups.large_moves.stage.shell import Shell
 from benchmarks.groups.large_moves.stage.topic import LargeTopic
-from cli.common.watch_process import WatchProcess
+from headroom.cli.common.watch_process import WatchProcess
 
 _POLL_S = 0.5
 

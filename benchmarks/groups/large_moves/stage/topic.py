@@ -17,11 +17,11 @@ from kafka.errors import KafkaError
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
 from benchmarks.groups.large_moves.stage.groups import Group, partitions
 from benchmarks.groups.large_moves.stage.logs import TopicLogs
-from cluster.embedded.paced_producer import PacedProducer
-from cluster.throttles.rates import apply_rates, clear_rates
-from cluster.throttles.replica_lists import apply_lists, clear_lists
-from planning.throttles.replica_lists import Move, lists_of_plan
-from schemas.alerts import Role
+from headroom.cluster.embedded.paced_producer import PacedProducer
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
+from headroom.planning.throttles.replica_lists import Move, lists_of_plan
+from headroom.schemas.alerts import Role
 
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]

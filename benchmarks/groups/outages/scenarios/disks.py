@@ -17,9 +17,9 @@ from benchmarks.faults.store_files import (
 from benchmarks.fixtures.bench_cluster import failure
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Arrangement, Scenario
-from schemas.alerts import AlertKind, AlertState
-from schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
-from streaming.delta.damage import damages
+from headroom.schemas.alerts import AlertKind, AlertState
+from headroom.schemas.tables import ALERT_EVENTS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta.damage import damages
 
 _WAIT_S = 120.0
 _FIRST_VERDICT_S = 180.0

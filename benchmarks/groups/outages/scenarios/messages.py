@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 from benchmarks.groups.fuzz.made import record, tick
 from benchmarks.groups.outages.context import ScenarioContext
 from benchmarks.groups.outages.scenarios.scenario import Scenario
-from schemas.tick_messages import ALERT_KINDS, ALERT_PARTITION
+from headroom.schemas.tick_messages import ALERT_KINDS, ALERT_PARTITION
 
 YEAR_10000_MS = 253_402_300_800_000
 _HISTORY = 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from benchmarks.groups.outages.context import ScenarioContext
-from schemas.alerts import AlertKind
+from headroom.schemas.alerts import AlertKind
 
 
 class Arrangement(str, Enum):

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
-from alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
-from alerts.delivery.receivers.webhook import WebhookReceiver
-from alerts.engine import AlertEngine
-from alerts.inputs.broker_load import LossRisk
-from alerts.inputs.cluster_inputs import Dated
-from alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
-from alerts.text.terminal import render_event
-from schemas.alerts import AlertEvent, AlertKind, Role
-from schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
+from headroom.alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
+from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.broker_load import LossRisk
+from headroom.alerts.inputs.cluster_inputs import Dated
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
+from headroom.alerts.text.terminal import render_event
+from headroom.schemas.alerts import AlertEvent, AlertKind, Role
+from headroom.schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status

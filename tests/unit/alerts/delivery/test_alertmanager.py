@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
-from alerts.delivery.receivers.webhook import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookReceiver
-from schemas.config import AlertmanagerSettings, WebhookSettings
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import DeliveryError
+from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver, labels
+from headroom.alerts.delivery.receivers.webhook import KEY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, WebhookReceiver
+from headroom.schemas.config import AlertmanagerSettings, WebhookSettings
 from tests.unit.fakes.receivers import Asked, Said, Scripted, event, serving
 
 # 2027-01-15 08:00:00 UTC is 1,800,000,000 s; ten seconds later.

@@ -13,17 +13,17 @@ from urllib.parse import quote
 
 import pytest
 
-from alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange, proxy_of
-from alerts.delivery.http import HttpPoster
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import DeliveryError, Receiver
-from alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
-from alerts.delivery.receivers.slack import SlackReceiver
-from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
-from alerts.delivery.receivers.webhook import WebhookReceiver
-from schemas.config import AlertmanagerSettings, SlackSettings, WebhookSettings
-from schemas.redaction import redacted, secrets_of
+from headroom.alerts.delivery.exchange import MOST_BYTES, HttpAnswer, exchange, proxy_of
+from headroom.alerts.delivery.http import HttpPoster
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import DeliveryError, Receiver
+from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
+from headroom.alerts.delivery.receivers.slack import SlackReceiver
+from headroom.alerts.delivery.receivers.slack_api import SlackApi
+from headroom.alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
+from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
+from headroom.schemas.config import AlertmanagerSettings, SlackSettings, WebhookSettings
+from headroom.schemas.redaction import redacted, secrets_of
 from tests.unit.alerts.delivery.test_outbox import until
 from tests.unit.fakes.bad_servers import OK, Handler, bad_server, dripping, echoing, flooding, saying
 from tests.unit.fakes.hostile import ACTING, acts

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
-from alerts.delivery.message_fields import Links
-from alerts.delivery.outbox import Outbox
-from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
-from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.slack import SlackReceiver
-from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.suppression import Suppressions
-from schemas.alerts import AlertEvent
-from schemas.config import NotifySettings, SlackSettings
+from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.outbox import Outbox
+from headroom.alerts.delivery.queue import DeliveryBatch, DeliveryQueue
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receivers.slack import SlackReceiver
+from headroom.alerts.delivery.receivers.slack_api import SlackApi
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import NotifySettings, SlackSettings
 from tests.support.waiting import until
 from tests.unit.alerts.delivery.test_suppression import ack, ended, silence
 from tests.unit.fakes.receivers import FakeSlack, Said, event, serving
@@ -174,7 +174,7 @@ def test_a_panic_of_the_log_ends_no_receiver_and_loses_no_step(
 def test_a_turn_that_fails_ends_no_receiver(
     running: Callable[..., Outbox], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("alerts.delivery.worker._PAUSE_S", 0.01)
+    monkeypatch.setattr("headroom.alerts.delivery.worker._PAUSE_S", 0.01)
     failures = [Panic("xoxb-secret"), ValueError("xoxb-secret"), ValueError("xoxb-secret")]
 
     def due(queue: DeliveryQueue, now_ms: int) -> DeliveryBatch | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
-from alerts.delivery.queue import DeliveryBatch, DeliveryQueue
-from alerts.delivery.receiver import DeliveryError, Receipt
-from schemas.config import NotifySettings
+from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from headroom.alerts.delivery.queue import DeliveryBatch, DeliveryQueue
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.schemas.config import NotifySettings
 from tests.unit.fakes.receivers import event
 
 NOW_MS = 1_800_000_000_000

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
-from alerts.delivery.queue import DeliveryQueue
-from alerts.delivery.receiver import DeliveryError, Receipt
-from alerts.delivery.receivers.slack_blocks import headline
-from alerts.delivery.suppression import SuppressionRecord, Suppressions
-from schemas.alerts import AlertEvent
+from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from headroom.alerts.delivery.queue import DeliveryQueue
+from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receivers.slack_blocks import headline
+from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
+from headroom.schemas.alerts import AlertEvent
 from tests.unit.alerts.delivery.test_queue import SETTINGS, due_batch, new_queue, record
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, ended, silence
 from tests.unit.fakes.receivers import event

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.message_fields import Links
-from alerts.delivery.receiver import DeliveryError
-from alerts.delivery.receivers.slack import SlackReceiver
-from alerts.delivery.receivers.slack_api import SlackApi
-from alerts.delivery.receivers.slack_blocks import (
+from headroom.alerts.delivery.message_fields import Links
+from headroom.alerts.delivery.receiver import DeliveryError
+from headroom.alerts.delivery.receivers.slack import SlackReceiver
+from headroom.alerts.delivery.receivers.slack_api import SlackApi
+from headroom.alerts.delivery.receivers.slack_blocks import (
     BLOCKS_MOST,
     MESSAGE_LEAST,
     MESSAGE_MOST,
@@ -23,9 +23,9 @@ from alerts.delivery.receivers.slack_blocks import (
     digest_blocks,
     escape_text,
 )
-from alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
-from schemas.config import SlackSettings
-from schemas.errors import HeadroomError
+from headroom.alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
+from headroom.schemas.config import SlackSettings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.fakes.receivers import Asked, FakeSlack, Said, Scripted, event, serving, texts_of
 
 TOKEN = "xoxb-not-to-be-told"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.delivery.suppression import SuppressionRecord, Suppressions
-from schemas.config import DAYS, MaintenanceWindow
+from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
+from headroom.schemas.config import DAYS, MaintenanceWindow
 from tests.unit.fakes.receivers import event
 
 HOUR_MS = 3_600_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
-from alerts.evidence.throttle_evidence import ThrottleEvidence
-from alerts.inputs.throttle_status import LeaderSwitch
-from schemas.alerts import Role
+from headroom.alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
+from headroom.alerts.inputs.throttle_status import LeaderSwitch
+from headroom.schemas.alerts import Role
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 
 COMMON_KEYS = [

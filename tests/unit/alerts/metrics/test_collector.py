@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.delivery.outbox import DeliveryFigures
-from alerts.inputs.broker_load import BalanceAdvice
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.metrics import Collected
-from schemas.alerts import AlertKind, AlertState, Role
-from schemas.metrics import METRICS, MetricType
-from streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
+from headroom.alerts.delivery.outbox import DeliveryFigures
+from headroom.alerts.inputs.broker_load import BalanceAdvice
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.metrics import Collected
+from headroom.schemas.alerts import AlertKind, AlertState, Role
+from headroom.schemas.metrics import METRICS, MetricType
+from headroom.streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status

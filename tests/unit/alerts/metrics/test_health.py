@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alerts.metrics import Health, Limits, health
+from headroom.alerts.metrics import Health, Limits, health
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.prometheus_scrape import Scene
 

@@ -7,13 +7,13 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from alerts.recommendations.commands import ELECTIONS_FILE
-from alerts.recommendations.elections import describe_plan
-from alerts.recommendations.recommender import Recommender
-from planning.elections.planner import RequiredThrottleIncrease
-from planning.elections.summary import BalanceForecast, ElectionPlanSummary
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import Role
+from headroom.alerts.recommendations.commands import ELECTIONS_FILE
+from headroom.alerts.recommendations.elections import describe_plan
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.planning.elections.planner import RequiredThrottleIncrease
+from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import Role
 from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import MB, TICK_MS
 

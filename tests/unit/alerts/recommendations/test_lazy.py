@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
-from alerts.recommendations import throttle_raise
-from alerts.recommendations.recommendation import Action
-from alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
-from planning.finish import finish_time as duration
-from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
+from headroom.alerts.recommendations import throttle_raise
+from headroom.alerts.recommendations.recommendation import Action
+from headroom.alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
+from headroom.planning.finish import finish_time as duration
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
 from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throttle_status_of
-from alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
-from alerts.recommendations.recommendation import Recommendation
-from alerts.recommendations.recommender import Recommender
-from planning.finish.finish_time import finish
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import Role
+from headroom.alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throttle_status_of
+from headroom.alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
+from headroom.alerts.recommendations.recommendation import Recommendation
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.planning.finish.finish_time import finish
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import Role
 from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, partition, status
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from alerts.rules.catalogue import RULES
-from alerts.rules.rule import Rule
-from schemas.alerts import AlertKind
+from headroom.alerts.rules.catalogue import RULES
+from headroom.alerts.rules.rule import Rule
+from headroom.schemas.alerts import AlertKind
 
 
 def test_every_kind_has_exactly_one_rule() -> None:

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.reassignments.eta_slipping import EtaSlipping
-from alerts.rules.reassignments.eta_tracker import EtaTracker
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.reassignments.eta_slipping import EtaSlipping
+from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

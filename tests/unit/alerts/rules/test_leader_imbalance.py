@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from alerts.finding import Finding
-from alerts.inputs.leader_balance import LeaderBalance
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.catalogue import evaluate_rules
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.config import AlertSettings
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.catalogue import evaluate_rules
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.config import AlertSettings
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, MB, TICK_MS, status
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from alerts.inputs.throttle_status import OutOfSyncReplica, Stall, ThrottleStatus
-from schemas.alerts import AlertKind, Role, Severity
+from headroom.alerts.inputs.throttle_status import OutOfSyncReplica, Stall, ThrottleStatus
+from headroom.schemas.alerts import AlertKind, Role, Severity
 from tests.unit.builders.throttle_status import assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

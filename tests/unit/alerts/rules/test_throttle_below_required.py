@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from alerts.inputs.throttle_status import LeaderSwitch
-from alerts.rules.rule import Assessment
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.alerts.inputs.throttle_status import LeaderSwitch
+from headroom.alerts.rules.rule import Assessment
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from alerts.finding import Finding
-from alerts.inputs.throttle_status import LeadershipRisk, LogDirsThrottle, ThrottleStatus
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.catalogue import evaluate_rules
-from alerts.rules.rule import RuleInputs
-from planning.reassignments.run.owners import ThrottleOwner
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.throttle_status import LeadershipRisk, LogDirsThrottle, ThrottleStatus
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.catalogue import evaluate_rules
+from headroom.alerts.rules.rule import RuleInputs
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
 from tests.unit.builders.throttle_status import MB, SETTINGS, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from alerts.text.finish import finish_text
+from headroom.alerts.text.finish import finish_text
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from itertools import count
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.inputs.throttle_status import ThrottleStatus
-from alerts.text.terminal import render_event
-from schemas.alerts import AlertEvent, Role
-from schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.text.terminal import render_event
+from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 
 PROD = ClusterSettings(name="prod")

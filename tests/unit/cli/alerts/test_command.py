@@ -9,8 +9,8 @@ from arro3.core import Array, DataType, Table
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 
-from cli.alerts.command import alerts
-from schemas.errors import HeadroomError
+from headroom.cli.alerts.command import alerts
+from headroom.schemas.errors import HeadroomError
 
 
 def _event(alert_id: str, state: str, tick_ms: int, kind: str = "no_data") -> dict[str, Any]:

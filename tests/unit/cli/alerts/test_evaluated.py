@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.alerts.command import EXIT_NOT_CURRENT, alerts
-from operations.evaluation import fresh_ms, read_evaluations
-from schemas.config import Settings, SparkSettings, StoreSettings
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.clock import now_ms
-from streaming.delta import append as delta_append
-from streaming.delta.tick_table import TickTable
+from headroom.cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from headroom.operations.evaluation import fresh_ms, read_evaluations
+from headroom.schemas.config import Settings, SparkSettings, StoreSettings
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.clock import now_ms
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.tick_table import TickTable
 from tests.unit.builders.gold_rows import gold_row
 from tests.unit.cli.alerts.test_command import _event, _written
 

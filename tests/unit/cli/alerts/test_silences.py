@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.alerts.command import EXIT_NOT_CURRENT, alerts
-from schemas.errors import HeadroomError
-from streaming.tables.suppressions import append_record
+from headroom.cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.cli.alerts.test_command import _event, _step, _written, store
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import ClusterModel, Resource
 
 
 class FewReplicas:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from planning.reassignments.cluster_state import LogDirectory
-from schemas.errors import HeadroomError
+from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, loads_of, saved, skewed, state_of, topic
 from tests.unit.builders.commands import run_headroom

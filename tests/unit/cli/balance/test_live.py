@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import headroom
-from cluster.elections.traffic import Traffic
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.metrics.mbeans import TICK_AND_LOAD, ReadScope
-from operations.balance import cluster as cluster_module
-from operations.balance import written_proposal
-from planning.balance.observation.loads import LoadHistory, no_history
-from planning.elections.planner import PartitionState
-from planning.reassignments.cluster_state import ClusterState
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL, BROKER_LOAD
-from streaming.delta.query_table import query
-from streaming.delta.small_table import append_durably
+from headroom.cli.main import headroom
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.metrics.mbeans import TICK_AND_LOAD, ReadScope
+from headroom.operations.balance import cluster as cluster_module
+from headroom.operations.balance import written_proposal
+from headroom.planning.balance.observation.loads import LoadHistory, no_history
+from headroom.planning.elections.planner import PartitionState
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import BALANCE_ACTION, BALANCE_PROPOSAL, BROKER_LOAD
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.delta.small_table import append_durably
 from tests.unit.builders.balance_states import MB, broker, skewed
 from tests.unit.builders.leadership import FakeCluster
 from tests.unit.builders.throttle_status import TICK_MS as NOW_MS

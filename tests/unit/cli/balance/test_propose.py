@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from planning.elections.election_file import parse_request
-from planning.reassignments.plan import parse_plan
-from schemas.errors import HeadroomError
+from headroom.planning.elections.election_file import parse_request
+from headroom.planning.reassignments.plan import parse_plan
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, saved, skewed, state_of, topic
 from tests.unit.builders.commands import run_headroom, succeed

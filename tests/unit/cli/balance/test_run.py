@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.balance.proposal import run as run_module
-from cli.main import headroom
-from cli.reassign.plan_run import RunOptions
-from operations.balance import proposal_run, written_proposal
-from planning.elections.planner import PartitionState
-from planning.elections.quiet_hours import DailyWindow
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.run.record import RecordedRun, RunState
-from schemas.errors import HeadroomError
+from headroom.cli.balance.proposal import run as run_module
+from headroom.cli.main import headroom
+from headroom.cli.reassign.plan_run import RunOptions
+from headroom.operations.balance import proposal_run, written_proposal
+from headroom.planning.elections.planner import PartitionState
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.schemas.errors import HeadroomError
 from tests.unit.cli.balance.test_live import FakeReader, found, store
 
 __all__ = ["store"]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from operations.plans.state_file import write_state
-from planning.reassignments.cluster_state import ClusterState
+from headroom.operations.plans.state_file import write_state
+from headroom.planning.reassignments.cluster_state import ClusterState
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.balance_states import GB, MB, broker, loads_of, saved, skewed, state_of, topic
 from tests.unit.builders.commands import json_of, run_headroom, succeed

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.check import command as check_command
-from cli.main import headroom
-from cluster.metrics.load_meters import (
+from headroom.cli.check import command as check_command
+from headroom.cli.main import headroom
+from headroom.cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_FLUSH_P999,
@@ -19,15 +19,15 @@ from cluster.metrics.load_meters import (
     produce_requests,
     topic_consumed,
 )
-from cluster.metrics.mbeans import ReadPlan, topic_bytes
-from cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot
-from operations.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
-from operations.check.kafka import may_alter, rights
-from operations.check.local import cpu, jars, java_major, local_store, memory, python, store
-from operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
-from schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes
+from headroom.cluster.model import Broker, Lag, LogReading, Meter, Metrics, Partition, Reading, Snapshot
+from headroom.operations.check.brokers import endpoint_of, load_checks, metrics_checks, tcp_error
+from headroom.operations.check.kafka import may_alter, rights
+from headroom.operations.check.local import cpu, jars, java_major, local_store, memory, python, store
+from headroom.operations.check.result import Check, CheckStatus, failure, ok, unknown, with_timeout
+from headroom.schemas.config import CollectSettings, Settings, Source, SparkSettings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 
 class FakeSource:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.plan.command import plan as plan_command
-from operations.plans.estimating import length_s
-from operations.plans.state_file import write_state
-from planning.elections.quiet_hours import DailyWindow
-from planning.reassignments.cluster_state import ClusterState
+from headroom.cli.plan.command import plan as plan_command
+from headroom.operations.plans.estimating import length_s
+from headroom.operations.plans.state_file import write_state
+from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.reassignments.cluster_state import ClusterState
 from tests.support.random_placements import cluster_state, placement
 
 Plan = Callable[..., Result]

@@ -11,14 +11,14 @@ import pytest
 from click.testing import Result
 from hypothesis import given
 
-from cli.plan.json_view import result_json
-from operations.plans.estimating import EstimateRequest, estimate_plan
-from operations.plans.state_file import read_state, state_json, state_of_json, write_state
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
-from planning.throttles.recommendation import ThrottlePolicy
-from planning.throttles.replica_lists import TopicLists
-from schemas.errors import HeadroomError
+from headroom.cli.plan.json_view import result_json
+from headroom.operations.plans.estimating import EstimateRequest, estimate_plan
+from headroom.operations.plans.state_file import read_state, state_json, state_of_json, write_state
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of, states_and_plans
 from tests.unit.builders.commands import json_of, run_headroom, succeed

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.config.load import load_settings
-from cli.main import headroom
-from cluster.log_dirs.describe import LogDirsReading
-from operations.journal import session as sessions
-from operations.journal.session import RunSession
-from operations.reassignments.plan_files import read_batches
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
-from planning.reassignments.run.record import RecordedRun, RunState
-from planning.reassignments.run.snapshot import cluster_state_of_run
-from planning.reassignments.validation import require_possible
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, ReplicaKey, TopicPartition
-from streaming.tables.journal import ActionJournal
+from headroom.cli.config.load import load_settings
+from headroom.cli.main import headroom
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.operations.journal import session as sessions
+from headroom.operations.journal.session import RunSession
+from headroom.operations.reassignments.plan_files import read_batches
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.snapshot import cluster_state_of_run
+from headroom.planning.reassignments.validation import require_possible
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
+from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
 
 BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 2, 1)}
@@ -52,14 +52,14 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeReassignedCl
     names = {n: TopicPartition("orders", n) for n in BEFORE}
     placements = {names[n]: PartitionPlacement("orders", n, r[0], r, r) for n, r in BEFORE.items()}
     fake = FakeReassignedCluster(placements, {1, 2, 3, 4}, rates={BrokerRole(2, Role.LEADER): 90_000_000}, looks=1)
-    for module in ("operations.reassignments.run", "cli.reassign.verify", "cli.reassign.cancel"):
-        monkeypatch.setattr(f"{module}.LiveClusterControl", Opened(fake))
-    monkeypatch.setattr("operations.reassignments.cleaning.LiveClusterControl", Opened(fake))
+    for module in ("operations.reassignments.run", "operations.reassignments.cleaning", "cli.reassign.verify"):
+        monkeypatch.setattr(f"headroom.{module}.LiveClusterControl", Opened(fake))
+    monkeypatch.setattr("headroom.cli.reassign.cancel.LiveClusterControl", Opened(fake))
     monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
     monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
     for room in ("moves", "executor"):
-        monkeypatch.setattr(f"cluster.reassignment.execution.{room}.STALE_S", 0.0)
+        monkeypatch.setattr(f"headroom.cluster.reassignment.execution.{room}.STALE_S", 0.0)
     monkeypatch.chdir(tmp_path)
     return fake
 
@@ -381,7 +381,7 @@ def test_outside_the_window_nothing_begins(
 ) -> None:
     monkeypatch.setenv("HEADROOM_REASSIGN__WINDOW", "22:00-06:00")
     # 12:00 UTC.
-    monkeypatch.setattr("operations.reassignments.run.time.time", lambda: 12 * 3600.0)
+    monkeypatch.setattr("headroom.operations.reassignments.run.time.time", lambda: 12 * 3600.0)
     refused = run("run", plan, "--execute", "--yes", code=1)
     assert "it is not 22:00-06:00 now (reassign.window)" in str(refused.exception)
     assert (cluster.requests, RunSession(load_settings(None), "x").records) == ([], [])

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle.apply_view import apply_notes, change_text
-from cluster.live.throttle_state import ThrottleState
-from operations.throttles.apply_plan import RateAction, apply_plan, brokers_to_set
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cli.throttle.apply_view import apply_notes, change_text
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.operations.throttles.apply_plan import RateAction, apply_plan, brokers_to_set
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import (
     DEFAULT,
     LISTED,

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from cli.throttle import apply as throttle_apply
-from cluster.model import TopicConfig
-from operations.throttles.lists_plan import lists_json, lists_plan
-from operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
-from planning.throttles.replica_lists import TopicLists
-from schemas.errors import HeadroomError
+from headroom.cli.throttle import apply as throttle_apply
+from headroom.cluster.model import TopicConfig
+from headroom.operations.throttles.lists_plan import lists_json, lists_plan
+from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.throttle_views import MB, MOVING, STILL, UNLISTED, FakeCluster, run, view_of
 
 BARE = {"t": UNLISTED, "still": UNLISTED}

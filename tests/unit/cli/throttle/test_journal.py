@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.model import TopicConfig
-from operations.throttles.clear_plan import clear_plan, clear_steps, owner_notes
-from planning.reassignments.run.owners import ThrottleOwner
-from streaming.tables.journal import ActionJournal
+from headroom.cluster.model import TopicConfig
+from headroom.operations.throttles.clear_plan import clear_plan, clear_steps, owner_notes
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.builders.throttle_views import OWN, STILL, UNLISTED, FakeCluster, run, view_of
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.delivery.outbox import DeliveryFigures
-from cli.watch.output.printer import VerdictPrinter
-from cli.watch.pipeline import start_alert_output
-from schemas.alerts import AlertEvent
-from streaming.jobs.listener import AlertPathListener
+from headroom.alerts.delivery.outbox import DeliveryFigures
+from headroom.cli.watch.output.printer import VerdictPrinter
+from headroom.cli.watch.pipeline import start_alert_output
+from headroom.schemas.alerts import AlertEvent
+from headroom.streaming.jobs.listener import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.prometheus_scrape import Scene, event

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 
 import pytest
 
-from cli.watch.bounded_server import BoundedServer
+from headroom.cli.watch.bounded_server import BoundedServer
 from tests.unit.alerts.delivery.test_outbox import until
 
 MOST, DEADLINE_S = 8, 1.0

@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from cli.common.child_process import ChildProcess
+from headroom.cli.common.child_process import ChildProcess
 
 
 class Machine:
@@ -15,8 +15,8 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts_s: float) -> None:
         self.now_s, self.lasts_s, self.starts_s = 0.0, lasts_s, list[float]()
-        monkeypatch.setattr("cli.common.child_process.time.monotonic", lambda: self.now_s)
-        monkeypatch.setattr("cli.common.child_process.subprocess.Popen", lambda *_, **__: Process(self))
+        monkeypatch.setattr("headroom.cli.common.child_process.time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("headroom.cli.common.child_process.subprocess.Popen", lambda *_, **__: Process(self))
         self.child = ChildProcess("history", ["run", "gold"], None)
 
     def wait(self, seconds: int) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.watch import pipeline
-from cli.watch.pipeline import load_clusters, require_store
-from schemas.config import ClusterSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from streaming.session_profile import SessionProfile
+from headroom.cli.watch import pipeline
+from headroom.cli.watch.pipeline import load_clusters, require_store
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.session_profile import SessionProfile
 
 
 def written(folder: Path, file: str, name: str, more: str = "") -> str:

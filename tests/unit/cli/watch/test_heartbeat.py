@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from cli.watch import heartbeat
-from cli.watch.heartbeat import BeatingProcess, send_heartbeats
+from headroom.cli.watch import heartbeat
+from headroom.cli.watch.heartbeat import BeatingProcess, send_heartbeats
 
 
 class Machine:
@@ -16,8 +16,8 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s, self.processes = 0.0, list[Process]()
-        monkeypatch.setattr("cli.watch.heartbeat.time.monotonic", lambda: self.now_s)
-        monkeypatch.setattr("cli.common.child_process.subprocess.Popen", self.start)
+        monkeypatch.setattr("headroom.cli.watch.heartbeat.time.monotonic", lambda: self.now_s)
+        monkeypatch.setattr("headroom.cli.common.child_process.subprocess.Popen", self.start)
         self.child = BeatingProcess("collector", ["collect"], None)
 
     def start(self, command: list[str], pass_fds: tuple[int, ...], **_: object) -> Process:

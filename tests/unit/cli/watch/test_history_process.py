@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.watch.watch import HistoryProcess
-from schemas.config import SparkSettings
+from headroom.cli.watch.watch import HistoryProcess
+from headroom.schemas.config import SparkSettings
 
 
 @pytest.mark.parametrize("nice", [SparkSettings().history_nice, 0])
@@ -21,7 +21,7 @@ def test_it_starts_once_it_may_with_its_niceness(nice: int, monkeypatch: pytest.
         def check(self) -> None:
             pass
 
-    monkeypatch.setattr("cli.watch.watch.ChildProcess", Child)
+    monkeypatch.setattr("headroom.cli.watch.watch.ChildProcess", Child)
     history = HistoryProcess("headroom.toml", nice)
     history.check()
     assert started == []

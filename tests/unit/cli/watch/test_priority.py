@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.watch.priority import lower_session
+from headroom.cli.watch.priority import lower_session
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="sessions have no share of their own")
 

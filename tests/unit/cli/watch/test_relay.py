@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.watch.output.relay import LineQueue, Relay, dropped_json, dropped_text
+from headroom.cli.watch.output.relay import LineQueue, Relay, dropped_json, dropped_text
 from tests.support.waiting import until
 
 # Writes far more than a pipe and the queue hold, on both descriptors and by a child process, and then creates a file.
 FLOOD = """
 import subprocess, sys, time
 from pathlib import Path
-from cli.common.output import echo
-from cli.watch.output.relay import relayed_output
+from headroom.cli.common.output import echo
+from headroom.cli.watch.output.relay import relayed_output
 with relayed_output(sys.argv[1]):
     for n in range(15_000):
         echo(f"line {n} {'x' * 100}")

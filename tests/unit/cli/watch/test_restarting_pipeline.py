@@ -7,9 +7,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from cli.watch.restarting_pipeline import RestartingPipeline
-from schemas.errors import HeadroomError
-from streaming.supervision.failure import JvmEnded
+from headroom.cli.watch.restarting_pipeline import RestartingPipeline
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.supervision.failure import JvmEnded
 
 
 class Jobs:
@@ -40,7 +40,7 @@ class Machine:
         self.now_s, self.built, self.started, self.forgotten = 0.0, list[Jobs](), list[Jobs](), 0
         self.in_the_way: HeadroomError | None = None
         self.handed_over: list[object] = []
-        monkeypatch.setattr("streaming.session.forget_jvm", self.forget)
+        monkeypatch.setattr("headroom.streaming.session.forget_jvm", self.forget)
         self.kept = RestartingPipeline(self.build, self.started.append, lambda: self.now_s)  # type: ignore[arg-type]
 
     def forget(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.common.watch_output import Line, WatchLines
-from schemas.alerts import AlertKind
+from headroom.cli.common.watch_output import Line, WatchLines
+from headroom.schemas.alerts import AlertKind
 
 
 def lines(*text: dict[str, Any]) -> WatchLines:

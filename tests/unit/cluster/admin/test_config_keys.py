@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.admin.config_keys import (
+from headroom.cluster.admin.config_keys import (
     AUTO_REBALANCE,
     BROKER_KEYS,
     CHECK_INTERVAL,
@@ -27,7 +27,7 @@ from cluster.admin.config_keys import (
     replication_of,
     topic_config_of,
 )
-from cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
+from headroom.cluster.model import BrokerThrottles, LeaderRebalanceConfig, ReplicationSettings, TopicConfig
 
 # DescribeConfigsResponse.ConfigSource: of the broker, of all brokers, in the broker's file, and Kafka's own default.
 OWN, DEFAULT, FILE, UNSET = 2, 3, 4, 5

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from cluster.admin.config_keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
-from cluster.model import BrokerThrottles
-from cluster.throttles.broker_rates import read_default_rates
-from cluster.throttles.rate_change import RatesError
-from cluster.throttles.rates import apply_rates, clear_rates
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.config_keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE
+from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.throttles.broker_rates import read_default_rates
+from headroom.cluster.throttles.rate_change import RatesError
+from headroom.cluster.throttles.rates import apply_rates, clear_rates
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.fakes.config_brokers import ConfigBrokers
 
 MB = 1_000_000
@@ -22,8 +22,8 @@ BOTH = {LEADER_RATE: "2000000", FOLLOWER_RATE: "2000000"}
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> ConfigBrokers:
     fake = ConfigBrokers()
-    monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
-    monkeypatch.setattr("cluster.throttles.broker_rates.POLL_S", 0)
+    monkeypatch.setattr("headroom.cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
+    monkeypatch.setattr("headroom.cluster.throttles.broker_rates.POLL_S", 0)
     return fake
 
 

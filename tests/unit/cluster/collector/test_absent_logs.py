@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from cluster.collector.samples.absent_logs import AbsentLogs
-from cluster.model import Partition
+from headroom.cluster.collector.samples.absent_logs import AbsentLogs
+from headroom.cluster.model import Partition
 
 MOVING = Partition("orders", 0, 1, 5, (2, 3, 1), (1, 2), (), adding=(3,), removing=(1,))
 ALL = (1, 2, 3)

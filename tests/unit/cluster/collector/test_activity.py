@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.collector.activity import RecordedActivity
-from cluster.collector.rows.encoder import encode_end, encode_rows
+from headroom.cluster.collector.activity import RecordedActivity
+from headroom.cluster.collector.rows.encoder import encode_end, encode_rows
 
 MOVES_KEY, BROKERS_KEY = (
     next(m.key for m in encode_rows("c1", 1000, {"moves": [{"topic": "moves"}], "brokers": []}) if m.kind == kind)

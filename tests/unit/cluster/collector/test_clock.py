@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from cluster.collector.clock import Clock, ClockSteps, on_one_clock
-from cluster.model import LogReading, Meter, Metrics, Reading
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.clock import Clock, ClockSteps, on_one_clock
+from headroom.cluster.model import LogReading, Meter, Metrics, Reading
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.clocks import FakeTime
 
 HOUR_MS = 3_600_000
@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 @pytest.mark.parametrize(("step_ms", "words"), [(-HOUR_MS, "set back by 3600.0 s"), (20_000, "set forward by 20.0 s")])
 def test_a_step_is_found_once_and_logged(step_ms: int, words: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "cluster.collector.clock")
+    caplog.set_level(logging.WARNING, "headroom.cluster.collector.clock")
     now = FakeTime()
     steps = ClockSteps(now.clock)
     now.elapsed_s += 5

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-import cluster.collector.collector
-from cluster.collector.collector import Collector
-from cluster.collector.publisher import SentMessages
-from cluster.collector.rows.encoder import Message
-from cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading
-from schemas.config import ClusterSettings, CollectSettings, Settings
-from schemas.keys import TopicPartition
+import headroom.cluster.collector.collector
+from headroom.cluster.collector.collector import Collector
+from headroom.cluster.collector.publisher import SentMessages
+from headroom.cluster.collector.rows.encoder import Message
+from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
+from headroom.cluster.model import Lag, LogReading, Meter, Metrics, Reading
+from headroom.schemas.config import ClusterSettings, CollectSettings, Settings
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import ManyTopics
 from tests.unit.fakes.clocks import START_MS, FakeTime
 
@@ -114,8 +114,10 @@ class Running:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.brokers, self.rows = FakeTime(), Brokers(), Rows()
         self.source = Source(self.now)
-        monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: self.brokers)
-        monkeypatch.setattr(cluster.collector.collector, "metrics_sources", lambda collect: (self.source, self.source))
+        monkeypatch.setattr(headroom.cluster.collector.collector, "AdminConnection", lambda settings: self.brokers)
+        monkeypatch.setattr(
+            headroom.cluster.collector.collector, "metrics_sources", lambda collect: (self.source, self.source)
+        )
         settings = Settings(
             cluster=ClusterSettings(bootstrap_servers="h:1", name="c"),
             collect=CollectSettings(interval_s=1.0, load_interval_s=0.0, log_dirs_interval_s=0.0),

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-import cluster.collector.collector
-from cluster.collector.collector import Collector, TickReport
-from cluster.collector.publisher import PublishError, SentMessages
-from cluster.collector.rows.encoder import Message
-from cluster.metrics.mbeans import ReadPlan
-from cluster.model import Metrics
-from schemas.config import ClusterSettings, CollectSettings, Settings
+import headroom.cluster.collector.collector
+from headroom.cluster.collector.collector import Collector, TickReport
+from headroom.cluster.collector.publisher import PublishError, SentMessages
+from headroom.cluster.collector.rows.encoder import Message
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.model import Metrics
+from headroom.schemas.config import ClusterSettings, CollectSettings, Settings
 from tests.unit.fakes.admin_connection import ManyTopics
 
 
@@ -67,8 +67,8 @@ class Failing:
 def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickReport], Brokers]:
     """Run a collector until a tick is written, and return the report of each tick."""
     brokers, reports, stop = Brokers(), [], threading.Event()
-    monkeypatch.setattr(cluster.collector.collector, "AdminConnection", lambda settings: brokers)
-    monkeypatch.setattr(cluster.collector.collector, "metrics_sources", lambda collect: (Source(), Source()))
+    monkeypatch.setattr(headroom.cluster.collector.collector, "AdminConnection", lambda settings: brokers)
+    monkeypatch.setattr(headroom.cluster.collector.collector, "metrics_sources", lambda collect: (Source(), Source()))
 
     def on_tick(report: TickReport) -> None:
         reports.append(report)
@@ -87,10 +87,10 @@ def run(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> tuple[list[TickR
 def test_an_unexpected_error_costs_a_tick_and_its_connections(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
-    with caplog.at_level(logging.ERROR, "cluster.collector.collector"):
+    with caplog.at_level(logging.ERROR, "headroom.cluster.collector.collector"):
         reports, brokers = run(monkeypatch, error)
     assert [report.failed for report in reports] == [f"unexpected {type(error).__name__}: {error}", None]
-    (record,) = (record for record in caplog.records if record.name == "cluster.collector.collector")
+    (record,) = (record for record in caplog.records if record.name == "headroom.cluster.collector.collector")
     assert record.exc_info is not None
     # Once to reconnect, and at the end the connections of ticks and of loads.
     assert brokers.closed == 3

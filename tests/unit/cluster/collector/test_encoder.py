@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from cluster.collector.rows.columns import Columns
-from cluster.collector.rows.encoder import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
+from headroom.cluster.collector.rows.columns import Columns
+from headroom.cluster.collector.rows.encoder import MAX_BYTES, MAX_COLUMNAR_ROWS, MAX_ROWS, encode_end, encode_rows
 
 
 def test_alert_messages_go_first_and_seq_counts_from_zero() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.collector.samples.history import EarlierSample, SampleHistory
+from headroom.cluster.collector.samples.history import EarlierSample, SampleHistory
 
 WINDOW_MS = 10_000
 

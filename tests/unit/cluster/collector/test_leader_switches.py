@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.collector.leader_switches import LeaderSwitches, PreviousLeader, Switch
-from cluster.model import Partition
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.leader_switches import LeaderSwitches, PreviousLeader, Switch
+from headroom.cluster.model import Partition
+from headroom.schemas.keys import TopicPartition
 
 WINDOW_MS = 10_000
 NAME = TopicPartition("orders", 0)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.collector.other_collectors import CollectorId, Rivals
-from cluster.collector.publisher import SentMessages, TickTiming, tick_end
-from cluster.collector.rows.encoder import encode_end
+from headroom.cluster.collector.other_collectors import CollectorId, Rivals
+from headroom.cluster.collector.publisher import SentMessages, TickTiming, tick_end
+from headroom.cluster.collector.rows.encoder import encode_end
 
 START_MS = 1_800_000_000_000
 OWN = CollectorId(START_MS, "db-2", 77)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from cluster.collector.collector import run_paced
-from cluster.collector.pacing import FixedRateSchedule, ScheduledTick
+from headroom.cluster.collector.collector import run_paced
+from headroom.cluster.collector.pacing import FixedRateSchedule, ScheduledTick
 
 
 class Clock:

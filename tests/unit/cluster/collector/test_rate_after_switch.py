@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from cluster.collector.tick_builder import TickBuilder
-from cluster.model import Broker, BrokerRead, LogReading, Metrics
+from headroom.cluster.collector.tick_builder import TickBuilder
+from headroom.cluster.model import Broker, BrokerRead, LogReading, Metrics
 from tests.unit.cluster.collector.test_tick_builder import LISTS, MOVING, ORDERS, RATES, snapshot, tick
 
 WRITE_BYTES_PER_S, RECORD_BYTES = 1_010_000, 1_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.collector.samples.restarts import Restarts
-from cluster.metrics.mbeans import topic_bytes
-from cluster.model import Meter, Metrics, Reading
+from headroom.cluster.collector.samples.restarts import Restarts
+from headroom.cluster.metrics.mbeans import topic_bytes
+from headroom.cluster.model import Meter, Metrics, Reading
 
 BYTES = Meter("BrokerTopicMetrics.BytesInPerSec")
 READ_MS = 1_800_000_000_000

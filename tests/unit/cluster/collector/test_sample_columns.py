@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.collector.samples.history import EarlierSample, SampleHistory
-from cluster.collector.samples.sample_columns import SampleColumns, Samples
-from cluster.model import Reading
+from headroom.cluster.collector.samples.history import EarlierSample, SampleHistory
+from headroom.cluster.collector.samples.sample_columns import SampleColumns, Samples
+from headroom.cluster.model import Reading
 
 WINDOW_MS = 10_000
 

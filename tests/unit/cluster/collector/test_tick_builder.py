@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.rows.message_rows import log_sample, shift_times
-from cluster.collector.samples.history import EarlierSample
-from cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
-from cluster.metadata.throttled_partitions import watched_partitions
-from cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
-from cluster.metrics.read_planner import ReadPlanner
-from cluster.model import (
+from headroom.cluster.collector.rows.message_rows import log_sample, shift_times
+from headroom.cluster.collector.samples.history import EarlierSample
+from headroom.cluster.collector.tick_builder import Rows, TickBuilder, unanswered_brokers
+from headroom.cluster.metadata.throttled_partitions import watched_partitions
+from headroom.cluster.metrics.mbeans import LEADER_QUOTA, topic_bytes, topic_messages
+from headroom.cluster.metrics.read_planner import ReadPlanner
+from headroom.cluster.model import (
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -30,8 +30,8 @@ from cluster.model import (
     Snapshot,
     TopicConfig,
 )
-from schemas.keys import TopicPartition
-from schemas.tick_messages import ROWS
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tick_messages import ROWS
 
 WINDOW_MS = 10_000
 ORDERS = TopicPartition("orders", 0)

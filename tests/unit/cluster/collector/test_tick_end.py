@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.other_collectors import CollectorId
-from cluster.collector.publisher import Publisher, SentMessages, TickTiming, ranges_of, tick_end
-from cluster.collector.rows.encoder import Message
-from schemas.config import Settings
-from schemas.tick_messages import TICK_END
+from headroom.cluster.collector.other_collectors import CollectorId
+from headroom.cluster.collector.publisher import Publisher, SentMessages, TickTiming, ranges_of, tick_end
+from headroom.cluster.collector.rows.encoder import Message
+from headroom.schemas.config import Settings
+from headroom.schemas.tick_messages import TICK_END
 
 
 def test_the_end_of_a_tick_has_every_column_of_its_message() -> None:

@@ -17,10 +17,10 @@ from kafka.errors import (
     TopicAuthorizationFailedError,
 )
 
-from cluster.collector import ticks_topic
-from cluster.collector.ticks_topic import ensure_topic
-from schemas.config import ClusterSettings, Settings, TicksSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.collector import ticks_topic
+from headroom.cluster.collector.ticks_topic import ensure_topic
+from headroom.schemas.config import ClusterSettings, Settings, TicksSettings
+from headroom.schemas.errors import HeadroomError
 
 SETTINGS = Settings(cluster=ClusterSettings(bootstrap_servers="a:1"), ticks=TicksSettings(topic="ticks"))
 

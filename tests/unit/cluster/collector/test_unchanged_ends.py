@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.collector.samples.unchanged_ends import UnchangedEnds
-from schemas.keys import TopicPartition
+from headroom.cluster.collector.samples.unchanged_ends import UnchangedEnds
+from headroom.schemas.keys import TopicPartition
 
 LOG, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from kafka.errors import KafkaTimeoutError, SaslAuthenticationFailedError
 
-from cluster.connection.bootstrap import connect_to_first
+from headroom.cluster.connection.bootstrap import connect_to_first
 
 # Ample for a busy machine: no test waits this long unless it fails.
 LONG_S = 60.0
@@ -43,7 +43,7 @@ class Servers:
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    monkeypatch.setattr("cluster.connection.bootstrap.random.sample", lambda items, count: list(items)[:count])
+    monkeypatch.setattr("headroom.cluster.connection.bootstrap.random.sample", lambda items, count: list(items)[:count])
     started = Servers()
     yield started
     started.late.set()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cluster.connection.admin_connection import connection_options, ticks_options
-from cluster.secrets import secret
-from schemas.config import ClusterSettings, SecurityProtocol, Settings, TicksSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.admin_connection import connection_options, ticks_options
+from headroom.cluster.secrets import secret
+from headroom.schemas.config import ClusterSettings, SecurityProtocol, Settings, TicksSettings
+from headroom.schemas.errors import HeadroomError
 
 
 def test_servers_are_cut_at_commas() -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.admin.alter_configs import ConfigChange, alter_each
-from cluster.admin.config_keys import LEADER_LIST, TOPIC
-from cluster.admin.elect_leaders import elect_preferred
-from cluster.connection.failover import BrokerFailover
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.admin.alter_configs import ConfigChange, alter_each
+from headroom.cluster.admin.config_keys import LEADER_LIST, TOPIC
+from headroom.cluster.admin.elect_leaders import elect_preferred
+from headroom.cluster.connection.failover import BrokerFailover
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import Clock
 
 BROKERS = list(range(1, 11))

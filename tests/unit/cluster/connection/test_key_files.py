@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_settings
-from cluster.connection.key_files import is_encrypted, require_readable
-from schemas.config import KafkaSettings, SecurityProtocol
-from schemas.errors import HeadroomError
-from streaming.sources.kafka_options import kafka_options
+from headroom.cli.config.load import load_settings
+from headroom.cluster.connection.key_files import is_encrypted, require_readable
+from headroom.schemas.config import KafkaSettings, SecurityProtocol
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.sources.kafka_options import kafka_options
 from tests.support.certificates import make_certificate, openssl
 from tests.support.keys import FORMS, PASSWORD, KeyForm
 

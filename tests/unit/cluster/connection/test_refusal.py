@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from cluster.connection import admin_connection as client
-from cluster.connection import refusal
-from cluster.connection.admin_connection import connection_options
-from cluster.connection.refusal import Refusal, why_refused
-from schemas.config import ClusterSettings, SecurityProtocol, TicksSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection import admin_connection as client
+from headroom.cluster.connection import refusal
+from headroom.cluster.connection.admin_connection import connection_options
+from headroom.cluster.connection.refusal import Refusal, why_refused
+from headroom.schemas.config import ClusterSettings, SecurityProtocol, TicksSettings
+from headroom.schemas.errors import HeadroomError
 from tests.support.certificates import Certificate, make_certificate
 from tests.unit.fakes.bad_servers import bad_server, dripping, saying
 from tests.unit.fakes.hostile import ACTING

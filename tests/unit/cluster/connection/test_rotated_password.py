@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from cluster.connection import admin_connection
-from cluster.connection.admin_connection import AdminConnection
-from cluster.connection.refusal import why_refused
-from schemas.config import ClusterSettings, SecurityProtocol
+from headroom.cluster.connection import admin_connection
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.refusal import why_refused
+from headroom.schemas.config import ClusterSettings, SecurityProtocol
 from tests.unit.fakes.kafka_listeners import Listener, listening
 
 DISCONNECTED = KafkaConnectionError("socket disconnected")

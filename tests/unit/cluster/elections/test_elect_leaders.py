@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.admin.elect_leaders import ElectionResults, elect_preferred
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.elect_leaders import ElectionResults, elect_preferred
+from headroom.schemas.errors import HeadroomError
 
 NONE, TIMED_OUT, NOT_AUTHORIZED, NOT_CONTROLLER = 0, 7, 31, 41
 UNAVAILABLE, NOT_NEEDED = 80, 84

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.elections.executor import BatchResult, ElectionExecutor, ExecutionPolicy, when_quiet
-from cluster.elections.leadership import LeadershipSnapshot
-from cluster.elections.traffic import Traffic
-from planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
+from headroom.cluster.elections.executor import BatchResult, ElectionExecutor, ExecutionPolicy, when_quiet
+from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.elections.traffic import Traffic
+from headroom.planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.elections.leadership import followers_behind, leadership_of, unchanged_partitions
-from cluster.elections.traffic import Traffic
-from cluster.model import (
+from headroom.cluster.elections.leadership import followers_behind, leadership_of, unchanged_partitions
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.model import (
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -15,10 +15,10 @@ from cluster.model import (
     Snapshot,
     TopicConfig,
 )
-from planning.elections.planner import ClusterConstraints, PartitionState
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
-from schemas.keys import TopicPartition
+from headroom.planning.elections.planner import ClusterConstraints, PartitionState
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 
 BROKERS = {b: Broker(b, "h", 9092, b != 4) for b in (1, 2, 3, 4)}
 STILL = Partition("still", 0, 2, 0, (1, 2), (2,), ())

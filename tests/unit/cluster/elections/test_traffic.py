@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.elections.traffic import CounterSample, traffic_between
-from cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
-from cluster.metrics.mbeans import topic_bytes
-from cluster.model import LogReading, Meter, Metrics, Partition, Reading
-from schemas.keys import TopicPartition
+from headroom.cluster.elections.traffic import CounterSample, traffic_between
+from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
+from headroom.cluster.metrics.mbeans import topic_bytes
+from headroom.cluster.model import LogReading, Meter, Metrics, Partition, Reading
+from headroom.schemas.keys import TopicPartition
 
 BROKER_BYTES = Meter("BrokerTopicMetrics.BytesInPerSec")
 

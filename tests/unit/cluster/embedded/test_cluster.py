@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.embedded import EmbeddedCluster
-from schemas.errors import HeadroomError
+from headroom.cluster.embedded import EmbeddedCluster
+from headroom.schemas.errors import HeadroomError
 
 TAKEN = HeadroomError("broker 1", "died while starting: Caused by: java.net.BindException: Address already in use", "-")
 OTHER = HeadroomError("broker 1", "died while starting: Caused by: java.io.IOException: No space left on device", "-")
@@ -24,7 +24,7 @@ class Attempts:
         self._outcomes = outcomes
         self.made = 0
         monkeypatch.setattr(EmbeddedCluster, "_launch", lambda _: self._next())
-        monkeypatch.setattr("cluster.embedded.cluster.require_free", lambda *_: None)
+        monkeypatch.setattr("headroom.cluster.embedded.cluster.require_free", lambda *_: None)
 
     def _next(self) -> None:
         self.made += 1

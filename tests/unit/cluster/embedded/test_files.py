@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.config.load import load_settings
-from cluster.embedded import BrokerProcess, describe, write_config
-from cluster.embedded.agents import agent_options
-from cluster.embedded.files import new_cluster_id
-from cluster.embedded.layout import BrokerPorts, free_ports, ports_from
-from cluster.embedded.record import ClusterRecord, read_record
-from schemas.config import Source
-from schemas.errors import HeadroomError
+from headroom.cli.config.load import load_settings
+from headroom.cluster.embedded import BrokerProcess, describe, write_config
+from headroom.cluster.embedded.agents import agent_options
+from headroom.cluster.embedded.files import new_cluster_id
+from headroom.cluster.embedded.layout import BrokerPorts, free_ports, ports_from
+from headroom.cluster.embedded.record import ClusterRecord, read_record
+from headroom.schemas.config import Source
+from headroom.schemas.errors import HeadroomError
 
 
 def test_no_cluster_id_begins_with_a_dash() -> None:

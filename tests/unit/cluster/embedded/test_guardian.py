@@ -11,8 +11,8 @@ from typing import IO
 import psutil
 import pytest
 
-from cluster.embedded import guardian
-from cluster.embedded.processes import Guardian
+from headroom.cluster.embedded import guardian
+from headroom.cluster.embedded.processes import Guardian
 
 
 def _sleep(mark: Path) -> list[str]:

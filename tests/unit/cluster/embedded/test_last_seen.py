@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.embedded import EmbeddedCluster
+from headroom.cluster.embedded import EmbeddedCluster
 from tests.integration import last_seen
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.embedded.patience import Patience, runnable_programs
+from headroom.cluster.embedded.patience import Patience, runnable_programs
 
 
 class Machine:
@@ -60,7 +60,7 @@ def test_the_thread_that_asks_does_not_count(tmp_path: Path) -> None:
 
 
 def test_in_a_container_the_cores_of_its_limit_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.embedded.patience.usable_cores", lambda: 1.5)
+    monkeypatch.setattr("headroom.cluster.embedded.patience.usable_cores", lambda: 1.5)
     machine = Machine(runnable=3)
     patience = Patience(10.0, lambda: machine.now_s, lambda: machine.runnable)
     assert machine.seconds_until_over(patience) == pytest.approx(20, abs=1.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.live import live_cluster
-from cluster.live.live_cluster import LiveCluster
-from cluster.metrics.mbeans import ReadPlan, topic_bytes
-from cluster.metrics.source import MetricsError
-from cluster.model import LogReading, Metrics, Reading
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.live import live_cluster
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.model import LogReading, Metrics, Reading
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.fakes.admin_connection import ManyTopics
 
 

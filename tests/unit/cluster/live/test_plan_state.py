@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from cluster.live import live_cluster
-from cluster.live.live_cluster import LiveCluster
-from cluster.live.plan_state import KnownRates, cluster_state_of
-from cluster.metrics.mbeans import FOLLOWER_QUOTA, TICK, ReadPlan, topic_bytes
-from cluster.metrics.source import MetricsError
-from cluster.model import (
+from headroom.cluster.live import live_cluster
+from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.live.plan_state import KnownRates, cluster_state_of
+from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, TICK, ReadPlan, topic_bytes
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.model import (
     Broker,
     BrokerRead,
     BrokerThrottles,
@@ -23,13 +23,13 @@ from cluster.model import (
     Snapshot,
     TopicConfig,
 )
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.reassignments.cluster_state import BrokerState, PartitionPlacement
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.reassignments.cluster_state import BrokerState, PartitionPlacement
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import ManyTopics
 
 NAME = TopicPartition("t", 0)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.live.running import Reassignment
-from operations.reassignments.running import read_reassignments
-from schemas.config import ClusterSettings, Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.live.running import Reassignment
+from headroom.operations.reassignments.running import read_reassignments
+from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.errors import HeadroomError
 
 NONE, NOT_AUTHORIZED, NOT_CONTROLLER, SERVER_ERROR = 0, 31, 41, -1
 
@@ -70,7 +70,7 @@ class FakeConnection:
 @pytest.fixture
 def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
     fake = FakeConnection()
-    monkeypatch.setattr("cluster.live.live_cluster.AdminConnection", lambda cluster: fake)
+    monkeypatch.setattr("headroom.cluster.live.live_cluster.AdminConnection", lambda cluster: fake)
     return fake
 
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.elections.traffic import Traffic
-from cluster.live import write_rates
-from cluster.live.write_rates import WriteRates
-from schemas.config import Settings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.live import write_rates
+from headroom.cluster.live.write_rates import WriteRates
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cluster.log_dirs.alter import DirectoryChange, DirectoryChanges, alter_log_dirs
-from schemas.errors import HeadroomError
-from schemas.keys import ReplicaKey
+from headroom.cluster.log_dirs.alter import DirectoryChange, DirectoryChanges, alter_log_dirs
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import ReplicaKey
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers
 
 A, B = "/disk/a", "/disk/b"

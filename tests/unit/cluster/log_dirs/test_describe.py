@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
-from planning.log_dirs.broker_logs import ReplicaLog
-from planning.reassignments.cluster_state import LogDirectory
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from headroom.planning.log_dirs.broker_logs import ReplicaLog
+from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers, described
 
 A, B = "/disk/a", "/disk/b"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.metadata import cluster_size
-from schemas.config import ClusterSettings
+from headroom.cluster.metadata import cluster_size
+from headroom.schemas.config import ClusterSettings
 from tests.unit.fakes.admin_connection import ManyTopics
 
 

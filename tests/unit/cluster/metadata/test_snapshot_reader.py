@@ -10,9 +10,9 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaTimeoutError, NotContro
 from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from cluster.connection.failover import BrokerFailover, MetadataError
-from cluster.metadata.snapshot_reader import SnapshotReader
-from schemas.keys import TopicPartition
+from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.schemas.keys import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("other", 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cluster.metadata.staleness import StalenessDetector
-from cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, LogReading, Metrics, Partition, Snapshot
-from schemas.keys import TopicPartition
+from headroom.cluster.metadata.staleness import StalenessDetector
+from headroom.cluster.model import Broker, BrokerRead, BrokerThrottles, Lag, LogReading, Metrics, Partition, Snapshot
+from headroom.schemas.keys import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-import cluster.metadata.topic_refresh
-from cluster.connection.failover import MetadataError
-from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.model import Snapshot
-from schemas.keys import TopicPartition
+import headroom.cluster.metadata.topic_refresh
+from headroom.cluster.connection.failover import MetadataError
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.cluster.model import Snapshot
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.admin_connection import NOT_AUTHORIZED, SERVER_ERROR, Clock, ManyTopics
 
 MAX_AGE_S, TICK_S = 60.0, 10.0
@@ -21,7 +21,7 @@ SIZES = {f"t{number:02d}": 2 for number in range(12)}
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than five partitions are not read whole any more."""
-    monkeypatch.setattr(cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 5)
+    monkeypatch.setattr(headroom.cluster.metadata.topic_refresh, "WHOLE_PARTITIONS", 5)
 
 
 class Ticks:
@@ -304,7 +304,7 @@ def test_a_broker_that_does_not_know_new_partitions_yet_takes_none_away() -> Non
 
 
 def test_a_broker_that_is_behind_is_asked_after_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "cluster.connection.failover")
+    caplog.set_level(logging.WARNING, "headroom.cluster.connection.failover")
     made = ticks(FEW, first=0, known=[1, 2, 3])
     answer_of(made.connection, leader=2, epoch=7, isr=[2])
     made.next()

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.observation import Observation, Observer
-from cluster.collector.rows.encoder import encode_rows
-from cluster.collector.tick_builder import TickBuilder
-from cluster.metadata.snapshot_reader import SnapshotReader
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.factory import metrics_source
-from schemas.config import CollectSettings, Source
+from headroom.cluster.collector.observation import Observation, Observer
+from headroom.cluster.collector.rows.encoder import encode_rows
+from headroom.cluster.collector.tick_builder import TickBuilder
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.factory import metrics_source
+from headroom.schemas.config import CollectSettings, Source
 from tests.unit.fakes.admin_connection import ManyTopics
 from tests.unit.fakes.http_agent import Agent, agent
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaTimeoutError
 
-from cluster.metrics.broker_reads import BrokerMetricsReader
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError
-from cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
-from schemas.config import CollectSettings
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
+from headroom.schemas.config import CollectSettings
 
 BROKERS = {b: Broker(b, "127.0.0.1", 9090 + b, True) for b in (1, 2)}
 PLANS = {b: ReadPlan((), (), ()) for b in BROKERS}
@@ -43,7 +43,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerMetricsReader]:
     known = BrokerConfigs(BrokerThrottles(known=True))
-    monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
+    monkeypatch.setattr("headroom.cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
     source: Any = Slow()
     connection: Any = None
     return source, BrokerMetricsReader(connection, source, CollectSettings())
@@ -115,7 +115,7 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
             raise error
         return known
 
-    monkeypatch.setattr("cluster.metrics.broker_reads.read_broker_configs", configs)
+    monkeypatch.setattr("headroom.cluster.metrics.broker_reads.read_broker_configs", configs)
     source, readers = slow
     source.let.release()
     reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)

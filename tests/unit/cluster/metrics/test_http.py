@@ -13,15 +13,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.metrics import http as http_reader
-from cluster.metrics.exporter.jmx_exporter import PrometheusSource
-from cluster.metrics.http import Deadline, HttpReader, Request
-from cluster.metrics.jolokia import JolokiaSource
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.source import MetricsError
-from schemas.config import CollectSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics import http as http_reader
+from headroom.cluster.metrics.exporter.jmx_exporter import PrometheusSource
+from headroom.cluster.metrics.http import Deadline, HttpReader, Request
+from headroom.cluster.metrics.jolokia import JolokiaSource
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.support.certificates import Certificate, make_certificate
 from tests.unit.fakes import jmx_exporter_output as expositions
 from tests.unit.fakes.http_agent import Agent, ElectionResults, agent, saying
@@ -87,7 +87,7 @@ def test_a_clock_that_is_set_during_a_reading_makes_no_time_between_two_clocks(m
     # 10,000 s when it is asked, an hour earlier when it answers.
     clock = SimpleNamespace(time=iter([10_000.0, 6400.0]).__next__, monotonic=time.monotonic)
     with agent(saying(b"\n")) as server:
-        monkeypatch.setattr("cluster.metrics.http.time", clock)
+        monkeypatch.setattr("headroom.cluster.metrics.http.time", clock)
         read_ms = HttpReader(CollectSettings()).ask(1, server.endpoint, QUESTION, Deadline(PATIENCE_S)).read_ms
     assert 10_000_000 <= read_ms <= 10_000_000 + PATIENCE_S * 1000 / 2
 

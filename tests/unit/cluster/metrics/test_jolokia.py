@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.http import Response
-from cluster.metrics.jolokia import add_values, bulk_reads
-from cluster.metrics.load_meters import topic_consumed
-from cluster.metrics.mbeans import (
+from headroom.cluster.metrics.http import Response
+from headroom.cluster.metrics.jolokia import add_values, bulk_reads
+from headroom.cluster.metrics.load_meters import topic_consumed
+from headroom.cluster.metrics.mbeans import (
     LEADER_QUOTA,
     TICK_AND_CONSUMED,
     MBeanRead,
@@ -18,8 +18,8 @@ from cluster.metrics.mbeans import (
     ReadPlan,
     topic_bytes,
 )
-from cluster.model import Lag, LogReading, Meter, Metrics
-from schemas.keys import TopicPartition
+from headroom.cluster.model import Lag, LogReading, Meter, Metrics
+from headroom.schemas.keys import TopicPartition
 
 LED, WATCHED = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PLAN = ReadPlan(["orders"], [LED, WATCHED], [WATCHED])

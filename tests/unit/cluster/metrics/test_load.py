@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.exporter.jmx_exporter import parse
-from cluster.metrics.http import Response
-from cluster.metrics.jolokia import add_values, bulk_reads
-from cluster.metrics.load_meters import (
+from headroom.cluster.metrics.exporter.jmx_exporter import parse
+from headroom.cluster.metrics.http import Response
+from headroom.cluster.metrics.jolokia import add_values, bulk_reads
+from headroom.cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_FLUSH_P999,
@@ -20,13 +20,13 @@ from cluster.metrics.load_meters import (
     produce_requests,
     topic_consumed,
 )
-from cluster.metrics.mbeans import LOAD, TICK_AND_LOAD, MetricsAccumulator, ReadPlan
-from cluster.metrics.missing_load import find_missing_load
-from cluster.metrics.missing_metrics import describe_impossible, describe_missing
-from cluster.metrics.rmi.jmx_request import JmxRequest
-from cluster.model import Meter, Metrics
-from schemas.config import Source
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import LOAD, TICK_AND_LOAD, MetricsAccumulator, ReadPlan
+from headroom.cluster.metrics.missing_load import find_missing_load
+from headroom.cluster.metrics.missing_metrics import describe_impossible, describe_missing
+from headroom.cluster.metrics.rmi.jmx_request import JmxRequest
+from headroom.cluster.model import Meter, Metrics
+from headroom.schemas.config import Source
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes import load_exporter_output as expositions
 
 PLAN = ReadPlan({"orders", "Pay.v2"}, [], [], scope=LOAD)

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from cluster.metrics.load_meters import topic_consumed
-from cluster.metrics.mbeans import (
+from headroom.cluster.metrics.load_meters import topic_consumed
+from headroom.cluster.metrics.mbeans import (
     FOLLOWER_QUOTA,
     LAGS,
     TICK_AND_CONSUMED,
@@ -19,10 +19,10 @@ from cluster.metrics.mbeans import (
     source_broker,
     topic_bytes,
 )
-from cluster.metrics.missing_metrics import describe_impossible
-from cluster.metrics.rmi.jmx_request import JmxRequest
-from cluster.model import Lag, LogReading, Meter, Metrics
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.missing_metrics import describe_impossible
+from headroom.cluster.metrics.rmi.jmx_request import JmxRequest
+from headroom.cluster.model import Lag, LogReading, Meter, Metrics
+from headroom.schemas.keys import TopicPartition
 
 LED = TopicPartition("orders", 0)
 WATCHED = TopicPartition("orders", 1)

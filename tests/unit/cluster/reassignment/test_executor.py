@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.reassignment.execution.cleaning import clean_run
-from cluster.reassignment.execution.control import RunOutput, RunPolicy
-from cluster.reassignment.execution.executor import RunOutcome
-from cluster.reassignment.execution.run_journal import RunJournal
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.journal import ThrottledList
-from planning.reassignments.run.record import RunState
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.cluster.reassignment.execution.cleaning import clean_run
+from headroom.cluster.reassignment.execution.control import RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.executor import RunOutcome
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import RunState
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from cli.reassign.rollback import plan_back
-from cluster.reassignment.execution.control import RunPolicy
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.journal import StepKind
-from planning.reassignments.run.record import RunState
-from schemas.alerts import Role
-from schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.cli.reassign.rollback import plan_back
+from headroom.cluster.reassignment.execution.control import RunPolicy
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.journal import StepKind
+from headroom.planning.reassignments.run.record import RunState
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 

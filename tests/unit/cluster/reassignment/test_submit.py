@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
-from cluster.reassignment import submit
-from cluster.reassignment.submit import submit_reassignments
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.reassignment import submit
+from headroom.cluster.reassignment.submit import submit_reassignments
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 NAMES = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
 NOT_CONTROLLER, NOT_AUTHORIZED, NO_REASSIGNMENT = 41, 31, 85

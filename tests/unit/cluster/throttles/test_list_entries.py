@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
-from cluster.throttles.list_entries import ThrottledListEntries
-from planning.reassignments.run.journal import ThrottledList
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
+from headroom.cluster.throttles.list_entries import ThrottledListEntries
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
 
 LEADERS, FOLLOWERS = ThrottledList("t", Role.LEADER), ThrottledList("t", Role.FOLLOWER)
 TOPIC_CONFIG, DEFAULT_CONFIG = 1, 5

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
-from cluster.throttles.replica_lists import append_lists
-from planning.throttles.replica_lists import TopicLists
-from schemas.config import Settings
-from schemas.errors import HeadroomError
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
+from headroom.cluster.throttles.replica_lists import append_lists
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.config import Settings
+from headroom.schemas.errors import HeadroomError
 from tests.unit.fakes.admin_connection import ManyTopics
 
 INVALID_CONFIG = 40
@@ -70,7 +70,7 @@ class Topics(ManyTopics):
 @pytest.fixture
 def topics(monkeypatch: pytest.MonkeyPatch) -> Topics:
     fake = Topics()
-    monkeypatch.setattr("cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
+    monkeypatch.setattr("headroom.cluster.admin.command_connection.AdminConnection", lambda cluster: fake)
     return fake
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.connection.java_client import JavaClientError
-from operations.check import spark as check_spark
-from operations.check.result import CheckStatus
-from schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
-from schemas.errors import HeadroomError
+from headroom.cluster.connection.java_client import JavaClientError
+from headroom.operations.check import spark as check_spark
+from headroom.operations.check.result import CheckStatus
+from headroom.schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
+from headroom.schemas.errors import HeadroomError
 
 Client = Callable[[Path, Mapping[str, str], float], int]
 SETTINGS = Settings(

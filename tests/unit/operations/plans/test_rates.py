@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from schemas.config import ClusterSettings, Settings, StoreSettings
-from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD
-from streaming.tables.partition_load import BusyHourRates
+from headroom.operations.plans.rates import busy_hour_rates, known_rates, with_busy_hour
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.tables.partition_load import BusyHourRates
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 BUSY = BusyHourRates(95.0, {T0: 9e6}, 0, 3_600_000, 1)

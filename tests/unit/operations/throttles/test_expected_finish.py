@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from cli.throttle.command import finish_json
-from operations.throttles.expected_finish import expected_finish, finish_note
-from schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.cli.throttle.command import finish_json
+from headroom.operations.throttles.expected_finish import expected_finish, finish_note
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 
 NOW_MS = 1_800_000_000_000
 COLUMNS = 'tick_ms, "cluster", state, eta_low_s, eta_s, eta_high_s'

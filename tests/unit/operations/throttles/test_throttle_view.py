@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from cli.common.parameters import Rate
-from operations.throttles.throttle_view import notes, view_header, view_json, view_rows
+from headroom.cli.common.parameters import Rate
+from headroom.operations.throttles.throttle_view import notes, view_header, view_json, view_rows
 from tests.unit.builders.throttle_views import (
     DEFAULT,
     MB,

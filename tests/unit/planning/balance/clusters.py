@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
-from planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, cluster_model
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, PartitionArrays, cluster_model
 
 MIB = 1024**2
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from planning.balance.goals.bands import RATE_LENGTH, band_bounds, in_band, limit_bounds, score
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, BrokerCapacity, Resource
-from planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.goals.bands import RATE_LENGTH, band_bounds, in_band, limit_bounds, score
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, Resource
+from headroom.planning.balance.scoring.loads import ClusterLoads
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 
 

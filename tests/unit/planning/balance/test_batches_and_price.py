@@ -8,29 +8,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, ClusterModel
-from planning.balance.pricing.price import (
+from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, ClusterModel
+from headroom.planning.balance.pricing.price import (
     batch_price,
     duration_s,
     throttle_within,
     total_duration_s,
 )
-from planning.balance.pricing.simulated_times import simulated_times_s
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.proposal import apply_actions
-from planning.finish.finish_time import COMPLETE_S
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
-from planning.reassignments.estimate import estimate
-from planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.pricing.simulated_times import simulated_times_s
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.proposal import apply_actions
+from headroom.planning.finish.finish_time import COMPLETE_S
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.estimate import estimate
+from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6
@@ -210,6 +210,6 @@ def test_brokers_without_capacity_limit_no_batch() -> None:
 
 
 def model_resource():  # type: ignore[no-untyped-def]
-    from planning.balance.model import Resource
+    from headroom.planning.balance.model import Resource
 
     return Resource.DISK

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planning.balance.broker_loads.reading import BrokerReading
-from planning.balance.slow_brokers.flush_history import FlushHistory
+from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.slow_brokers.flush_history import FlushHistory
 from tests.unit.builders.broker_load import reading
 
 PEERS = [reading(n, 10, flush_p999_s=0.1) for n in (2, 3, 4)]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
-from planning.balance.reports.in_band import prefix_in_band
-from planning.balance.reports.scorecard import scorecard
-from planning.balance.search.proposal import Proposal, propose
-from schemas.errors import HeadroomError
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
+from headroom.planning.balance.reports.in_band import prefix_in_band
+from headroom.planning.balance.reports.scorecard import scorecard
+from headroom.planning.balance.search.proposal import Proposal, propose
+from headroom.schemas.errors import HeadroomError
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
 
 _COUNTED = ("network_in", "network_out", "requests", "disk")

@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.balance.arrays import hourly_percentile
-from planning.balance.batches.batches import CopyLimits, make_batches
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, PartitionArrays, cluster_model
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind
-from planning.balance.search.proposal import Proposal, apply_actions, propose
+from headroom.planning.balance.arrays import hourly_percentile
+from headroom.planning.balance.batches.batches import CopyLimits, make_batches
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, PartitionArrays, cluster_model
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.proposal import Proposal, apply_actions, propose
 from tests.unit.planning.balance.clusters import clusters
 
 GOALS = built_in_goals()

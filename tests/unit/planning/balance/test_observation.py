@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import Resource
-from planning.balance.observation.cluster import excluding, observed_cluster
-from planning.balance.observation.loads import LoadHistory, filled, measured_writes, no_history, observed_loads
-from planning.balance.scoring.loads import ClusterLoads
-from planning.reassignments.cluster_state import LogDirectory
-from schemas.config import BalanceSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import Resource
+from headroom.planning.balance.observation.cluster import excluding, observed_cluster
+from headroom.planning.balance.observation.loads import LoadHistory, filled, measured_writes, no_history, observed_loads
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.balance_states import GB, MB, broker, loads_of, skewed, state_of, topic
 
 SETTINGS = BalanceSettings()

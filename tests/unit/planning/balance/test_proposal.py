@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, ClusterModel, PartitionArrays, cluster_model
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind
-from planning.balance.search.limits import Exclusion, ProposalLimits
-from planning.balance.search.proposal import excluded_partitions, propose
-from planning.balance.slow_brokers.slow_brokers import SlowAdvice
-from schemas.errors import HeadroomError
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, ClusterModel, PartitionArrays, cluster_model
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.limits import Exclusion, ProposalLimits
+from headroom.planning.balance.search.proposal import excluded_partitions, propose
+from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
+from headroom.schemas.errors import HeadroomError
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 
 GOALS = built_in_goals()

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from planning.balance.batches.batches import CopyLimits
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
-from planning.balance.reports.explanation import explain
-from planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
-from planning.balance.reports.progress import CurrentReplicas, ProposedBatch, proposal_progress
-from planning.balance.reports.scorecard import scorecard_of
-from planning.balance.reports.throttle_choice import ThrottleRequest, ThrottleSource, choose_throttle
-from planning.balance.search.actions import ActionKind
-from planning.balance.search.proposal import propose
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.balance.batches.batches import CopyLimits
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
+from headroom.planning.balance.reports.explanation import explain
+from headroom.planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
+from headroom.planning.balance.reports.progress import CurrentReplicas, ProposedBatch, proposal_progress
+from headroom.planning.balance.reports.scorecard import scorecard_of
+from headroom.planning.balance.reports.throttle_choice import ThrottleRequest, ThrottleSource, choose_throttle
+from headroom.planning.balance.search.actions import ActionKind
+from headroom.planning.balance.search.proposal import propose
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.balance_states import broker, state_of
 from tests.unit.builders.cluster_states import plan_of
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of

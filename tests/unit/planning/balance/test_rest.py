@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, ClusterModel
-from planning.balance.reports.rest import RestOfProposal, rest_of_proposal
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, ClusterModel
+from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import Resource, cluster_model
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.actions import ActionKind, BalanceAction
-from planning.balance.search.candidates import CandidateFinder
-from planning.balance.search.limits import ProposalLimits
-from planning.balance.search.proposal import propose
-from planning.balance.search.state import SearchState
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import Resource, cluster_model
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.candidates import CandidateFinder
+from headroom.planning.balance.search.limits import ProposalLimits
+from headroom.planning.balance.search.proposal import propose
+from headroom.planning.balance.search.state import SearchState
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
 
 GOALS = built_in_goals()

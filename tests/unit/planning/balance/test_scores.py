@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from planning.balance.goals.catalogue import GOAL_NAMES, built_in_goals, find_goals
-from planning.balance.goals.goal import BrokerUsage
-from planning.balance.model import ClusterModel
-from planning.balance.scoring.goal_set import GoalSet
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.search.proposal import propose
-from schemas.errors import HeadroomError
+from headroom.planning.balance.goals.catalogue import GOAL_NAMES, built_in_goals, find_goals
+from headroom.planning.balance.goals.goal import BrokerUsage
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.proposal import propose
+from headroom.schemas.errors import HeadroomError
 from tests.support.paths import REPOSITORY
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 

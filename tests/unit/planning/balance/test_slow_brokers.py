@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planning.balance.slow_brokers.slow_brokers import FlushTimes, advice, is_slow, slow_rounds
+from headroom.planning.balance.slow_brokers.slow_brokers import FlushTimes, advice, is_slow, slow_rounds
 
 MIB = 1024.0**2
 PEERS = [FlushTimes(n, 0.1, 10 * MIB) for n in (2, 3, 4)]

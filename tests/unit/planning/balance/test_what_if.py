@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planning.balance.model import BalanceBroker, Resource
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.what_if import brokers_missing, drained, grown, with_broker, without_brokers, without_rack
-from schemas.errors import HeadroomError
+from headroom.planning.balance.model import BalanceBroker, Resource
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.what_if import (
+    brokers_missing,
+    drained,
+    grown,
+    with_broker,
+    without_brokers,
+    without_rack,
+)
+from headroom.schemas.errors import HeadroomError
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MODEL = model_of(brokers(4, 2), [[1, 2], [2, 1], [3, 4]], [1.0, 2.0, 4.0], topics=["a", "a", "b"], size=[10, 20, 40])

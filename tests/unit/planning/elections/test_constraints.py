@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from planning.elections.constraints import Throttles
-from planning.elections.leadership import Election
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
+from headroom.planning.elections.constraints import Throttles
+from headroom.planning.elections.leadership import Election
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
 
 MB = 1_000_000.0
 BOTH = frozenset({1, 2})

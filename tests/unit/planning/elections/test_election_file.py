@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from planning.elections.election_file import parse_request, request_json
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.elections.election_file import parse_request, request_json
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 
 def test_a_file_is_read_as_it_was_written() -> None:

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.elections.election_file import request_json
-from planning.elections.planner import (
+from headroom.planning.elections.election_file import request_json
+from headroom.planning.elections.planner import (
     Balance,
     Batch,
     BatchLimits,
@@ -31,10 +31,10 @@ from planning.elections.planner import (
     out_of_balance,
     plan_elections,
 )
-from planning.throttles.load import PartitionTraffic, throttle_loads
-from schemas.alerts import Role, Verdict
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 MB = 1_000_000.0
 BROKERS = (1, 2, 3, 4)

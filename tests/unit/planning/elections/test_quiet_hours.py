@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from planning.elections.quiet_hours import DailyWindow, QuietPolicy
+from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
 
 
 def at(text: str) -> float:

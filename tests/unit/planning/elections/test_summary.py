@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.inputs.leader_balance import plan_summary
-from planning.elections.planner import (
+from headroom.alerts.inputs.leader_balance import plan_summary
+from headroom.planning.elections.planner import (
     Balance,
     BatchLimits,
     ClusterConstraints,
@@ -18,11 +18,11 @@ from planning.elections.planner import (
     balances,
     plan_elections,
 )
-from planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
-from planning.throttles.load import PartitionTraffic
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
-from streaming.transforms.leaders.election_plan import plan_of_tick
+from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
+from headroom.planning.throttles.load import PartitionTraffic
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
+from headroom.streaming.transforms.leaders.election_plan import plan_of_tick
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Leadership, as_planned, leaderships
 

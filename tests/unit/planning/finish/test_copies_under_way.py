@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from planning.finish.copies import CopyStream, QuotaEndpoint
-from planning.finish.copies_under_way import copies_between
-from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
-from planning.finish.quota import steady
-from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
+from headroom.planning.finish.copies_under_way import copies_between
+from headroom.planning.finish.limits import DEFAULT_WINDOW, FetchLimits
+from headroom.planning.finish.quota import steady
+from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 MB = 1_000_000
 

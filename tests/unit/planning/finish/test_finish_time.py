@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.finish import finish_time as duration
-from planning.finish.finish_time import COMPLETE_S, Finish, applied_rate, finish, throttle_for
-from planning.finish.limits import FetchLimits, QuotaWindow
-from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish import finish_time as duration
+from headroom.planning.finish.finish_time import COMPLETE_S, Finish, applied_rate, finish, throttle_for
+from headroom.planning.finish.limits import FetchLimits, QuotaWindow
+from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 from tests.unit.builders.finish_times import finish_s
 
 MB = 1_000_000.0

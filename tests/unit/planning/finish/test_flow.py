@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from planning.finish.flow import Flow
-from planning.finish.limits import DEFAULT_WINDOW
-from planning.finish.long_run import YIELD_RATIOS
-from planning.finish.quota import steady
-from planning.finish.simulation import Conditions, Simulation
+from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
+from headroom.planning.finish.flow import Flow
+from headroom.planning.finish.limits import DEFAULT_WINDOW
+from headroom.planning.finish.long_run import YIELD_RATIOS
+from headroom.planning.finish.quota import steady
+from headroom.planning.finish.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
-from planning.finish.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
-from planning.finish.quota import steady
-from planning.finish.quota_state import steady_bytes_per_s
-from planning.finish.simulation import Conditions, Simulation
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import Role, Verdict
+from headroom.planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
+from headroom.planning.finish.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
+from headroom.planning.finish.quota import steady
+from headroom.planning.finish.quota_state import steady_bytes_per_s
+from headroom.planning.finish.simulation import Conditions, Simulation
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import Role, Verdict
 
 MB = 1_000_000.0
 ONE, TEN = 1_048_576.0, 10_485_760.0

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planning.finish.finish_time import finish, planned_finish
-from planning.throttles.load import CatchingUpReplica, ThrottleLoad
-from schemas.alerts import Role
+from headroom.planning.finish.finish_time import finish, planned_finish
+from headroom.planning.throttles.load import CatchingUpReplica, ThrottleLoad
+from headroom.schemas.alerts import Role
 
 MB = 1_000_000
 

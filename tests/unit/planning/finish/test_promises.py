@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from planning.finish.finish_time import Finish, finish
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
-from planning.throttles.load import CatchingUpReplica, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish.finish_time import Finish, finish
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
+from headroom.planning.throttles.load import CatchingUpReplica, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 MB = 1_000_000.0
 DESTINATION, NEW_LEADER, OLD_LEADER = 4, 2, 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from planning.finish.quota import QuotaSamples, steady, unused
+from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.finish.quota import QuotaSamples, steady, unused
 
 MB = 1_000_000.0
 

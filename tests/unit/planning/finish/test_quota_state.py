@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.quota import QuotaSamples
-from planning.finish.quota_state import Guess, at_quantile, guesses
-from planning.throttles.load import ThrottleLoad
-from schemas.alerts import Role
+from headroom.planning.finish.quota import QuotaSamples
+from headroom.planning.finish.quota_state import Guess, at_quantile, guesses
+from headroom.planning.throttles.load import ThrottleLoad
+from headroom.schemas.alerts import Role
 
 MB = 1_000_000.0
 PHASES, COPY_TIMES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)

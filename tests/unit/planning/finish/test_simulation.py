@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from planning.finish.limits import DEFAULT_WINDOW, FetchLimits
-from planning.finish.quota import steady
-from planning.finish.simulation import Conditions, Simulation
+from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
+from headroom.planning.finish.limits import DEFAULT_WINDOW, FetchLimits
+from headroom.planning.finish.quota import steady
+from headroom.planning.finish.simulation import Conditions, Simulation
 
 MB = 1_000_000.0
 # Batches so small that almost no byte is sent again.

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from planning.finish.write_rates import at_rate, forecast
-from planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.finish.write_rates import at_rate, forecast
+from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 
 MB = 1_000_000.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planning.log_dirs.broker_logs import with_log_dirs
+from headroom.planning.log_dirs.broker_logs import with_log_dirs
 from tests.unit.builders.log_dirs import BOTH, GB, MB, ORDERS, A, B, cluster, logs, placed
 
 UNKNOWN = placed(size_bytes=None, log_dirs={})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from planning.log_dirs import checks
-from planning.log_dirs.directory_moves import directory_moves
-from planning.reassignments.cluster_state import ClusterState, LogDirectory
-from planning.reassignments.plan import ReassignmentPlan
-from schemas.errors import HeadroomError
+from headroom.planning.log_dirs import checks
+from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.log_dirs import BOTH, GB, A, B, cluster, placed, plan
 
 # orders-0 has 1 GB on brokers 1 and 2; A has 40 GB free on every broker, B 10 GB.

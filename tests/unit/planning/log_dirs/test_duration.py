@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.limits import FetchLimits
-from planning.finish.long_run import CopyTime
-from planning.log_dirs.directory_moves import DirectoryMove, directory_moves
-from planning.log_dirs.duration import directory_estimates, directory_moves_time
+from headroom.planning.finish.limits import FetchLimits
+from headroom.planning.finish.long_run import CopyTime
+from headroom.planning.log_dirs.directory_moves import DirectoryMove, directory_moves
+from headroom.planning.log_dirs.duration import directory_estimates, directory_moves_time
 from tests.unit.builders.log_dirs import GB, MB, A, B, cluster, placed, plan
 
 # A fetch of one byte: the rate is not rounded to whole fetches.

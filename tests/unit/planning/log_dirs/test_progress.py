@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planning.log_dirs.broker_logs import BrokerLogs
-from planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress
 from tests.unit.builders.log_dirs import MB, ORDERS, A, B, logs, plan
 
 TO_B = plan(("orders", 0, (1, 2), (B, "any")))

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from planning.reassignments.changes import Exemption, plan_changes
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from headroom.planning.reassignments.changes import Exemption, plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from tests.unit.builders.cluster_states import placed, plan_of, state_of, states_and_plans
 
 

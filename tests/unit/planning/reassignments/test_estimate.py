@@ -4,15 +4,15 @@ import math
 
 import pytest
 
-from planning.reassignments import timing
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import BrokerState, ClusterState
-from planning.reassignments.estimate import ExpectedSwitch, MoveEstimate, estimate, running_plan, usual_rule
-from planning.reassignments.plan import ReassignmentPlan
-from planning.throttles.recommendation import ThrottlePolicy
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.reassignments import timing
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.planning.reassignments.estimate import ExpectedSwitch, MoveEstimate, estimate, running_plan, usual_rule
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text, proposed_part
-from schemas.errors import HeadroomError
+from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text, proposed_part
+from headroom.schemas.errors import HeadroomError
 
 ENTRY: dict[str, Any] = {"topic": "t", "partition": 0, "replicas": [1, 2]}
 CURRENT = '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}'

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.reassignments.replica_keys import ReplicaKeys, is_among, leader_ids
+from headroom.planning.reassignments.replica_keys import ReplicaKeys, is_among, leader_ids
 
 IDS = st.lists(st.integers(0, 30), unique=True)
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import BrokerState, ClusterState
-from planning.reassignments.plan import ReassignmentPlan
-from planning.reassignments.traffic import PlannedTraffic, RoleSums
-from planning.throttles.load import ThrottleLoads
-from planning.throttles.replica_lists import TopicLists
-from schemas.alerts import Role
-from schemas.keys import BrokerRole
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
+from headroom.planning.throttles.load import ThrottleLoads
+from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole
 from tests.unit.builders.cluster_states import (
     MB,
     placed,

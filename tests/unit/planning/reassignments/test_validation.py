@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.validation import plan_notes, require_possible
-from schemas.errors import HeadroomError
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
-from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRole
+from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import BrokerRole
 from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alerts.recommendations.commands import headroom_apply
-from cli.common.parameters import Rate
-from planning.throttles.rate_options import LOW_RATE, check_rate, rate_options
+from headroom.alerts.recommendations.commands import headroom_apply
+from headroom.cli.common.parameters import Rate
+from headroom.planning.throttles.rate_options import LOW_RATE, check_rate, rate_options
 
 
 @given(st.integers(1, 10**12))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.finish.finish_time import COMPLETE_S
-from planning.throttles.load import ThrottleLoad, throttle_loads
-from planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
-from schemas.alerts import Role, Verdict
+from headroom.planning.finish.finish_time import COMPLETE_S
+from headroom.planning.throttles.load import ThrottleLoad, throttle_loads
+from headroom.planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
+from headroom.schemas.alerts import Role, Verdict
 from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0

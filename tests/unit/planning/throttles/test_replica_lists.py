@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planning.throttles.replica_lists import (
+from headroom.planning.throttles.replica_lists import (
     Move,
     ReplicaList,
     TopicLists,

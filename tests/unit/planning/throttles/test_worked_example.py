@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from planning.finish.long_run import copy_rate
-from planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
-from planning.throttles.recommendation import ThrottlePolicy, recommend
-from planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
-from schemas.alerts import Role, Verdict
-from schemas.keys import BrokerRole
+from headroom.planning.finish.long_run import copy_rate
+from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
+from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
+from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import BrokerRole
 
 MB = 1e6
 BEFORE_SWITCH, AFTER_SWITCH = (1, 2), (2, 2)

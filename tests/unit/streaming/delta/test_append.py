@@ -8,10 +8,10 @@ from pathlib import Path
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.schema import ArrayType, PrimitiveType
 
-from schemas.alerts import AlertEvent
-from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as delta_append
-from streaming.delta.query import rows
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.query import rows
 
 EVENT = AlertEvent("a", "no_data", "critical", "firing", "orders", "ticks", "…", "{}", "{}", 1, 2)
 

@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from schemas.errors import HeadroomError
-from schemas.tables import (
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     BROKER_LOAD,
@@ -25,9 +25,9 @@ from schemas.tables import (
     REASSIGNMENT_PROGRESS,
     THROTTLE_HEADROOM,
 )
-from streaming.delta import append as delta_append
-from streaming.delta.maintenance import MaintenanceResult, maintain_prompt
-from streaming.delta.query import rows
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.maintenance import MaintenanceResult, maintain_prompt
+from headroom.streaming.delta.query import rows
 from tests.unit.streaming.delta.test_damage import event
 
 # By hand for longer: HEADROOM_RACE_APPENDS=20000 takes some minutes.
@@ -37,8 +37,8 @@ OLD_MS = 1_700_000_000_000
 _WRITER = """
 import sys
 from tests.unit.streaming.delta.test_damage import event
-from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as delta_append
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.delta import append as delta_append
 from deltalake import DeltaTable
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     delta_append.append(DeltaTable(sys.argv[1]), [event(number)], ALERT_EVENTS)
@@ -53,8 +53,8 @@ from datetime import timedelta
 from pathlib import Path
 from tests.unit.streaming.delta.test_compaction_race import TODAY, balance
 from tests.unit.streaming.store.test_delivery_table import PlainStore
-from schemas.tables import LEADER_IMBALANCE
-from streaming.store.low_latency_table import LowLatencyTable
+from headroom.schemas.tables import LEADER_IMBALANCE
+from headroom.streaming.store.low_latency_table import LowLatencyTable
 table = LowLatencyTable(None, PlainStore(Path(sys.argv[1])), LEADER_IMBALANCE)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     table.append([balance(TODAY - timedelta(days=number % 4), number)])

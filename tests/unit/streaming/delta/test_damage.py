@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from schemas.alerts import AlertEvent
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS
-from streaming.delta import append as delta_append
-from streaming.delta.damage import damages
-from streaming.delta.query import rows
-from streaming.durability.mend import mend
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import damages
+from headroom.streaming.delta.query import rows
+from headroom.streaming.durability.mend import mend
 
 ROWS, COMMITS = 3, 5
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS, LEADER_IMBALANCE
-from streaming.delta import append as delta_append
-from streaming.delta.damage import damages
-from streaming.delta.query_table import query
-from streaming.durability.mend import mend
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS, LEADER_IMBALANCE
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import damages
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.durability.mend import mend
 from tests.unit.streaming.delta.test_damage import COMMITS, append, commit_file, data_file, numbers, of_commits, table
 
 __all__ = ["table"]

@@ -12,13 +12,13 @@ import pytest
 import table_definitions
 from deltalake import DeltaTable
 
-from schemas.tables import ALERT_EVENTS, ALL_TABLES, Column, Table
-from streaming.delta import append as delta_append
-from streaming.delta import upgrade as delta_upgrade
-from streaming.delta.query import rows as query
-from streaming.delta.schema import delta_schema
-from streaming.delta.small_table import append_durably
-from streaming.delta.upgrade import upgrade_without_spark
+from headroom.schemas.tables import ALERT_EVENTS, ALL_TABLES, Column, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta import upgrade as delta_upgrade
+from headroom.streaming.delta.query import rows as query
+from headroom.streaming.delta.schema import delta_schema
+from headroom.streaming.delta.small_table import append_durably
+from headroom.streaming.delta.upgrade import upgrade_without_spark
 from tests.unit.builders.gold_rows import gold_row
 
 TODAY = {table.path: table for table in ALL_TABLES}

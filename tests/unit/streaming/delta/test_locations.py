@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from alerts.delivery.suppression import Suppressions
-from cli.alerts.command import alerts
-from cli.maintain.command import maintain
-from cli.watch.pipeline import build_pipeline, load_clusters
-from operations.check.local import local_store
-from operations.check.result import CheckStatus
-from schemas.errors import HeadroomError
-from streaming.delta.locations import require_writable
-from streaming.tables.suppressions import SuppressionFollower, append_record
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.cli.alerts.command import alerts
+from headroom.cli.maintain.command import maintain
+from headroom.cli.watch.pipeline import build_pipeline, load_clusters
+from headroom.operations.check.local import local_store
+from headroom.operations.check.result import CheckStatus
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.locations import require_writable
+from headroom.streaming.tables.suppressions import SuppressionFollower, append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.cli.alerts.test_command import _event, _written
 from tests.unit.fakes.users import without_root

@@ -9,12 +9,12 @@ import pytest
 import table_definitions
 from deltalake import DeltaTable
 
-from operations.throttles.expected_finish import expected_finish
-from operations.throttles.needs.watch_needs import watch_needs
-from schemas.config import ClusterSettings, Settings, StoreSettings
-from schemas.tables import ALL_TABLES, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
-from streaming.delta import append as delta_append
-from streaming.delta.query_table import query
+from headroom.operations.throttles.expected_finish import expected_finish
+from headroom.operations.throttles.needs.watch_needs import watch_needs
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.tables import ALL_TABLES, REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.query_table import query
 from tests.unit.builders.gold_rows import gold_row
 
 TICK_MS = 1_800_000_000_000

@@ -19,14 +19,14 @@ from deltalake.schema import PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import HeadroomError
-from schemas.keys import Tick
-from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
-from streaming.delta import append as delta_append
-from streaming.delta.maintenance import maintain_prompt
-from streaming.delta.query import rows as query
-from streaming.delta.schema import delta_schema
-from streaming.delta.tick_table import TickTable, day_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.maintenance import maintain_prompt
+from headroom.streaming.delta.query import rows as query
+from headroom.streaming.delta.schema import delta_schema
+from headroom.streaming.delta.tick_table import TickTable, day_of
 from tests.unit.builders.gold_rows import gold_row
 
 BEGIN_MS = 1_800_000_000_000
@@ -169,7 +169,7 @@ def test_a_table_that_changes_at_every_attempt_gives_up_with_nothing_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(tmp_path)
-    monkeypatch.setattr("streaming.delta.tick_table._AGAIN_FOR_S", 0.3)
+    monkeypatch.setattr("headroom.streaming.delta.tick_table._AGAIN_FOR_S", 0.3)
 
     def write(opened: DeltaTable, ticks: frozenset[Tick], once: CommitProperties) -> None:
         raise CommitFailedError("again")
@@ -191,7 +191,7 @@ def test_ticks_are_known_from_the_log_after_its_checkpoints_too(tmp_path: Path) 
 
 
 def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streaming.delta.tick_table._MOST_KNOWN", 3)
+    monkeypatch.setattr("headroom.streaming.delta.tick_table._MOST_KNOWN", 3)
     path = made(tmp_path)
     table = TickTable(path, PARTITION_WRITE_RATE)
     for number in range(9):
@@ -243,8 +243,8 @@ def test_whatever_writers_do_in_whatever_order_each_tick_is_there_once(steps: li
 
 _WRITER = """
 import random, sys
-from schemas.tables import PARTITION_WRITE_RATE
-from streaming.delta.tick_table import TickTable
+from headroom.schemas.tables import PARTITION_WRITE_RATE
+from headroom.streaming.delta.tick_table import TickTable
 from tests.unit.streaming.delta.test_tick_table import rows_of, tick
 shuffled = random.Random(int(sys.argv[2]))
 table = TickTable(sys.argv[1], PARTITION_WRITE_RATE)

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from schemas.errors import HeadroomError
-from schemas.tables import THROTTLE_HEADROOM, Column, Table
-from streaming.delta import append as delta_append
-from streaming.delta.maintenance import maintain_prompt
-from streaming.delta.properties import properties
-from streaming.delta.query import rows as query
-from streaming.delta.schema import delta_schema
-from streaming.delta.tick_table import TickTable
-from streaming.delta.upgrade import schema_difference, upgrade_without_spark
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import THROTTLE_HEADROOM, Column, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.maintenance import maintain_prompt
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.query import rows as query
+from headroom.streaming.delta.schema import delta_schema
+from headroom.streaming.delta.tick_table import TickTable
+from headroom.streaming.delta.upgrade import schema_difference, upgrade_without_spark
 from tests.unit.builders.gold_rows import gold_row
 
 TICKS = [("c1", 1_800_000_000_000 + 1000 * n) for n in range(3)]
@@ -88,8 +88,8 @@ def test_what_cannot_be_upgraded_is_left_as_it_is(tmp_path: Path) -> None:
 
 _UPGRADE = """
 import sys
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.delta.upgrade import upgrade_without_spark
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.delta.upgrade import upgrade_without_spark
 upgrade_without_spark(sys.argv[1], THROTTLE_HEADROOM)
 """
 

@@ -9,14 +9,14 @@ from unittest.mock import MagicMock
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from schemas.config import KafkaSettings
-from schemas.tables import BRONZE_TICKS
-from streaming.delta import append as delta_append
-from streaming.durability.bronze_start import BronzeStart, PartitionStart, read_bronze_start
-from streaming.queries import bronze_query
-from streaming.queries.bronze_query import BronzeQuery
-from streaming.sources.kafka_options import kafka_options
-from streaming.sources.ticks_topic import TicksTopic
+from headroom.schemas.config import KafkaSettings
+from headroom.schemas.tables import BRONZE_TICKS
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.durability.bronze_start import BronzeStart, PartitionStart, read_bronze_start
+from headroom.streaming.queries import bronze_query
+from headroom.streaming.queries.bronze_query import BronzeQuery
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.sources.ticks_topic import TicksTopic
 
 HOUR_MS = 3_600_000
 AT_MS = 1_800_000_000_000

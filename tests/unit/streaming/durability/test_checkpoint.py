@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
-from schemas.errors import HeadroomError
-from schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
-from streaming.delta import append as delta_append
-from streaming.durability import query_checkpoints
-from streaming.durability.checkpoint import Checkpoint
-from streaming.durability.query_checkpoints import CHECKPOINTS_OF_JOBS, query_checkpoint
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.durability import query_checkpoints
+from headroom.streaming.durability.checkpoint import Checkpoint
+from headroom.streaming.durability.query_checkpoints import CHECKPOINTS_OF_JOBS, query_checkpoint
 
 ID = "0d6b0a1c-0000-4000-8000-000000000000"
 FILES = ("metadata", "offsets/6", "offsets/7", "commits/6", "sources/0/0")

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from planning.reassignments.run.journal import JournalRow
-from schemas.alerts import AlertEvent
-from schemas.errors import HeadroomError
-from schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, LEADER_IMBALANCE
-from streaming.delta import append as delta_append
-from streaming.delta.damage import damages, describe_damage, error_of_damage
-from streaming.delta.files.table_files import data_files
-from streaming.delta.query_table import query
-from streaming.delta.small_table import append_durably, append_or_error
-from streaming.durability.mend import mend
+from headroom.planning.reassignments.run.journal import JournalRow
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, LEADER_IMBALANCE
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import damages, describe_damage, error_of_damage
+from headroom.streaming.delta.files.table_files import data_files
+from headroom.streaming.delta.query_table import query
+from headroom.streaming.delta.small_table import append_durably, append_or_error
+from headroom.streaming.durability.mend import mend
 from tests.unit.streaming.delta.files.test_sync import journal_row
 from tests.unit.streaming.durability.test_checkpoint import cut, empty, into_folder, zero
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import BalanceSettings
-from schemas.tables import BROKER_LOAD, Table
-from streaming.delta import query as delta_query
-from streaming.jobs.broker_load import MINUTE_MS, BrokerLoadWriter, minute_of
-from streaming.store.store import Store
+from headroom.schemas.config import BalanceSettings
+from headroom.schemas.tables import BROKER_LOAD, Table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.jobs.broker_load import MINUTE_MS, BrokerLoadWriter, minute_of
+from headroom.streaming.store.store import Store
 from tests.unit.builders.throttle_status import TICK_MS
 
 START_MS = minute_of(TICK_MS)

@@ -6,13 +6,13 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from schemas.config import KafkaSettings
-from streaming.jobs.silver import silver_trigger_s
-from streaming.queries import bronze_query
-from streaming.queries.bronze_query import BronzeQuery
-from streaming.queries.resume import Start
-from streaming.sources.kafka_options import kafka_options
-from streaming.sources.ticks_topic import TicksTopic
+from headroom.schemas.config import KafkaSettings
+from headroom.streaming.jobs.silver import silver_trigger_s
+from headroom.streaming.queries import bronze_query
+from headroom.streaming.queries.bronze_query import BronzeQuery
+from headroom.streaming.queries.resume import Start
+from headroom.streaming.sources.kafka_options import kafka_options
+from headroom.streaming.sources.ticks_topic import TicksTopic
 
 
 def readers(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streaming.jobs.leader_imbalance import TickEnd, chunks_of, of_read_ticks, offset_ranges
+from headroom.streaming.jobs.leader_imbalance import TickEnd, chunks_of, of_read_ticks, offset_ranges
 
 
 def row(tick_ms: int, broker: int, has_balance: bool, led_partitions: int | None) -> Any:

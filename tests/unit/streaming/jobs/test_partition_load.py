@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.jobs.partition_load import due_hours, hours_of
-from streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour
+from headroom.streaming.jobs.partition_load import due_hours, hours_of
+from headroom.streaming.transforms.partition_load import BUCKET_MS, HOUR_MS, LoadHour
 
 HOUR = 500_000 * HOUR_MS
 

@@ -7,10 +7,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from schemas.config import StoreSettings
-from schemas.tables import PARTITION_LOAD
-from streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
-from streaming.jobs.upkeep import Upkeep
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
+from headroom.streaming.jobs.upkeep import Upkeep
 
 MAINTAINED = MaintenanceResult("silver/messages", 2, 1, 10, None, 0.1)
 NOW_MS = 1_800_000_000_000
@@ -38,8 +38,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             done.append("maintenance")
             return [MAINTAINED]
 
-    monkeypatch.setattr("streaming.jobs.upkeep.PartitionLoadJob", Load)
-    monkeypatch.setattr("streaming.jobs.upkeep.Maintenance", Tables)
+    monkeypatch.setattr("headroom.streaming.jobs.upkeep.PartitionLoadJob", Load)
+    monkeypatch.setattr("headroom.streaming.jobs.upkeep.Maintenance", Tables)
     return done
 
 

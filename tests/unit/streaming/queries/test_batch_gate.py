@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from streaming.queries import batch_gate as gates
-from streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
+from headroom.streaming.queries import batch_gate as gates
+from headroom.streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 
 
 def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from streaming.queries import idle_pace
-from streaming.queries.batch_gate import BatchGate
-from streaming.queries.idle_pace import IdlePace, NoActivity
+from headroom.streaming.queries import idle_pace
+from headroom.streaming.queries.batch_gate import BatchGate
+from headroom.streaming.queries.idle_pace import IdlePace, NoActivity
 
 LONG_S, SHORT_S = 60.0, 0.05
 END_OFFSET, MOST_RECORDS = 100, 50

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from streaming.queries import resume
-from streaming.queries.checkpoint import Position
-from streaming.queries.resume import Start, forget_lost_table, prepare_start
-from streaming.sources.topic_position import PartitionOffsets
+from headroom.streaming.queries import resume
+from headroom.streaming.queries.checkpoint import Position
+from headroom.streaming.queries.resume import Start, forget_lost_table, prepare_start
+from headroom.streaming.sources.topic_position import PartitionOffsets
 
 READ_MS = 1_800_000_000_000
 LATER_MS = READ_MS + 3_600_000

@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from schemas.tables import THROTTLE_HEADROOM
-from streaming.queries.batch_gate import BatchGate
-from streaming.queries.idle_pace import IdlePace, NoActivity
-from streaming.queries.tick_query import TickQuery
-from streaming.queries.whole_ticks import CompleteTicks
+from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.streaming.queries.batch_gate import BatchGate
+from headroom.streaming.queries.idle_pace import IdlePace, NoActivity
+from headroom.streaming.queries.tick_query import TickQuery
+from headroom.streaming.queries.whole_ticks import CompleteTicks
 
 TICK = ("c1", 1000)
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from streaming.queries import warm_up as rehearsal
-from streaming.queries.warm_up import WarmUp
+from headroom.streaming.queries import warm_up as rehearsal
+from headroom.streaming.queries.warm_up import WarmUp
 from tests.support.waiting import until
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schemas.bounds import TICK_OFF_S
-from streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
+from headroom.schemas.bounds import TICK_OFF_S
+from headroom.streaming.sources.topic_position import PartitionOffsets, TopicPosition, describe_lost
 
 READ_MS = 1_800_000_000_000
 LATER_MS = READ_MS + TICK_OFF_S * 1000 + 1

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from schemas.tables import ALERT_EVENTS, Table
-from streaming.durability.mend import mend
-from streaming.store.damaged_tables import DamageCheck, read_undamaged
+from headroom.schemas.tables import ALERT_EVENTS, Table
+from headroom.streaming.durability.mend import mend
+from headroom.streaming.store.damaged_tables import DamageCheck, read_undamaged
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, table
 
 __all__ = ["table"]

@@ -10,16 +10,16 @@ import pytest
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
-from schemas.alerts import AlertEvent
-from schemas.errors import ENDINGS, HeadroomError
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
-from streaming.delta import append as delta_append
-from streaming.delta import query as delta_query
-from streaming.durability.mend import mend
-from streaming.store.delivery_table import DeliveryTable
-from streaming.store.low_latency_table import LowLatencyTable
-from streaming.tables.suppressions import append_record
+from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt, event_key
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.errors import ENDINGS, HeadroomError
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.durability.mend import mend
+from headroom.streaming.store.delivery_table import DeliveryTable
+from headroom.streaming.store.low_latency_table import LowLatencyTable
+from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.fakes.receivers import event
 

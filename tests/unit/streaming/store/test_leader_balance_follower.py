@@ -14,12 +14,12 @@ from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
-from alerts.inputs.leader_balance import LeaderBalance
-from planning.elections.planner import Balance
-from planning.elections.summary import ElectionPlanSummary
-from schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
-from streaming.store.leader_balance_follower import LeaderBalanceFollower
-from streaming.store.store import Store
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.planning.elections.planner import Balance
+from headroom.planning.elections.summary import ElectionPlanSummary
+from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
+from headroom.streaming.store.leader_balance_follower import LeaderBalanceFollower
+from headroom.streaming.store.store import Store
 from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import TICK_MS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from streaming.store.maintenance import MaintenanceSchedule
+from headroom.streaming.store.maintenance import MaintenanceSchedule
 
 _DEADLINE_S = 5.0
 

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.common.child_process import headroom_command
-from schemas.config import StoreSettings
-from schemas.errors import HeadroomError
-from streaming.store.single_instance import exclusive_jobs
+from headroom.cli.common.child_process import headroom_command
+from headroom.schemas.config import StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.store.single_instance import exclusive_jobs
 
 _HOLDER = """
 import sys
-from streaming.store.single_instance import exclusive_jobs
-from schemas.config import StoreSettings
+from headroom.streaming.store.single_instance import exclusive_jobs
+from headroom.schemas.config import StoreSettings
 with exclusive_jobs(StoreSettings(path=sys.argv[1]), sys.argv[2:]):
     print("held", flush=True)
     input()

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from schemas.keys import Tick
-from schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
-from streaming.store import tick_row_queue
-from streaming.store.tick_row_queue import TickRowQueue, TickRows
+from headroom.schemas.keys import Tick
+from headroom.schemas.tables import PARTITION_WRITE_RATE, THROTTLE_HEADROOM, Table
+from headroom.streaming.store import tick_row_queue
+from headroom.streaming.store.tick_row_queue import TickRowQueue, TickRows
 from tests.support.waiting import until
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import HeadroomError
-from streaming.supervision.failure import cause_of
-from streaming.supervision.restarting_job import RestartingJob
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.restarting_job import RestartingJob
 
 # How every failure in a function that Spark calls begins, and what follows it.
 _BEGINS = """An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
@@ -53,7 +53,10 @@ Error: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        (_BEGINS + "schemas.errors.HeadroomError: broker 1: is down. Start it.\n", "broker 1: is down. Start it"),
+        (
+            _BEGINS + "headroom.schemas.errors.HeadroomError: broker 1: is down. Start it.\n",
+            "broker 1: is down. Start it",
+        ),
         (_BEGINS + _JAVA, "ParentNotDirectoryException: Parent path is not a directory: file:/tmp/file"),
         (_BEGINS + _SPARK, "SparkRuntimeException: [USER_RAISED_EXCEPTION] never SQLSTATE: P0001"),
         (_BEGINS + _CHAINED, "RuntimeError: line one"),

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from deltalake import write_deltalake
 
-from schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
-from streaming.delta import append as delta_append
-from streaming.delta import query as delta_query
-from streaming.store.delivery_table import DeliveryTable
-from streaming.store.event_log import EventLog
-from streaming.supervision.in_time import InTime, NoAnswer
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.store.delivery_table import DeliveryTable
+from headroom.streaming.store.event_log import EventLog
+from headroom.streaming.supervision.in_time import InTime, NoAnswer
 from tests.unit.alerts.delivery.test_outbox import until
 from tests.unit.fakes.receivers import event
 from tests.unit.streaming.store.test_delivery_table import PlainStore, step
@@ -77,7 +77,7 @@ def test_events_and_steps_of_a_disk_that_hangs_are_given_up_and_events_kept_once
     store: Any = PlainStore(tmp_path)
     events, deliveries = EventLog(nothing, store), DeliveryTable(nothing, store)
     monkeypatch.setattr(delta_append, "write_deltalake", hang)
-    monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 0.05)
+    monkeypatch.setattr("headroom.streaming.supervision.in_time.DEADLINE_S", 0.05)
     began_s = time.monotonic()
     for _ in range(2):
         with pytest.raises(NoAnswer) as caught:
@@ -88,7 +88,7 @@ def test_events_and_steps_of_a_disk_that_hangs_are_given_up_and_events_kept_once
     # Nothing is asked of the disk for it.
     assert events.trouble(caught.value).startswith(f"{store.location(ALERT_EVENTS)}: does not answer")
     let_go.set()
-    monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 10.0)
+    monkeypatch.setattr("headroom.streaming.supervision.in_time.DEADLINE_S", 10.0)
     until(lambda: not [t for t in threading.enumerate() if t.name.startswith("store ")], threading.enumerate)
     # The one that hung came to its end.
     events.append([event()], "w", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from streaming.supervision.periodic_task import PeriodicTask
+from headroom.streaming.supervision.periodic_task import PeriodicTask
 
 _DEADLINE_S = 5.0
 

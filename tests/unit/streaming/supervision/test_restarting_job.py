@@ -13,18 +13,18 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from alerts.engine import AlertEngine
-from alerts.metrics import Collected
-from alerts.watched_cluster import WatchedCluster
-from schemas.alerts import AlertEvent
-from schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from streaming.delta.locations import trouble_of
-from streaming.jobs.alert_path import AlertPath, AlertPathSource
-from streaming.pipeline import Pipeline, PipelineConfig
-from streaming.queries.whole_ticks import CompleteTicks
-from streaming.supervision.failure import cause_of
-from streaming.supervision.restarting_job import RestartingJob
+from headroom.alerts.engine import AlertEngine
+from headroom.alerts.metrics import Collected
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.config import ClusterSettings, KafkaSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.locations import trouble_of
+from headroom.streaming.jobs.alert_path import AlertPath, AlertPathSource
+from headroom.streaming.pipeline import Pipeline, PipelineConfig
+from headroom.streaming.queries.whole_ticks import CompleteTicks
+from headroom.streaming.supervision.failure import cause_of
+from headroom.streaming.supervision.restarting_job import RestartingJob
 from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.receivers import event
 
@@ -150,7 +150,7 @@ class EvaluatedPath:
         log: Any = self.log
         self.path = AlertPath(MagicMock(), AlertPathSource(MagicMock(), "checkpoint"), log, engine, listeners)
         self.path.warm_up = MagicMock()
-        monkeypatch.setattr("streaming.jobs.alert_path.writer_id", lambda *_: "writer")
+        monkeypatch.setattr("headroom.streaming.jobs.alert_path.writer_id", lambda *_: "writer")
         monkeypatch.setattr(self.path, "_headroom", MagicMock())
         monkeypatch.setattr(self.path, "_without_backlog", lambda batch, *_: batch)
         monkeypatch.setattr(self.path, "_reader", self)
@@ -250,7 +250,7 @@ class Trouble:
 def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.supervision.restarting_job._RESTART_S", 0.0)
+    monkeypatch.setattr("headroom.streaming.supervision.restarting_job._RESTART_S", 0.0)
     at = Trouble(tmp_path)
     at.pipeline.check()
     at.path.start_without_store.assert_not_called()
@@ -285,7 +285,7 @@ def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(
 def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("streaming.pipeline._PROBE_EVERY_S", 0.05)
+    monkeypatch.setattr("headroom.streaming.pipeline._PROBE_EVERY_S", 0.05)
     at = Trouble(tmp_path)
     at.store.write_text("a file")
     at.pipeline.check()
@@ -307,9 +307,9 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
     def hang(location: str) -> None:
         let_go.wait(10)
 
-    monkeypatch.setattr("streaming.pipeline._PROBE_EVERY_S", 0.0)
-    monkeypatch.setattr("streaming.supervision.in_time.DEADLINE_S", 0.05)
-    monkeypatch.setattr("streaming.pipeline.trouble_of", hang)
+    monkeypatch.setattr("headroom.streaming.pipeline._PROBE_EVERY_S", 0.0)
+    monkeypatch.setattr("headroom.streaming.supervision.in_time.DEADLINE_S", 0.05)
+    monkeypatch.setattr("headroom.streaming.pipeline.trouble_of", hang)
     at = Trouble(tmp_path)
     began_s = time.monotonic()
     try:

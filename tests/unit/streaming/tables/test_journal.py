@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from planning.reassignments.run.journal import JournalRow
-from schemas.errors import HeadroomError
-from schemas.tables import ACTION_JOURNAL
-from streaming.delta import small_table
-from streaming.tables.journal import ActionJournal
+from headroom.planning.reassignments.run.journal import JournalRow
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import ACTION_JOURNAL
+from headroom.streaming.delta import small_table
+from headroom.streaming.tables.journal import ActionJournal
 
 ROW = JournalRow("run", 1, "o'rders", "reassign run", "rate", "intended", "broker 1 as leader", None, "5", "anna@a", 7)
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planning.balance.observation.loads import LoadHistory
-from schemas.config import BalanceSettings, ClusterSettings, Settings, StoreSettings
-from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD
-from streaming.tables.load_history import read_load_history
+from headroom.planning.balance.observation.loads import LoadHistory
+from headroom.schemas.config import BalanceSettings, ClusterSettings, Settings, StoreSettings
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import PARTITION_LOAD
+from headroom.streaming.tables.load_history import read_load_history
 from tests.unit.streaming.tables.test_partition_load import HOUR, HOUR_MS, NAME, NOW_MS, load, write
 
 

@@ -13,12 +13,12 @@ from deltalake.schema import PrimitiveType
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.config import ClusterSettings, ReassignSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
-from schemas.tables import PARTITION_LOAD, Table
-from streaming.delta import append as delta_append
-from streaming.tables.partition_load import BusyHourRates, read_busy_hour
+from headroom.schemas.config import ClusterSettings, ReassignSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+from headroom.schemas.tables import PARTITION_LOAD, Table
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.tables.partition_load import BusyHourRates, read_busy_hour
 
 HOUR_MS = 3_600_000
 # 2027-01-15 08:00:00 UTC, and 20 minutes into that hour.

@@ -8,8 +8,8 @@ from arro3.core import Array, DataType
 from arro3.core import Table as ArrowTable
 from deltalake import DeltaTable, write_deltalake
 
-from schemas.tables import QUARANTINE
-from streaming.tables.quarantine import QuarantineCount
+from headroom.schemas.tables import QUARANTINE
+from headroom.streaming.tables.quarantine import QuarantineCount
 
 
 def add(path: Path, rows: int) -> None:

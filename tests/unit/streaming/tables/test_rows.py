@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from alerts.inputs.leader_balance import leader_balance_of, plan_summary
-from alerts.inputs.throttle_status import throttle_status_of
-from schemas.tables import (
+from headroom.alerts.inputs.leader_balance import leader_balance_of, plan_summary
+from headroom.alerts.inputs.throttle_status import throttle_status_of
+from headroom.schemas.tables import (
     ALERT_DELIVERIES,
     ALERT_EVENTS,
     ALERT_MARKS,
@@ -19,9 +19,9 @@ from schemas.tables import (
     THROTTLE_HEADROOM,
     Table,
 )
-from streaming.tables.events import event_of
-from streaming.tables.suppressions import record_of
-from streaming.tables.undelivered import attempt_of
+from headroom.streaming.tables.events import event_of
+from headroom.streaming.tables.suppressions import record_of
+from headroom.streaming.tables.undelivered import attempt_of
 
 SCALARS: dict[str, Any] = {"STRING": "x", "BIGINT": 1, "INT": 1, "DOUBLE": 1.0, "BOOLEAN": True, "DATE": None}
 # Columns with one of a few texts.

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from alerts.delivery.suppression import Suppressions
-from schemas.config import DAYS, MaintenanceWindow
-from schemas.tables import ALERT_MARKS
-from streaming.delta import small_table
-from streaming.delta.properties import properties
-from streaming.delta.query import rows
-from streaming.tables import suppressions as table
-from streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record, record_of
+from headroom.alerts.delivery.suppression import Suppressions
+from headroom.schemas.config import DAYS, MaintenanceWindow
+from headroom.schemas.tables import ALERT_MARKS
+from headroom.streaming.delta import small_table
+from headroom.streaming.delta.properties import properties
+from headroom.streaming.delta.query import rows
+from headroom.streaming.tables import suppressions as table
+from headroom.streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record, record_of
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, silence
 from tests.unit.fakes.receivers import event
 
@@ -27,7 +27,7 @@ WINDOW = MaintenanceWindow(DAYS, "00:00", 3600)
 # One of the writers of the race.
 WRITER = """
 import sys
-from streaming.tables.suppressions import append_record
+from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 sys.stdin.read(1)
 for number in range(5):

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from planning.reassignments.run.journal import JournalRow
-from schemas.alerts import AlertEvent, AlertKind
-from streaming.tables.journal import ActionJournal
-from streaming.tables.throttle_owners import Owners, ThrottleOwnersFollower
+from headroom.planning.reassignments.run.journal import JournalRow
+from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.streaming.tables.journal import ActionJournal
+from headroom.streaming.tables.throttle_owners import Owners, ThrottleOwnersFollower
 
 RATE = "broker 2 as leader"
 

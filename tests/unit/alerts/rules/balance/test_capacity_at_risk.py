@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from alerts.inputs.broker_load import BalanceInputs, LossRisk
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.balance.capacity_at_risk import CapacityAtRisk
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.config import AlertSettings
+from headroom.alerts.inputs.broker_load import BalanceInputs, LossRisk
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.balance.capacity_at_risk import CapacityAtRisk
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.config import AlertSettings
 from tests.unit.builders.throttle_status import partition, status
 
 MB = 1e6

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from alerts.inputs.broker_load import BalanceInputs, MinuteLoads
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.balance.slow_broker import SlowBroker
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind
-from schemas.config import AlertSettings
+from headroom.alerts.inputs.broker_load import BalanceInputs, MinuteLoads
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.balance.slow_broker import SlowBroker
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.config import AlertSettings
 from tests.unit.builders.broker_load import loads
 
 KIND = AlertKind.SLOW_BROKER

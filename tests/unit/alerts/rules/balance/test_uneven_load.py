@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from alerts.finding import Finding
-from alerts.inputs.broker_load import BalanceAdvice, BalanceInputs, MinuteLoads
-from alerts.recommendations.recommender import Recommender
-from alerts.rules.catalogue import evaluate_rules
-from alerts.rules.rule import Assessment, RuleInputs
-from planning.throttles.recommendation import ThrottlePolicy
-from schemas.alerts import AlertKind, Role, Severity
-from schemas.config import AlertSettings
+from headroom.alerts.finding import Finding
+from headroom.alerts.inputs.broker_load import BalanceAdvice, BalanceInputs, MinuteLoads
+from headroom.alerts.recommendations.recommender import Recommender
+from headroom.alerts.rules.catalogue import evaluate_rules
+from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.config import AlertSettings
 from tests.unit.builders.broker_load import MB, loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, TICK_MS, partition, status

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cli.throttle import command as throttle_commands
-from cluster.admin.config_keys import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE
-from cluster.live.throttle_state import ThrottleState
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.model import TopicConfig
-from operations.throttles.left_behind import LeftBehind, LeftList, LeftRate, left_behind
-from planning.reassignments.run.owners import ThrottleOwner
-from schemas.errors import HeadroomError
+from headroom.cli.throttle import command as throttle_commands
+from headroom.cluster.admin.config_keys import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE
+from headroom.cluster.live.throttle_state import ThrottleState
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.model import TopicConfig
+from headroom.operations.throttles.left_behind import LeftBehind, LeftList, LeftRate, left_behind
+from headroom.planning.reassignments.run.owners import ThrottleOwner
+from headroom.schemas.errors import HeadroomError
 from tests.unit.builders import log_dirs
 from tests.unit.builders.throttle_views import (
     DEFAULT,

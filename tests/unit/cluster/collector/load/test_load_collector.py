@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from cluster.collector.clock import Clock
-from cluster.collector.load.background_reads import GROUP, BackgroundReads
-from cluster.collector.load.load_collector import MOST_REPLICA_ROWS, LoadCollector
-from cluster.collector.rows.message_rows import METERS
-from cluster.metrics.load_meters import (
+from headroom.cluster.collector.clock import Clock
+from headroom.cluster.collector.load.background_reads import GROUP, BackgroundReads
+from headroom.cluster.collector.load.load_collector import MOST_REPLICA_ROWS, LoadCollector
+from headroom.cluster.collector.rows.message_rows import METERS
+from headroom.cluster.metrics.load_meters import (
     FOLLOWER_FETCH_P99,
     HANDLER_IDLE,
     LOG_DIRS_TOTAL,
@@ -24,13 +24,13 @@ from cluster.metrics.load_meters import (
     produce_requests,
     topic_consumed,
 )
-from cluster.metrics.mbeans import LOAD, ReadPlan
-from cluster.metrics.source import MetricsError
-from cluster.model import Broker, Meter, Metrics, Reading, Snapshot
-from schemas.bounds import MOST_OF_LOG
-from schemas.config import CollectSettings
-from schemas.errors import HeadroomError
-from schemas.tick_messages import ROWS, row_columns
+from headroom.cluster.metrics.mbeans import LOAD, ReadPlan
+from headroom.cluster.metrics.source import MetricsError
+from headroom.cluster.model import Broker, Meter, Metrics, Reading, Snapshot
+from headroom.schemas.bounds import MOST_OF_LOG
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tick_messages import ROWS, row_columns
 from tests.support.waiting import until
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers, described
 
@@ -288,7 +288,7 @@ def test_a_clock_step_moves_the_samples_along() -> None:
 def test_what_a_broker_leaves_out_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage()
     del stage.source.gauges[LOG_FLUSH_P999]
-    with caplog.at_level(logging.WARNING, "cluster.collector.load"):
+    with caplog.at_level(logging.WARNING, "headroom.cluster.collector.load"):
         for second in (100.0, 130.0, 160.0):
             stage.time.elapsed = second
             stage.tick()
@@ -300,7 +300,7 @@ def test_what_a_broker_leaves_out_is_logged_once(caplog: pytest.LogCaptureFixtur
 def test_a_broker_that_is_not_reached_costs_no_other_rows_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     stage = Stage(replace(COLLECT, log_dirs_interval_s=30.0))
     stage.admin.errors = {2: 31}
-    with caplog.at_level(logging.INFO, "cluster.collector.load"):
+    with caplog.at_level(logging.INFO, "headroom.cluster.collector.load"):
         for second in (100.0, 130.0):
             stage.time.elapsed = second
             assert {row["broker"] for row in stage.tick()["log_dirs"]} == {1}
@@ -374,7 +374,7 @@ def test_an_unexpected_error_is_logged_with_its_trace(caplog: pytest.LogCaptureF
         reads.due([1], 30.0 * second)
         reads.start(1, 30.0 * second, fail)
         until(reads.idle)
-        with caplog.at_level(logging.WARNING, "cluster.collector.load"):
+        with caplog.at_level(logging.WARNING, "headroom.cluster.collector.load"):
             assert reads.take() == {}
     assert [(record.exc_info is not None, record.getMessage()) for record in caplog.records] == [
         (True, "broker 1: its loads were not read: KeyError"),

@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from cluster.metrics.exporter.jmx_exporter import StaleAnswerError, parse
-from cluster.metrics.http import Response
-from cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
-from cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
-from cluster.metrics.source import MetricsError, check_plausible
-from cluster.model import Lag, LogReading, Meter, Metrics, Reading
-from schemas.config import Source
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.exporter.jmx_exporter import StaleAnswerError, parse
+from headroom.cluster.metrics.http import Response
+from headroom.cluster.metrics.mbeans import LEADER_QUOTA, ReadPlan, topic_bytes, topic_messages
+from headroom.cluster.metrics.missing_metrics import describe_missing, find_missing_metrics
+from headroom.cluster.metrics.source import MetricsError, check_plausible
+from headroom.cluster.model import Lag, LogReading, Meter, Metrics, Reading
+from headroom.schemas.config import Source
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes import jmx_exporter_output as expositions
 
 LAG = "kafka_server_fetcherlagmetrics_consumerlag"

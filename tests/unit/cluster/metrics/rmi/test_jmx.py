@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.metrics.mbeans import ReadPlan
-from cluster.metrics.rmi.jmx import JmxSource
-from cluster.metrics.rmi.jmx_gateway import JmxGateway
-from cluster.metrics.rmi.jmx_request import JmxRequest
-from cluster.metrics.source import MetricsError
-from schemas.config import CollectSettings
-from schemas.keys import TopicPartition
+from headroom.cluster.metrics.mbeans import ReadPlan
+from headroom.cluster.metrics.rmi.jmx import JmxSource
+from headroom.cluster.metrics.rmi.jmx_gateway import JmxGateway
+from headroom.cluster.metrics.rmi.jmx_request import JmxRequest
+from headroom.cluster.metrics.source import MetricsError
+from headroom.schemas.config import CollectSettings
+from headroom.schemas.keys import TopicPartition
 
 
 class FakeGateway:

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from deltalake import QueryBuilder, write_deltalake
 
-from cluster.elections.leadership import leadership_of
-from cluster.elections.traffic import Traffic
-from cluster.log_dirs.describe import LogDirsReading
-from cluster.model import BrokerRead, BrokerThrottles, Partition, TopicConfig
-from operations.throttles.needs import needs as needs_module
-from operations.throttles.needs.directory_needs import directory_needs
-from operations.throttles.needs.live_needs import needs_of
-from operations.throttles.needs.needs import read_needs
-from operations.throttles.needs.throttle_need import MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
-from operations.throttles.needs.watch_needs import watch_needs
-from schemas.config import ClusterSettings, Settings, StoreSettings
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.cluster.elections.leadership import leadership_of
+from headroom.cluster.elections.traffic import Traffic
+from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.model import BrokerRead, BrokerThrottles, Partition, TopicConfig
+from headroom.operations.throttles.needs import needs as needs_module
+from headroom.operations.throttles.needs.directory_needs import directory_needs
+from headroom.operations.throttles.needs.live_needs import needs_of
+from headroom.operations.throttles.needs.needs import read_needs
+from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedingPartition, NeedsSource, ThrottleNeeds
+from headroom.operations.throttles.needs.watch_needs import watch_needs
+from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders import log_dirs
 from tests.unit.builders.throttle_views import MB, MOVING, NONE, OWN, STILL, FakeCluster, run, view_of
 

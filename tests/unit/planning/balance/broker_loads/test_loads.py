@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.balance.broker_loads.loads import BROKER_DOWN, NO_ANSWER, BrokerLoad, broker_loads
-from planning.balance.broker_loads.reading import MOST_MS, BrokerReading, ByteCounter, mean_rate
-from planning.balance.goals.catalogue import built_in_goals
-from planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
-from planning.balance.reports.scorecard import scorecard_of
-from planning.balance.slow_brokers.slow_brokers import SlowAdvice
-from schemas.config import BalanceSettings
+from headroom.planning.balance.broker_loads.loads import BROKER_DOWN, NO_ANSWER, BrokerLoad, broker_loads
+from headroom.planning.balance.broker_loads.reading import MOST_MS, BrokerReading, ByteCounter, mean_rate
+from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
+from headroom.planning.balance.reports.scorecard import scorecard_of
+from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
+from headroom.schemas.config import BalanceSettings
 from tests.unit.builders.broker_load import MB, reading
 
 IN, OUT = Resource.NETWORK_IN, Resource.NETWORK_OUT

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from planning.balance.broker_loads.risks import capacity_risks
-from planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
-from planning.balance.scoring.loads import ClusterLoads
-from planning.balance.what_if import without_brokers, without_rack
+from headroom.planning.balance.broker_loads.risks import capacity_risks
+from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.what_if import without_brokers, without_rack
 from tests.unit.planning.balance.clusters import MIB, brokers, clusters, model_of
 
 OUT = Resource.NETWORK_OUT

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
-from planning.reassignments.batches.batching import BatchedPlan, BatchPolicy, cut_into_batches
-from planning.reassignments.batches.copy_need import copy_needs
-from planning.reassignments.batches.packing import Packer, Packing
-from planning.reassignments.changes import plan_changes
-from planning.reassignments.cluster_state import ClusterState
-from planning.reassignments.generation.planner import make_plan
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from schemas.alerts import Role
-from schemas.errors import HeadroomError
-from schemas.keys import BrokerRole
+from headroom.planning.reassignments.batches.batch import ReassignmentBatch, batches_of, copy_time_s
+from headroom.planning.reassignments.batches.batching import BatchedPlan, BatchPolicy, cut_into_batches
+from headroom.planning.reassignments.batches.copy_need import copy_needs
+from headroom.planning.reassignments.batches.packing import Packer, Packing
+from headroom.planning.reassignments.changes import plan_changes
+from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.generation.planner import make_plan
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.alerts import Role
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import BrokerRole
 from tests.support.random_placements import carried_out, cluster_state, cluster_states, placement, plan_requests
 
 MARGIN_RATIO = 1.2

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
-from planning.reassignments.generation.planner import MadePlan, PlanExclusion, make_plan
-from planning.reassignments.generation.request import PlanRequest
-from planning.reassignments.plan import TargetAssignment
-from schemas.errors import HeadroomError
-from schemas.keys import TopicPartition
+from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion, make_plan
+from headroom.planning.reassignments.generation.request import PlanRequest
+from headroom.planning.reassignments.plan import TargetAssignment
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.support.kafka_assignment import rack_aware_round_robin, round_robin
 from tests.support.random_placements import carried_out, cluster_state, cluster_states, placement, plan_requests
 

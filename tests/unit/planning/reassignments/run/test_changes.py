@@ -5,21 +5,21 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.reassignments.cluster_state import PartitionPlacement
-from planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from planning.reassignments.run.changes import (
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.run.changes import (
     batch_changes,
     entries_of,
     entries_to_remove,
     rate_restoration,
 )
-from planning.reassignments.run.journal import ThrottledList
-from planning.reassignments.run.record import OwnRate, RecordedRun, Submission
-from planning.reassignments.run.snapshot import RateInForce, RunSnapshot
-from planning.reassignments.run.verification import AssignmentStatus, verify_plan
-from planning.throttles.replica_lists import Move, format_replica_list, lists_of_plan
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, TopicPartition
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import OwnRate, RecordedRun, Submission
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
+from headroom.planning.reassignments.run.verification import AssignmentStatus, verify_plan
+from headroom.planning.throttles.replica_lists import Move, format_replica_list, lists_of_plan
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 REPLICAS = st.lists(st.integers(1, 5), min_size=1, max_size=3, unique=True).map(tuple)
 NAME = TopicPartition("t", 0)

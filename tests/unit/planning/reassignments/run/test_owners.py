@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from planning.reassignments.run.journal import JournalRow
-from planning.reassignments.run.owners import ThrottleOwner, owners_by_subject
+from headroom.planning.reassignments.run.journal import JournalRow
+from headroom.planning.reassignments.run.owners import ThrottleOwner, owners_by_subject
 
 RATE, LIST = "broker 2 as leader", "topic t as leader"
 RUN_COMMAND = "headroom reassign run move.json --execute"

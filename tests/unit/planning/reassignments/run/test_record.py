@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planning.reassignments.run.journal import JournalRow, ThrottledList
-from planning.reassignments.run.record import (
+from headroom.planning.reassignments.run.journal import JournalRow, ThrottledList
+from headroom.planning.reassignments.run.record import (
     DirectoryPlacement,
     OwnRate,
     RecordedRun,
@@ -17,8 +17,8 @@ from planning.reassignments.run.record import (
     Submission,
     run_records,
 )
-from schemas.alerts import Role
-from schemas.keys import BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 
 NAME = TopicPartition("my-topic", 3)
 LIST = ThrottledList("my-topic", Role.LEADER)

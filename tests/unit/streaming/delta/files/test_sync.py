@@ -10,16 +10,23 @@ from typing import Any
 
 import pytest
 
-from alerts.delivery.delivery_log import DeliveryAttempt
-from planning.reassignments.run.journal import JournalRow
-from schemas.alerts import AlertEvent
-from schemas.tables import ACTION_JOURNAL, ALERT_DELIVERIES, ALERT_EVENTS, DURABLE_TABLES, LEADER_IMBALANCE, Table
-from streaming.delta import append as delta_append
-from streaming.delta.files import sync
-from streaming.delta.maintenance import maintain_prompt
-from streaming.delta.query import rows
-from streaming.delta.small_table import append_durably
-from streaming.store.low_latency_table import LowLatencyTable
+from headroom.alerts.delivery.delivery_log import DeliveryAttempt
+from headroom.planning.reassignments.run.journal import JournalRow
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import (
+    ACTION_JOURNAL,
+    ALERT_DELIVERIES,
+    ALERT_EVENTS,
+    DURABLE_TABLES,
+    LEADER_IMBALANCE,
+    Table,
+)
+from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.files import sync
+from headroom.streaming.delta.maintenance import maintain_prompt
+from headroom.streaming.delta.query import rows
+from headroom.streaming.delta.small_table import append_durably
+from headroom.streaming.store.low_latency_table import LowLatencyTable
 
 
 class Disk:

@@ -1,0 +1,1 @@
+"""Headroom: watches Kafka during live partition reassignments. Its layers are linked here."""
