@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from benchmarks.fixtures.prometheus_install import ToolNotFound, tool
-from headroom.cluster.embedded.layout import free_ports
 from tests.integration.support import exit_code, wait_until
 from tests.support import monitoring
+from tests.support.ports import own_port
 
 # A rate takes two samples, and the tick that is told between them.
 SCRAPES = 4
@@ -54,7 +54,7 @@ def prometheus(target: str, folder: Path) -> Iterator[str]:
     settings["scrape_configs"] = [job]
     config = folder / "prometheus.yml"
     config.write_text(yaml.safe_dump(settings), encoding="utf-8")
-    listen = f"127.0.0.1:{free_ports(1)[1].client}"
+    listen = f"127.0.0.1:{own_port()}"
     options = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={listen}"]
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen([path("prometheus"), *options], stdout=log, stderr=subprocess.STDOUT)

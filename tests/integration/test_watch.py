@@ -16,7 +16,6 @@ import pytest
 from headroom.cli.common.watch_output import Line
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cluster.embedded import EmbeddedCluster
-from headroom.cluster.embedded.layout import free_ports
 from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.schemas import metrics
 from headroom.schemas.config import Settings
@@ -26,6 +25,7 @@ from tests.integration import real_prometheus
 from tests.integration.scene import MB, SLOW_MOVES, WRITE, Scene
 from tests.integration.support import TABLE_POLL_S, create_topic, kill_watch, living, spark_jvms, wait_until
 from tests.support import monitoring
+from tests.support.ports import own_port
 from tests.unit.fakes.receivers import FakeSlack, Scripted, serving
 
 # One story: each test leaves the moves as the next one needs them.
@@ -72,7 +72,7 @@ class Told:
 
 @pytest.fixture(scope="module", autouse=True)
 def shown() -> Iterator[Told]:
-    shown = Told(FakeSlack(), Scripted(), f"127.0.0.1:{free_ports(1)[1].client}")
+    shown = Told(FakeSlack(), Scripted(), f"127.0.0.1:{own_port()}")
     with serving(shown.slack) as slack, serving(shown.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-no-secret")
         patch.setenv("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456")

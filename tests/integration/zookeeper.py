@@ -13,10 +13,11 @@ from kafka.errors import KafkaError
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.cluster.embedded.brokers import BrokerOptions, Brokers
 from headroom.cluster.embedded.files import broker_command, write_properties
-from headroom.cluster.embedded.layout import HOST, BrokerPorts, free_ports
+from headroom.cluster.embedded.layout import HOST, BrokerPorts
 from headroom.cluster.embedded.processes import Guardian
 from headroom.cluster.java import jar_folder, java_command
 from tests.integration.support import admin_of, wait_until
+from tests.support.ports import own_port
 
 # What KRaft alone knows.
 _KRAFT = ("node.id", "process.roles", "controller.quorum.voters", "controller.listener.names")
@@ -81,7 +82,7 @@ class ZooKeeperCluster(EmbeddedCluster):
 
     def __init__(self, folder: Path, brokers: int) -> None:
         super().__init__(folder, brokers)
-        self._port = free_ports(1)[1].client
+        self._port = own_port()
         self._brokers = OldBrokers(self.folder, BrokerOptions(), f"{HOST}:{self._port}")
         self._zookeeper = Guardian()
 
