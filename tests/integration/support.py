@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
@@ -26,6 +27,7 @@ T = TypeVar("T")
 _POLL_S = 0.1
 # To read a table takes a good part of what the processes that write it want of two cores.
 TABLE_POLL_S = 1.0
+_RECORD_BYTES = 10_000
 
 
 def wait_until(
@@ -114,6 +116,23 @@ def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, li
         admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
     expected = {p: r[0] for p, r in replicas.items()}
     wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
+
+
+def fill(cluster: EmbeddedCluster, topic: str, size_bytes: Mapping[int, int]) -> None:
+    """Write this many bytes, in records that cannot be compressed, to each partition.
+
+    A move that a throttle is to hold needs many times what passes at once: Kafka looks at its quota before a fetch
+    and not within it, so one of 1 MiB, and ten to eleven seconds of the rate, always go through.
+    """
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
+        sent = [
+            producer.send(topic, os.urandom(_RECORD_BYTES), partition=partition)
+            for partition, size in size_bytes.items()
+            for _ in range(size // _RECORD_BYTES)
+        ]
+        producer.flush()
+    for record in sent:
+        record.get(0)
 
 
 def clear(cluster: EmbeddedCluster) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -12,11 +11,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kafka import KafkaProducer
 
 from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
-from tests.integration.support import admin_of, create_topic, leaders, wait_until
+from tests.integration.support import admin_of, create_topic, fill, leaders, wait_until
 
 MB = 1_000_000
 STORED, LED = "stored", "led"
@@ -24,17 +22,14 @@ STORED, LED = "stored", "led"
 BEFORE = {number: [1, 2] for number in range(8)}
 # Broker 1 leads all, and the others follow: elections alone spread the leads.
 FOLLOWED = {number: [1, 2 + number % 3] for number in range(8)}
-RECORD = 10_000
+SIZE_BYTES = 2_000_000
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topics(cluster: EmbeddedCluster) -> None:
     create_topic(cluster, STORED, BEFORE)
     create_topic(cluster, LED, FOLLOWED)
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    for number in range(1600):
-        producer.send(STORED, os.urandom(RECORD), partition=number % len(BEFORE))
-    producer.close()
+    fill(cluster, STORED, dict.fromkeys(BEFORE, SIZE_BYTES))
 
 
 @pytest.fixture(scope="module")

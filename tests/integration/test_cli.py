@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 from click.testing import CliRunner
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from headroom.cli.config.load import load_settings
@@ -14,7 +13,7 @@ from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster, write_conf
 from headroom.cluster.throttles.replica_lists import apply_lists
 from headroom.planning.throttles.replica_lists import TopicLists
 from tests.integration.conftest import StartCluster
-from tests.integration.support import admin_of, create_topic, partition, wait_until
+from tests.integration.support import admin_of, create_topic, fill, partition, wait_until
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -79,10 +78,10 @@ def test_check_names_the_right_that_is_missing(start_cluster: StartCluster) -> N
 def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(cluster: EmbeddedCluster) -> None:
     topic = "cli-throttle"
     create_topic(cluster, topic, {0: [1, 2]})
-    _fill(cluster, topic, records=500)
+    fill(cluster, topic, {0: 5_000_000})
     settings = load_settings(str(write_config(cluster)), {})
     apply_lists(settings, {topic: TopicLists("0:1,0:2", "0:3")})
-    # 500 records of 10 kB at 50 kB/s: the move would take 100 s.
+    # 5 MB at 50 kB/s: the move would take 100 s.
     assert (
         _run(cluster, "throttle", "apply", "--rate", "50kB", "--low-rate", "--brokers", "1,2,3,4", "--execute")[0] == 0
     )
@@ -107,16 +106,6 @@ def test_a_throttle_is_seen_raised_and_cleared_around_a_real_move(cluster: Embed
     _, seen = _run(cluster, "throttle", "show")
     assert seen["topics"] == []
     assert {b["leader_bytes_per_s"] for b in seen["brokers"]} == {None}
-
-
-def _fill(cluster: EmbeddedCluster, topic: str, records: int) -> None:
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    try:
-        for _ in range(records):
-            producer.send(topic, os.urandom(10_000), partition=0)
-        producer.flush(60)
-    finally:
-        producer.close()
 
 
 def _move(cluster: EmbeddedCluster, topic: str, replicas: list[int]) -> None:

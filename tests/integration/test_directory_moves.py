@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaProducer
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 
 from headroom.cli.main import headroom
@@ -36,7 +35,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.config import Settings
 from headroom.schemas.keys import ReplicaKey, TopicPartition
-from tests.integration.support import create_topic, wait_until
+from tests.integration.support import create_topic, fill, wait_until
 
 MB, SLOW = 1_000_000, 100_000
 # A broker that hangs is to cost little, and pauses are for clusters in use.
@@ -47,7 +46,7 @@ ENVIRON = {
     "HEADROOM_COLLECT__MEASURE_S": "1",
 }
 ORDERS = TopicPartition("orders", 0)
-RECORDS, RECORD_BYTES = 1600, 10_000
+SIZE_BYTES = 16_000_000
 BROKERS = (1, 2, 3, 4)
 # Frozen, it does not take the controller away: with four brokers these are 1 to 3.
 VICTIM = 4
@@ -57,10 +56,7 @@ VICTIM = 4
 def topic(cluster: EmbeddedCluster) -> None:
     """Orders-0 has 16 MB on brokers 1 and 2."""
     create_topic(cluster, "orders", {0: [1, 2], 1: [2, 1]})
-    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
-        for _ in range(RECORDS):
-            producer.send("orders", os.urandom(RECORD_BYTES), partition=0)
-        producer.flush()
+    fill(cluster, "orders", {0: SIZE_BYTES})
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +111,7 @@ def test_every_broker_reports_its_directories_and_logs(link: AdminConnection, cl
     for logs in found.brokers.values():
         assert len(logs.directories) == 2
         assert all(d.total_bytes and d.usable_bytes and not d.offline and not d.cordoned for d in logs.directories)
-    assert found.brokers[1].logs[ORDERS].size_bytes >= RECORDS * RECORD_BYTES
+    assert found.brokers[1].logs[ORDERS].size_bytes >= SIZE_BYTES
     assert ORDERS not in found.brokers[3].logs
     only = describe_log_dirs(link, (1,), 10, [TopicPartition("orders", 1)]).brokers[1]
     assert (list(only.logs), len(only.directories)) == ([TopicPartition("orders", 1)], 2)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from kafka import KafkaProducer
 
 from headroom.cli.main import headroom
 from headroom.cluster.embedded import EmbeddedCluster
-from tests.integration.support import create_topic
+from tests.integration.support import create_topic, fill
 
 MB = 1_000_000
 TOPIC_NAME = "planned"
@@ -24,10 +22,7 @@ SIZE_BYTES = 3 * MB
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: EmbeddedCluster) -> None:
     create_topic(cluster, TOPIC_NAME, BEFORE)
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    for number in range(900):
-        producer.send(TOPIC_NAME, os.urandom(10_000), partition=number % len(BEFORE))
-    producer.close()
+    fill(cluster, TOPIC_NAME, dict.fromkeys(BEFORE, SIZE_BYTES))
 
 
 def plan(config_file: Path, *arguments: str) -> Any:

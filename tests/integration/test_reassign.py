@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaProducer
 
 from headroom.cli.main import headroom
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
@@ -26,7 +25,7 @@ from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import clear_lists
 from headroom.schemas.config import Settings
 from tests.integration.scene import Scene
-from tests.integration.support import admin_of, create_topic, exit_code, leaders, wait_until
+from tests.integration.support import admin_of, create_topic, exit_code, fill, leaders, wait_until
 
 MB = 1_000_000
 BROKERS = (1, 2, 3, 4)
@@ -49,10 +48,7 @@ ENVIRON = {
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: EmbeddedCluster) -> None:
     create_topic(cluster, TOPIC_NAME, BEFORE)
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    for number in range(1000):
-        producer.send(TOPIC_NAME, os.urandom(10_000), partition=number % len(BEFORE))
-    producer.close()
+    fill(cluster, TOPIC_NAME, dict.fromkeys(BEFORE, 6 * MB))
 
 
 @pytest.fixture(autouse=True)
@@ -169,8 +165,8 @@ def test_killed_in_the_middle_the_same_command_goes_on(
 ) -> None:
     files = plan_files(tmp_path, AFTER)
     command = ["run", *files, "--execute", "--yes", "--throttle"]
-    # 2 MB a partition: slow enough to be killed while the first batch moves.
-    process = start(config_file, *command, "100KB", "--low-rate")
+    # Slow enough to be killed while the first batch moves.
+    process = start(config_file, *command, "50KB", "--low-rate")
     try:
         wait_until(lambda: moving(cluster), 120, "the first batch moves")
     finally:
@@ -201,7 +197,7 @@ def test_a_cancelled_move_has_its_replicas_in_the_order_of_before_and_clean_remo
 ) -> None:
     # Partition 2 from [3, 2] to [4, 2]: cancelled, Kafka leaves [2, 3].
     (_, file) = plan_files(tmp_path, AFTER)
-    process = start(config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--low-rate")
+    process = start(config_file, "run", file, "--execute", "--yes", "--throttle", "50KB", "--low-rate")
     try:
         wait_until(lambda: moving(cluster), 120, "the batch moves")
     finally:
@@ -221,7 +217,7 @@ def test_ctrl_c_takes_the_batch_back(
 ) -> None:
     (file, _) = plan_files(tmp_path, AFTER)
     process = start(
-        config_file, "run", file, "--execute", "--yes", "--throttle", "100KB", "--low-rate", "--cancel-on-stop"
+        config_file, "run", file, "--execute", "--yes", "--throttle", "50KB", "--low-rate", "--cancel-on-stop"
     )
     try:
         wait_until(lambda: moving(cluster), 120, "the batch moves")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 
 from headroom.cli.main import headroom
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
@@ -27,7 +27,7 @@ from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
-from tests.integration.support import completed, create_topic, wait_until
+from tests.integration.support import completed, create_topic, fill, wait_until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 MB = 1_000_000
@@ -124,8 +124,8 @@ def test_a_cluster_default_that_own_rates_hide_is_cleared_too(config_file: Path,
 def test_kafkas_tool_cancels_what_the_file_names(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    fill(cluster)
-    # 4 MB at 20 kB/s: the moves would take minutes.
+    # Nine fetches of 1 MiB at 20 kB/s, one each eleven seconds or more: the moves would take minutes.
+    fill(cluster, "orders", {m.partition: 10 * MB for m in MOVES})
     apply_lists(settings, lists_of_plan(MOVES))
     apply_rates(settings, dict.fromkeys(BROKERS, 20_000))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
@@ -205,13 +205,6 @@ def test_a_broker_that_is_down_is_passed_over_and_comes_back_with_its_rate(
 def of(result: Result) -> Any:
     """Return the JSON that a command printed."""
     return json.loads(result.stdout)
-
-
-def fill(cluster: EmbeddedCluster) -> None:
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    for number in range(800):
-        producer.send("orders", os.urandom(10_000), partition=MOVES[number % 2].partition)
-    producer.close()
 
 
 def commands(folder: Path) -> Path:
