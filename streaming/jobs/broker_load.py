@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from headroom.planning.balance.broker_loads.loads import BrokerLoad, broker_loads
-from headroom.planning.balance.broker_loads.reading import BrokerReading, ByteCounter, mean_rate
+from headroom.planning.balance.broker_reading import BrokerReading, ByteCounter, mean_rate
 from headroom.planning.balance.model import Resource
 from headroom.planning.balance.slow_brokers.flush_history import FlushHistory
 from headroom.planning.balance.slow_brokers.slow_brokers import advice

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
-from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.goals.bands import LoadBounds, band_bounds, limit_bounds, score, within_reach
 from headroom.planning.balance.goals.catalogue import built_in_goals, configured_goals
 from headroom.planning.balance.goals.goal import BalanceGoal

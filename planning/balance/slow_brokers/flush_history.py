@@ -6,7 +6,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 
-from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.model import Resource
 from headroom.planning.balance.slow_brokers.slow_brokers import GIVES_REPLICAS_AT, SLOW_FLUSH_S, FlushTimes, slow_rounds
 

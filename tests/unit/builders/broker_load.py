@@ -7,7 +7,7 @@ from typing import Any
 
 from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from headroom.planning.balance.broker_loads.loads import broker_loads
-from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.model import Resource
 from headroom.schemas.config import BalanceSettings
 from tests.unit.builders.throttle_status import TICK_MS

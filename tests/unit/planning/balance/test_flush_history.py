@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.planning.balance.broker_loads.reading import BrokerReading
+from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.slow_brokers.flush_history import FlushHistory
 from tests.unit.builders.broker_load import reading
 

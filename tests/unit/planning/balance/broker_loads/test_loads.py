@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.balance.broker_loads.loads import BROKER_DOWN, NO_ANSWER, BrokerLoad, broker_loads
-from headroom.planning.balance.broker_loads.reading import MOST_MS, BrokerReading, ByteCounter, mean_rate
+from headroom.planning.balance.broker_reading import BrokerReading
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, PartitionArrays, Resource, cluster_model
 from headroom.planning.balance.reports.scorecard import scorecard_of
@@ -140,13 +140,3 @@ def test_bands_and_scores_are_those_of_the_scorecard(rates: list[float], capacit
         assert known[n].in_band == bool(card.met[band, n])
         assert known[n].band_score == pytest.approx(card.scores[band, n])
         assert known[n].limit_score == pytest.approx(card.scores[limit, n])
-
-
-def test_the_rate_of_a_minute_is_the_growth_of_the_counter() -> None:
-    before, now = ByteCounter(1_000, 500), ByteCounter(61_000, 60_500)
-    assert mean_rate(before, now, 7.0) == 1000.0
-    # The window counts after a restart, after a gap, and without a counter.
-    assert mean_rate(now, ByteCounter(121_000, 10), 7.0) == 7.0
-    assert mean_rate(before, ByteCounter(1_000 + MOST_MS + 1, 60_500), 7.0) == 7.0
-    assert mean_rate(None, now, 7.0) == mean_rate(before, None, 7.0) == mean_rate(now, before, 7.0) == 7.0
-    assert mean_rate(None, now, None) is None
