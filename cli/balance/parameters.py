@@ -8,7 +8,13 @@ from collections.abc import Callable
 from headroom.cli.common.parameters import Quantity
 from headroom.operations.balance.requests import ClusterChange, Exclusions
 from headroom.planning.balance.model import BalanceBroker, BrokerCapacity, ClusterModel, Resource
-from headroom.planning.balance.what_if import drained, grown, with_broker, without_brokers, without_rack
+from headroom.planning.balance.what_if import (
+    with_broker,
+    with_broker_drained,
+    with_topic_grown,
+    without_brokers,
+    without_rack,
+)
 from headroom.schemas.quantities import (
     GOAL,
     GOALS,
@@ -99,12 +105,12 @@ def _change(match: re.Match[str]) -> Callable[[ClusterModel], ClusterModel]:
         return lambda model: without_brokers(model, [lost])
     if match["drained"]:
         broker = parse_id(match["drained"])
-        return lambda model: drained(model, broker)
+        return lambda model: with_broker_drained(model, broker)
     if match["added"]:
         number, added_rack = parse_id(match["added"]), match["added_rack"]
         return lambda model: with_broker(model, BalanceBroker(number, added_rack, _smallest_capacity(model)))
     topic, times = match["topic"], parse_number(match["times"])
-    return lambda model: grown(model, topic, times)
+    return lambda model: with_topic_grown(model, topic, times)
 
 
 def _smallest_capacity(model: ClusterModel) -> BrokerCapacity:

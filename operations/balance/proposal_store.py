@@ -37,7 +37,7 @@ def store_proposal(result: ProposalResult) -> list[str]:
 def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
     proposal, cluster = result.proposal, result.cluster
     chosen = proposal.actions[: result.chosen]
-    counted = result.before.model.counted
+    counted = result.before.model.is_counted
     return BalanceProposalRow(
         proposal_id=result.proposal_id,
         cluster=cluster.state.cluster,
@@ -55,8 +55,8 @@ def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
         copied_bytes=round(float(proposal.copied_bytes[result.chosen])),
         outside_before=float(proposal.outside[0]),
         outside_after=float(proposal.outside[result.chosen]),
-        in_band_before=int((result.before.balanced() & counted).sum()),
-        in_band_after=int((result.after.balanced() & counted).sum()),
+        in_band_before=int((result.before.is_balanced() & counted).sum()),
+        in_band_after=int((result.after.is_balanced() & counted).sum()),
         batches=len(result.batches),
         throttle_bytes_per_s=result.throttle.bytes_per_s,
         duration_s=result.duration_s,

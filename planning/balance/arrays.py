@@ -44,8 +44,8 @@ def hourly_percentile(values: AnyArray, percentile: float) -> FloatArray:
     if share == 0:
         return low
     high = ordered[..., above]
-    found: FloatArray = low + share * (high - low)
-    return found
+    percentiles: FloatArray = low + share * (high - low)
+    return percentiles
 
 
 def percentile_weights(values: FloatArray, percentile: float) -> FloatArray:

@@ -149,15 +149,15 @@ class ClusterModel:
     @cached_property
     def followers(self) -> IndexArray:
         """Number of followers of each partition, (P,)."""
-        found: IndexArray = np.maximum((self.replicas != NO_BROKER).sum(axis=1, dtype=np.int32) - 1, 0)
-        return found
+        counts: IndexArray = np.maximum((self.replicas != NO_BROKER).sum(axis=1, dtype=np.int32) - 1, 0)
+        return counts
 
     @cached_property
-    def sent(self) -> RateArray:
+    def send_rate(self) -> RateArray:
         """Bytes that the leader sends per second, to consumers and followers, (P, H)."""
-        found: RateArray = self.write * self.followers[:, None].astype(np.float32)
-        found += self.read
-        return found
+        rate: RateArray = self.write * self.followers[:, None].astype(np.float32)
+        rate += self.read
+        return rate
 
     @cached_property
     def rates_by_hour(self) -> tuple[RateArray, RateArray, RateArray]:
@@ -165,8 +165,10 @@ class ClusterModel:
 
         Some partitions in one hour lie close together here, and far apart in the other order.
         """
-        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent, self.requests))
-        return write, sent, requests
+        write, send_rate, requests = (
+            np.ascontiguousarray(rate.T) for rate in (self.write, self.send_rate, self.requests)
+        )
+        return write, send_rate, requests
 
     @cached_property
     def peak_write(self) -> FloatArray:
@@ -177,40 +179,40 @@ class ClusterModel:
     def rates_known(self) -> BoolArray:
         """Whether all rates of a partition are known, (P,)."""
         # A sum is NaN if one of its terms is.
-        total = self.sent.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
-        found: BoolArray = np.isfinite(total)
-        return found
+        total = self.send_rate.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
+        known: BoolArray = np.isfinite(total)
+        return known
 
     @cached_property
     def load_known(self) -> BoolArray:
         """Whether all rates and the size of a partition are known, (P,)."""
-        found: BoolArray = self.rates_known & np.isfinite(self.size)
-        return found
+        known: BoolArray = self.rates_known & np.isfinite(self.size)
+        return known
 
     @cached_property
-    def counted(self) -> BoolArray:
+    def is_counted(self) -> BoolArray:
         """Whether a broker counts in means: it is alive and its metrics are known, (B,)."""
         return np.array([b.alive and b.known for b in self.brokers], dtype=np.bool_)
 
     @cached_property
     def has_unknown_replicas(self) -> BoolArray:
         """Whether a broker has a replica whose load is unknown, (B,). Its own load is then a lower bound."""
-        found = np.zeros(len(self.brokers), dtype=np.bool_)
+        has_unknown = np.zeros(len(self.brokers), dtype=np.bool_)
         rows = self.replicas[~self.load_known]
-        found[rows[rows != NO_BROKER]] = True
-        return found
+        has_unknown[rows[rows != NO_BROKER]] = True
+        return has_unknown
 
     @cached_property
     def may_take(self) -> BoolArray:
         """Whether a broker may take replicas and leaders, (B,)."""
         allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)
-        found: BoolArray = allowed & self.counted & ~self.has_unknown_replicas
-        return found
+        takers: BoolArray = allowed & self.is_counted & ~self.has_unknown_replicas
+        return takers
 
     @cached_property
     def may_give(self) -> BoolArray:
         """Whether a broker may give replicas and leaders, (B,)."""
-        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.counted
+        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.is_counted
 
     @cached_property
     def rack(self) -> IndexArray:
@@ -221,7 +223,7 @@ class ClusterModel:
     @cached_property
     def racks(self) -> int:
         """Return the number of racks with a broker that counts; 0 if no broker has a rack."""
-        return len({int(rack) for rack, counts in zip(self.rack, self.counted, strict=True) if counts and rack >= 0})
+        return len({int(rack) for rack, counts in zip(self.rack, self.is_counted, strict=True) if counts and rack >= 0})
 
     def sheds(self, resource: Resource) -> BoolArray:
         """Return whether a broker is to carry nothing of a resource, (B,)."""
@@ -229,8 +231,8 @@ class ClusterModel:
 
     def capacities(self, resource: Resource) -> FloatArray:
         """Return the capacities of the brokers for a resource, (B,); NaN if unknown."""
-        found = [b.capacity.of(resource) for b in self.brokers]
-        return np.array([np.nan if c is None else c for c in found], dtype=np.float64)
+        capacities = [b.capacity.of(resource) for b in self.brokers]
+        return np.array([np.nan if c is None else c for c in capacities], dtype=np.float64)
 
     def share_capacities(self, resource: Resource) -> FloatArray:
         """Return the capacities by which brokers share a resource, (B,); NaN if unknown.
@@ -336,11 +338,11 @@ def _require_once(topic: AnyArray, partition: AnyArray, names: AnyArray) -> None
 
 def _indices(ids: AnyArray, brokers: AnyArray) -> IndexArray:
     """Return the index of each broker id; -1 stays."""
-    found = np.searchsorted(ids, brokers)
+    positions = np.searchsorted(ids, brokers)
     known: BoolArray = brokers == NO_BROKER
     if len(ids):
-        known = known | (ids[np.minimum(found, len(ids) - 1)] == brokers)
+        known = known | (ids[np.minimum(positions, len(ids) - 1)] == brokers)
     if not known.all():
         unknown = int(brokers[~known].flat[0])
         raise HeadroomError(f"broker {unknown}", "has replicas, but is not among the brokers", "Give every broker.")
-    return np.where(brokers == NO_BROKER, NO_BROKER, found).astype(np.int32)
+    return np.where(brokers == NO_BROKER, NO_BROKER, positions).astype(np.int32)

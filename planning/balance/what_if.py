@@ -41,7 +41,7 @@ def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterMod
     heirs = np.where(usable.any(axis=1), replicas[np.arange(len(replicas)), usable.argmax(axis=1)], NO_BROKER)
     leader: IndexArray = np.where(leaderless, heirs, model.leader).astype(np.int32)
     states = tuple(replace(b, alive=b.alive and not gone) for b, gone in zip(model.brokers, lost, strict=True))
-    return _changed(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
+    return _with_changes(model, brokers=states, replicas=replicas, in_sync=in_sync, leader=leader)
 
 
 def without_rack(model: ClusterModel, rack: str) -> ClusterModel:
@@ -69,10 +69,10 @@ def with_broker(model: ClusterModel, broker: BalanceBroker) -> ClusterModel:
     at = states.index(broker)
     # Indices of the brokers behind it move up by one; -1 stays.
     replicas = model.replicas + (model.replicas >= at)
-    return _changed(model, brokers=states, replicas=replicas, leader=model.leader + (model.leader >= at))
+    return _with_changes(model, brokers=states, replicas=replicas, leader=model.leader + (model.leader >= at))
 
 
-def drained(model: ClusterModel, broker: int) -> ClusterModel:
+def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
     """Return the cluster after a broker has given all its replicas to others, each to the one with the most room.
 
     Room is compared by the resource of which a broker has used most: its capacity, or the mean where that is unknown.
@@ -97,10 +97,10 @@ def drained(model: ClusterModel, broker: int) -> ClusterModel:
         used = (loads.loads[LIMITED, :] / scale).max(axis=0)
         loads.move(np.array([partition]), source, int(free[np.argmin(used[free])]))
     states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
-    return _changed(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
+    return _with_changes(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
 
 
-def grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
+def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
     """Return the cluster after all loads of a topic have grown.
 
     Args:
@@ -117,7 +117,7 @@ def grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
         raise HeadroomError(f"growth of {topic}", f"is {times}", "Use a factor of at least 0, such as 2.")
     factor = np.where(model.topic == model.topics.index(topic), times, 1.0)
     by_hour = factor.astype(np.float32)[:, None]
-    return _changed(
+    return _with_changes(
         model,
         write=model.write * by_hour,
         read=model.read * by_hour,
@@ -134,7 +134,7 @@ def brokers_missing(model: ClusterModel, limit_ratio: float = 0.8) -> int:
         limit_ratio: share of its capacity that a broker may use.
     """
     loads = ClusterLoads(model)
-    counted, missing = model.counted, 0
+    counted, missing = model.is_counted, 0
     for resource in LIMITED:
         capacity = model.capacities(resource)[counted]
         known = capacity[~np.isnan(capacity)]
@@ -150,7 +150,7 @@ def _scale(model: ClusterModel, loads: ClusterLoads) -> FloatArray:
     rows = []
     for resource in LIMITED:
         capacity = model.capacities(resource)
-        mean = float(loads.loads[resource, model.counted].mean()) if model.counted.any() else 0.0
+        mean = float(loads.loads[resource, model.is_counted].mean()) if model.is_counted.any() else 0.0
         rows.append(np.full(len(capacity), max(mean, 1.0)) if np.isnan(capacity).any() else capacity)
     return np.array(rows)
 
@@ -162,6 +162,6 @@ def _index(model: ClusterModel, broker: int) -> int:
     return ids.index(broker)
 
 
-def _changed(model: ClusterModel, **changes: object) -> ClusterModel:
+def _with_changes(model: ClusterModel, **changes: object) -> ClusterModel:
     # A new instance: values that were computed from the old one are not kept.
     return replace(model, **changes)  # type: ignore[arg-type]

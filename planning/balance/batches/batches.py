@@ -207,7 +207,7 @@ class _BatchRoom:
         """Return whether brokers stay within their limits if all that they take arrives before anything leaves."""
         if not len(self._resources):
             return True
-        for broker, (hours, latest) in self._taken(action).items():
+        for broker, (hours, latest) in self._arrivals(action).items():
             load = np.empty(6)
             load[:3] = hourly_percentile(
                 self.loads.hours[:, broker] + self._hours.get(broker, 0.0) + hours, self.loads.model.percentile
@@ -220,26 +220,26 @@ class _BatchRoom:
                 return False
         return True
 
-    def _taken(self, action: BalanceAction) -> dict[int, tuple[FloatArray, FloatArray]]:
+    def _arrivals(self, action: BalanceAction) -> dict[int, tuple[FloatArray, FloatArray]]:
         """Return what each broker takes in: rates by hour, (3, H), and latest values, (3,)."""
         model = self.loads.model
         moved = [(action.partition, action.target, action.leads)]
         if action.kind is ActionKind.SWAP:
             moved.append((action.swapped, action.source, action.swapped_leads))
         copies = 0.0 if action.kind is ActionKind.ELECT else 1.0
-        found = {}
+        arrivals = {}
         for partition, broker, leads in moved:
             lead = float(leads)
-            rates = model.write[partition] * copies, model.sent[partition] * lead, model.requests[partition] * lead
+            rates = model.write[partition] * copies, model.send_rate[partition] * lead, model.requests[partition] * lead
             size = float(model.size[partition]) if copies else 0.0
-            found[broker] = (np.stack(rates).astype(np.float64), np.array([size, lead, copies]))
-        return found
+            arrivals[broker] = (np.stack(rates).astype(np.float64), np.array([size, lead, copies]))
+        return arrivals
 
     def _count_in(self, action: BalanceAction) -> None:
         model = self.loads.model
         self._count += 1
         self._partitions |= {action.partition, action.swapped} - {-1}
-        for broker, (hours, latest) in self._taken(action).items():
+        for broker, (hours, latest) in self._arrivals(action).items():
             self._hours[broker] = self._hours.get(broker, 0.0) + hours
             self._latest[broker] = self._latest.get(broker, 0.0) + latest
         for partition, source, target in action.moves():

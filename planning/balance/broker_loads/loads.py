@@ -89,10 +89,10 @@ def broker_loads(
     every = sorted(readings, key=lambda reading: reading.broker)
     chosen = set(configured_goals(settings))
     goals = [g for g in built_in_goals(settings.detect_below) if g.hard or not chosen or g.name in chosen]
-    found: list[BrokerLoad] = []
+    loads: list[BrokerLoad] = []
     for resource in Resource:
-        found += _of_resource(resource, every, goals, settings, slow)
-    return found
+        loads += _of_resource(resource, every, goals, settings, slow)
+    return loads
 
 
 def _of_resource(

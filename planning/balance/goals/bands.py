@@ -83,8 +83,8 @@ def score(
             tail = LOWEST_STRAIGHT * np.log(far) / np.log(np.maximum(edge + beyond, far))
         straight = np.where(beyond > length, tail, straight)
     quiet = (load < detect_below) & (mean < detect_below)
-    found: FloatArray = np.where(quiet, 1.0, straight)
-    return found
+    scores: FloatArray = np.where(quiet, 1.0, straight)
+    return scores
 
 
 def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, detect_below: float) -> LoadBounds:
@@ -100,7 +100,7 @@ def band_bounds(model: ClusterModel, resource: Resource, loads: FloatArray, dete
         loads: load of each broker, (B,).
         detect_below: rates below which all is well, bytes per second.
     """
-    counted = model.counted
+    counted = model.is_counted
     total = sum((Fraction(float(load)) for load in loads[counted]), Fraction(0))
     brokers = int(counted.sum())
     mean = [Fraction(0)] * len(loads) if not brokers else [total * share for share in _shares(model, resource)]
@@ -131,8 +131,8 @@ def limit_bounds(model: ClusterModel, resource: Resource, limit_ratio: float) ->
 def in_band(load: FloatArray, bounds: LoadBounds) -> BoolArray:
     """Return whether loads are in the bands of their brokers, edges included; shapes (B,)."""
     quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
-    found: BoolArray = quiet | ((load >= bounds.lower) & (load <= bounds.upper))
-    return found
+    inside: BoolArray = quiet | ((load >= bounds.lower) & (load <= bounds.upper))
+    return inside
 
 
 def within_reach(load: FloatArray, bounds: LoadBounds) -> BoolArray:
@@ -143,13 +143,13 @@ def within_reach(load: FloatArray, bounds: LoadBounds) -> BoolArray:
         bounds: their bands.
     """
     quiet = (load < bounds.detect_below) & (bounds.mean < bounds.detect_below)
-    found: BoolArray = quiet | ((load >= bounds.reachable_lower) & (load <= bounds.reachable_upper))
-    return found
+    inside: BoolArray = quiet | ((load >= bounds.reachable_lower) & (load <= bounds.reachable_upper))
+    return inside
 
 
 def _shares(model: ClusterModel, resource: Resource) -> list[Fraction]:
     """Return the share of each broker in a resource; of those that shed it, what would be theirs of the same sum."""
-    counted = model.counted
+    counted = model.is_counted
     carry = counted & ~model.sheds(resource)
     if not carry.any():
         carry = counted

@@ -69,25 +69,25 @@ def find_goals(names: Sequence[str], detect_below: float = float(MIB)) -> tuple[
     chosen = list(names) or list(built_in)
     hard = [goal for goal in built_in.values() if goal.hard]
     others = [built_in.get(name) or _load(name) for name in chosen if name not in {goal.name for goal in hard}]
-    found = (*hard, *others)
-    twice = sorted({goal.name for goal in found if [g.name for g in found].count(goal.name) > 1})
+    goals = (*hard, *others)
+    twice = sorted({goal.name for goal in goals if [g.name for g in goals].count(goal.name) > 1})
     if twice:
         raise HeadroomError("balance.goals", f"names {', '.join(twice)} twice", "Name each goal once.")
-    return found
+    return goals
 
 
 def _load(name: str) -> BalanceGoal:
     installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name in installed:
-        return _made(name, installed[name].load)
+        return _make_goal(name, installed[name].load)
     module, colon, kind = name.partition(":")
     if not colon:
         known = ", ".join([*GOAL_NAMES, *sorted(installed)])
         raise HeadroomError("balance.goals", f"{name!r} is unknown", f"Use module:Class, or one of {known}.")
-    return _made(name, lambda: getattr(import_module(module), kind))
+    return _make_goal(name, lambda: getattr(import_module(module), kind))
 
 
-def _made(name: str, load: Callable[[], Callable[[], object]]) -> BalanceGoal:
+def _make_goal(name: str, load: Callable[[], Callable[[], object]]) -> BalanceGoal:
     try:
         with earlier_names():
             goal = load()()

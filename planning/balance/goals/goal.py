@@ -31,8 +31,8 @@ class BrokerUsage:
 
     def load(self, resource: Resource) -> FloatArray:
         """Return the loads of a resource, (N,)."""
-        found: FloatArray = self.loads[resource]
-        return found
+        load: FloatArray = self.loads[resource]
+        return load
 
 
 @runtime_checkable

@@ -43,8 +43,8 @@ class ResourceBand:
         """Return whether loads are in their bands, edges included."""
         load, own = usage.load(self.resource), usage.brokers
         quiet = (load < bounds.detect_below) & (bounds.mean[own] < bounds.detect_below)
-        found: BoolArray = quiet | ((load >= bounds.lower[own]) & (load <= bounds.upper[own]))
-        return found
+        in_band: BoolArray = quiet | ((load >= bounds.lower[own]) & (load <= bounds.upper[own]))
+        return in_band
 
     def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the loads."""
@@ -79,8 +79,8 @@ class CapacityLimit:
 
     def holds(self, bounds: LoadBounds, usage: BrokerUsage) -> BoolArray:
         """Return whether loads are within their limits, the limit included."""
-        found: BoolArray = usage.load(self.resource) <= bounds.upper[usage.brokers]
-        return found
+        within_limit: BoolArray = usage.load(self.resource) <= bounds.upper[usage.brokers]
+        return within_limit
 
     def score(self, bounds: LoadBounds, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the loads: 1 up to the limit."""
@@ -114,13 +114,13 @@ class RackSpread:
 
     def holds(self, bounds: None, usage: BrokerUsage) -> BoolArray:
         """Return whether no replica of the broker shares its rack needlessly."""
-        found: BoolArray = usage.crowded == 0
-        return found
+        is_spread: BoolArray = usage.crowded == 0
+        return is_spread
 
     def score(self, bounds: None, usage: BrokerUsage) -> FloatArray:
         """Return 1 without such replicas, and less the more there are."""
-        found: FloatArray = 1.0 / (1.0 + usage.crowded)
-        return found
+        scores: FloatArray = 1.0 / (1.0 + usage.crowded)
+        return scores
 
 
 def topic_edges(mean: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -149,27 +149,27 @@ class TopicBand:
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> FloatArray:
         """Return the mean of each topic over the brokers that count, (T,)."""
-        brokers = max(1, int(model.counted.sum()))
+        brokers = max(1, int(model.is_counted.sum()))
         weights = (model.leader >= 0).astype(np.float64)
         if not self.of_leaders:
             weights = (model.followers + 1).astype(np.float64)
         totals = np.bincount(model.topic, weights=weights, minlength=len(model.topics))
-        found: FloatArray = totals / brokers
-        return found
+        means: FloatArray = totals / brokers
+        return means
 
     def holds(self, bounds: FloatArray, usage: BrokerUsage) -> BoolArray:
         """Return whether the count is in the band of its topic, or one of the whole numbers next to the mean."""
         mean, count = bounds[usage.topics], self._count(usage)
         lower, upper = topic_edges(mean)
         low, high = np.minimum(lower, np.floor(mean)), np.maximum(upper, np.ceil(mean))
-        found: BoolArray = (usage.topics < 0) | ((count >= low) & (count <= high))
-        return found
+        in_band: BoolArray = (usage.topics < 0) | ((count >= low) & (count <= high))
+        return in_band
 
     def score(self, bounds: FloatArray, usage: BrokerUsage) -> FloatArray:
         """Return the scores of the counts; 1 without a topic."""
         mean = bounds[usage.topics]
-        found = score(self._count(usage), *topic_edges(mean), mean, np.maximum(mean, LEAST_LENGTH))
-        return np.where(usage.topics < 0, 1.0, found)
+        scores = score(self._count(usage), *topic_edges(mean), mean, np.maximum(mean, LEAST_LENGTH))
+        return np.where(usage.topics < 0, 1.0, scores)
 
     def _count(self, usage: BrokerUsage) -> FloatArray:
         return usage.topic_leaders if self.of_leaders else usage.topic_replicas

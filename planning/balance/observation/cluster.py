@@ -18,7 +18,7 @@ from headroom.planning.balance.model import (
     Resource,
     cluster_model,
 )
-from headroom.planning.balance.observation.loads import ObservedLoads, filled, measured_writes
+from headroom.planning.balance.observation.loads import ObservedLoads, fill_gaps, measured_writes
 from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
 from headroom.schemas.config import BalanceSettings
@@ -91,10 +91,10 @@ class ObservedCluster:
         for name in demanded:
             if name in lost:
                 raise HeadroomError(f"goal {name}", lost[name].reason, lost[name].remedy)
-        found = tuple(goal for goal in goals if goal.name not in lost)
-        if all(goal.hard for goal in found):
+        known_goals = tuple(goal for goal in goals if goal.name not in lost)
+        if all(goal.hard for goal in known_goals):
             raise HeadroomError("goals", "none is left that can be scored", _CHECK)
-        return found
+        return known_goals
 
 
 def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: BalanceSettings) -> ObservedCluster:
@@ -134,18 +134,18 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
 
 def sparing(observed: ObservedCluster, advice: SlowAdvice) -> ObservedCluster:
     """Return the cluster with slow brokers that take nothing and give leaders or replicas away, and a note for each."""
-    states = tuple(_spared(b, advice) for b in observed.model.brokers)
-    notes = (f"Broker {b.broker} takes nothing and gives {_given(b)} away: {SLOW}." for b in states if b.sheds)
+    states = tuple(_with_advice(b, advice) for b in observed.model.brokers)
+    notes = (f"Broker {b.broker} takes nothing and gives {_shed_text(b)} away: {SLOW}." for b in states if b.sheds)
     return replace(observed, model=replace(observed.model, brokers=states), notes=(*observed.notes, *notes))
 
 
-def _spared(broker: BalanceBroker, advice: SlowAdvice) -> BalanceBroker:
+def _with_advice(broker: BalanceBroker, advice: SlowAdvice) -> BalanceBroker:
     if broker.broker not in advice.take_nothing:
         return broker
     return replace(broker, takes=broker.takes or SLOW, sheds=advice.sheds(broker.broker))
 
 
-def _given(broker: BalanceBroker) -> str:
+def _shed_text(broker: BalanceBroker) -> str:
     return "leaders and replicas" if Resource.DISK in broker.sheds else "leaders"
 
 
@@ -171,10 +171,10 @@ def _arrays(state: ClusterState, loads: ObservedLoads) -> PartitionArrays:
     for row, p in enumerate(partitions):
         replicas[row, : len(p.replicas)] = p.replicas
         in_sync[row, : len(p.replicas)] = [broker in p.isr for broker in p.replicas]
-    write = filled(loads.write, measured_writes(state))
+    write = fill_gaps(loads.write, measured_writes(state))
 
     def by_hour(history: FloatArray | None, measured: FloatArray) -> FloatArray:
-        return np.broadcast_to(measured, write.shape) if history is None else filled(history, measured)
+        return np.broadcast_to(measured, write.shape) if history is None else fill_gaps(history, measured)
 
     return PartitionArrays(
         topics=[p.topic for p in partitions],
@@ -310,7 +310,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
             yield f"The loads of broker {broker.broker} are unknown: it gives and takes nothing, and counts in no mean."
         elif broker.takes:
             yield f"Broker {broker.broker} takes nothing: {broker.takes}."
-    partly = _named(model, model.counted & model.has_unknown_replicas)
+    partly = _broker_list(model, model.is_counted & model.has_unknown_replicas)
     if partly:
         first = model.name(int(np.flatnonzero(~model.load_known)[0]))
         count = int((~model.load_known).sum())
@@ -328,7 +328,7 @@ def _rack_notes(model: ClusterModel) -> Iterator[str]:
     if not model.racks:
         yield "No broker has a rack, so replicas are not kept apart by racks."
         return
-    without = _named(model, model.counted & (model.rack < 0))
+    without = _broker_list(model, model.is_counted & (model.rack < 0))
     if without:
         yield f"Some brokers have no rack and take no replicas, because their replicas may share any rack: {without}."
     most = int(model.followers.max(initial=0)) + 1
@@ -338,9 +338,9 @@ def _rack_notes(model: ClusterModel) -> Iterator[str]:
 
 def _capacity_notes(model: ClusterModel) -> Iterator[str]:
     for resource, name in ((Resource.DISK, "disk"), (Resource.NETWORK_IN, "network in")):
-        unknown = model.counted & np.isnan(model.capacities(resource))
-        if unknown.any() and not unknown[model.counted].all():
-            brokers = _named(model, unknown)
+        unknown = model.is_counted & np.isnan(model.capacities(resource))
+        if unknown.any() and not unknown[model.is_counted].all():
+            brokers = _broker_list(model, unknown)
             yield f"The {name} capacity of some brokers is missing or 0 and limits nothing there: {brokers}."
 
 
@@ -356,5 +356,5 @@ def _size_notes(model: ClusterModel, state: ClusterState) -> Iterator[str]:
         yield f"{model.name(int(too_large[0]))}{more}: larger than the free bytes of any log directory, so not moved."
 
 
-def _named(model: ClusterModel, which: BoolArray) -> str:
+def _broker_list(model: ClusterModel, which: BoolArray) -> str:
     return ", ".join(str(b.broker) for b, named in zip(model.brokers, which, strict=True) if named)

@@ -91,8 +91,8 @@ def observed_loads(
     order = {name: number for number, name in enumerate(state.partitions)}
     read = np.array([read_bytes_per_s.get(name, np.nan) for name in order], dtype=np.float64)
     requests = np.array([requests_per_s.get(name, np.nan) for name in order], dtype=np.float64)
-    found = [(n, order[name]) for n, name in enumerate(history.names) if name in order]
-    hours = _usable_hours(history, [n for n, _ in found])
+    matches = [(n, order[name]) for n, name in enumerate(history.names) if name in order]
+    hours = _usable_hours(history, [n for n, _ in matches])
     if not hours.any():
         missing = history.missing or "no hour of which at least half of the partitions was seen"
         source = f"{state.rates_from} (no history: {missing})"
@@ -100,7 +100,7 @@ def observed_loads(
 
     def of_state(rates: FloatArray) -> FloatArray:
         placed = np.full((int(hours.sum()), len(order)), np.nan)
-        placed[:, [at for _, at in found]] = rates[hours][:, [n for n, _ in found]]
+        placed[:, [at for _, at in matches]] = rates[hours][:, [n for n, _ in matches]]
         return placed
 
     def of_state_if_known(rates: FloatArray | None) -> FloatArray | None:
@@ -122,11 +122,11 @@ def observed_loads(
 
 def measured_writes(state: ClusterState) -> FloatArray:
     """Return the write rates in a state, bytes per second, (P,); NaN if unknown."""
-    found = [p.write_bytes_per_s for p in state.partitions.values()]
-    return np.array([np.nan if rate is None else rate for rate in found], dtype=np.float64)
+    write_bytes_per_s = [p.write_bytes_per_s for p in state.partitions.values()]
+    return np.array([np.nan if rate is None else rate for rate in write_bytes_per_s], dtype=np.float64)
 
 
-def filled(rates: FloatArray, measured: FloatArray) -> FloatArray:
+def fill_gaps(rates: FloatArray, measured: FloatArray) -> FloatArray:
     """Return rates by hour without gaps where a partition is known at all, (H, P).
 
     An hour in which a partition was not seen counts with the mean of its other hours. A partition without any hour, for
@@ -147,5 +147,5 @@ def _usable_hours(history: LoadHistory, known: Sequence[int]) -> BoolArray:
     if not known or not history.hours_ms:
         return np.zeros(len(history.hours_ms), dtype=np.bool_)
     seen = np.isfinite(history.write_bytes_per_s[:, list(known)]).mean(axis=1)
-    found: BoolArray = seen >= LEAST_SEEN_RATIO
-    return found
+    usable: BoolArray = seen >= LEAST_SEEN_RATIO
+    return usable

@@ -54,7 +54,7 @@ def batch_price(batch: BalanceBatch) -> BatchPrice:
             raise HeadroomError(str(move.name), "its size is unknown, so it has no price", "Leave it out.")
     if not batch.moves:
         return BatchPrice(0.0, 0, 0.0, None, 0.0, None, {})
-    required = max(_required(batch.moves).values())
+    required = max(_required_bytes_per_s(batch.moves).values())
     switched = max(required, _after_worst_switch(batch.moves))
     taken: dict[int, float] = defaultdict(float)
     for move in batch.moves:
@@ -81,7 +81,7 @@ def duration_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None
     """
     if not batch.moves:
         return 0.0
-    required, left = _required(batch.moves), _bytes(batch.moves)
+    required, left = _required_bytes_per_s(batch.moves), _bytes(batch.moves)
     if throttle_bytes_per_s <= max(required.values()):
         return None
     return max(left[end] / (throttle_bytes_per_s - required[end]) for end in left) + COMPLETE_S
@@ -89,9 +89,9 @@ def duration_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None
 
 def total_duration_s(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float) -> float | None:
     """Return the time of batches one after another in seconds; None if one of them never ends."""
-    found = [duration_s(batch, throttle_bytes_per_s) for batch in batches]
-    known = [seconds for seconds in found if seconds is not None]
-    return math.fsum(known) if len(known) == len(found) else None
+    durations_s = [duration_s(batch, throttle_bytes_per_s) for batch in batches]
+    known = [seconds for seconds in durations_s if seconds is not None]
+    return math.fsum(known) if len(known) == len(durations_s) else None
 
 
 def throttle_within(batches: Sequence[BalanceBatch], within_s: float) -> float:
@@ -132,27 +132,27 @@ def _sent_bytes_per_s(move: ReplicaMove) -> float:
     return move.write_bytes_per_s * len(move.replicas)
 
 
-def _required(moves: Sequence[ReplicaMove]) -> dict[BrokerRole, float]:
+def _required_bytes_per_s(moves: Sequence[ReplicaMove]) -> dict[BrokerRole, float]:
     """Return the rate that each throttle must exceed."""
-    found: dict[BrokerRole, float] = defaultdict(float)
+    rates: dict[BrokerRole, float] = defaultdict(float)
     for move in moves:
-        found[BrokerRole(move.leader, Role.LEADER)] += _sent_bytes_per_s(move)
-        found[BrokerRole(move.target, Role.FOLLOWER)] += move.write_bytes_per_s
-    return dict(found)
+        rates[BrokerRole(move.leader, Role.LEADER)] += _sent_bytes_per_s(move)
+        rates[BrokerRole(move.target, Role.FOLLOWER)] += move.write_bytes_per_s
+    return dict(rates)
 
 
 def _bytes(moves: Sequence[ReplicaMove]) -> dict[BrokerRole, float]:
     """Return the bytes that each broker and role copies."""
-    found: dict[BrokerRole, float] = defaultdict(float)
+    copied_bytes: dict[BrokerRole, float] = defaultdict(float)
     for move in moves:
-        found[BrokerRole(move.leader, Role.LEADER)] += move.size_bytes
-        found[BrokerRole(move.target, Role.FOLLOWER)] += move.size_bytes
-    return dict(found)
+        copied_bytes[BrokerRole(move.leader, Role.LEADER)] += move.size_bytes
+        copied_bytes[BrokerRole(move.target, Role.FOLLOWER)] += move.size_bytes
+    return dict(copied_bytes)
 
 
 def _after_worst_switch(moves: Sequence[ReplicaMove]) -> float:
     """Return the highest rate that a throttle must exceed after the leader of any one partition has switched."""
-    required = _required(moves)
+    required = _required_bytes_per_s(moves)
     return max(
         (
             required.get(BrokerRole(broker, Role.LEADER), 0.0) + _sent_bytes_per_s(move)

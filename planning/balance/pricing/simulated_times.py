@@ -29,13 +29,13 @@ def simulated_times_s(
         state: the cluster before the first batch.
     """
     used: dict[int, set[Role]] = defaultdict(set)
-    found = []
+    times_s = []
     for batch in batches:
-        found.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used)))
+        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used)))
         for move in batch.moves:
             used[move.leader].add(Role.LEADER)
             used[move.target].add(Role.FOLLOWER)
-    return found
+    return times_s
 
 
 def _without_unused(state: ClusterState, used: Mapping[int, set[Role]]) -> ClusterState:
@@ -64,5 +64,5 @@ def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: Cluste
     )
     own = replace(state, partitions={placement.name: placement for placement in placements}, lists={})
     changes = plan_changes(ReassignmentPlan(tuple(a for a in batch.assignments if a.name in own.partitions)), own)
-    found = MoveTimes(planned_traffic(own, changes, changes.lists), own, {}).finish(throttle_bytes_per_s)
-    return None if found is None else found.middle_s
+    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, {}).finish(throttle_bytes_per_s)
+    return None if finish is None else finish.middle_s

@@ -51,8 +51,8 @@ def prefix_in_band(proposal: Proposal, brokers: Collection[int]) -> int | None:
         loads = np.concatenate([proposal.loads_before[:, [broker]], after[:, last]], axis=1)
         place = np.searchsorted(since, np.arange(1, count + 2)) - 1
         met &= _is_met(proposal, broker, loads)[place]
-    found = np.flatnonzero(met)
-    return int(found[0]) if len(found) else None
+    prefixes = np.flatnonzero(met)
+    return int(prefixes[0]) if len(prefixes) else None
 
 
 def _is_met(proposal: Proposal, broker: int, loads: FloatArray) -> BoolArray:

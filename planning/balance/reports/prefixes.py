@@ -44,11 +44,11 @@ def prefixes(proposal: Proposal) -> list[int]:
     count = len(proposal.actions)
     if not count:
         return []
-    found = {count, free_actions(proposal)} - {0}
+    numbers = {count, free_actions(proposal)} - {0}
     start, end = float(proposal.outside[0]), float(proposal.outside.min())
     for share in _GAINS:
-        found.add(max(1, proposal.cheapest_prefix(start - share * (start - end) + _ROUNDING)))
-    return sorted(found)
+        numbers.add(max(1, proposal.cheapest_prefix(start - share * (start - end) + _ROUNDING)))
+    return sorted(numbers)
 
 
 def free_actions(proposal: Proposal) -> int:

@@ -80,7 +80,7 @@ def proposal_progress(
     for number, batch in enumerate(batches, start=1):
         for target in batch.plan:
             taken[target.name] += 1
-        if all(_reached(steps[a.name], current[a.name]) >= taken[a.name] for a in batch.plan):
+        if all(_last_step(steps[a.name], current[a.name]) >= taken[a.name] for a in batch.plan):
             done.append(number)
     left = tuple(number for number in range(1, len(batches) + 1) if number not in done)
     return ProposalProgress(tuple(done), left, tuple(moving))
@@ -96,7 +96,7 @@ def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[
     return steps
 
 
-def _reached(steps: Sequence[tuple[int, ...]], now: CurrentReplicas) -> int:
+def _last_step(steps: Sequence[tuple[int, ...]], now: CurrentReplicas) -> int:
     """Return the number of the last step whose replicas a partition has; 0 while it moves."""
     return 0 if now.moving else max(n for n, replicas in enumerate(steps) if replicas == now.replicas)
 

@@ -61,17 +61,17 @@ class Scorecard:
 
     def band(self, resource: Resource) -> LoadBounds | None:
         """Return the bands of a resource; None if no goal is on it."""
-        found = [n for n, g in enumerate(self.goals) if isinstance(g, ResourceBand) and g.resource is resource]
-        bounds = self.bounds[found[0]] if found else None
+        numbers = [n for n, g in enumerate(self.goals) if isinstance(g, ResourceBand) and g.resource is resource]
+        bounds = self.bounds[numbers[0]] if numbers else None
         return bounds if isinstance(bounds, LoadBounds) else None
 
     def limit(self, resource: Resource) -> FloatArray | None:
         """Return the limits of a resource, (B,), infinity where there is none; None if no goal limits it."""
-        found = [n for n, g in enumerate(self.goals) if isinstance(g, CapacityLimit) and g.resource is resource]
-        bounds = self.bounds[found[0]] if found else None
+        numbers = [n for n, g in enumerate(self.goals) if isinstance(g, CapacityLimit) and g.resource is resource]
+        bounds = self.bounds[numbers[0]] if numbers else None
         return bounds.upper if isinstance(bounds, LoadBounds) else None
 
-    def balanced(self) -> BoolArray:
+    def is_balanced(self) -> BoolArray:
         """Return which brokers are in all bands and limits, or do not count, (B,). Goals on topics are left out."""
         rows = [n for n, goal in enumerate(self.goals) if not isinstance(goal, TopicBand)]
         return np.asarray(self.met[rows].all(axis=0))
@@ -107,9 +107,9 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
         if isinstance(goal, TopicBand):
             own, own_met = _topic_scores(goal, bounds, usage, loads)
         else:
-            own, own_met = goal_score(goal, bounds, usage), _met(goal, bounds, usage)
-        scores.append(np.where(loads.model.counted, own, np.nan))
-        met.append(own_met | ~loads.model.counted)
+            own, own_met = goal_score(goal, bounds, usage), _is_met(goal, bounds, usage)
+        scores.append(np.where(loads.model.is_counted, own, np.nan))
+        met.append(own_met | ~loads.model.is_counted)
     return Scorecard(loads.model, goals.goals, tuple(goals.bounds), loads.loads.copy(), np.array(scores), np.array(met))
 
 
@@ -123,7 +123,7 @@ def scorecard_of(model: ClusterModel, goals: Sequence[BalanceGoal]) -> Scorecard
     return scorecard(GoalSet(goals, loads), loads)
 
 
-def _met(goal: BalanceGoal, bounds: object, usage: BrokerUsage) -> BoolArray:
+def _is_met(goal: BalanceGoal, bounds: object, usage: BrokerUsage) -> BoolArray:
     if isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
         return within_reach(usage.load(goal.resource), bounds)
     return goal_holds(goal, bounds, usage)

@@ -40,7 +40,7 @@ class ActionScores:
     refused_by: IntArray
     groups: FloatArray
 
-    def accepted(self, group: int, settled: BoolArray) -> BoolArray:
+    def is_accepted(self, group: int, settled: BoolArray) -> BoolArray:
         """Return which actions are taken for a group, (N,).
 
         An action must score above 0.5 in the group, and not below 0.5 in a settled one.
@@ -49,8 +49,8 @@ class ActionScores:
             group: index of the group that is being settled.
             settled: which groups are settled, (groups,).
         """
-        found: BoolArray = (self.refused_by < 0) & (self.groups[group] > 0) & (self.groups[settled] >= 0).all(axis=0)
-        return found
+        accepted: BoolArray = (self.refused_by < 0) & (self.groups[group] > 0) & (self.groups[settled] >= 0).all(axis=0)
+        return accepted
 
 
 class GoalSet:
@@ -79,7 +79,7 @@ class GoalSet:
         self.groups = tuple(dict.fromkeys(goal.group for goal in goals))
         every = np.arange(len(loads.model.brokers))
         usage = loads.usage(every)
-        self.bounds = [_asked(goal, lambda goal=goal: goal.bounds(loads.model, usage)) for goal in goals]
+        self.bounds = [_answer(goal, lambda goal=goal: goal.bounds(loads.model, usage)) for goal in goals]
         self._group_weights = np.zeros((len(self.groups), len(goals)))
         for number, goal in enumerate(goals):
             self._group_weights[self.groups.index(goal.group), number] = goal.weight
@@ -120,8 +120,8 @@ class GoalSet:
         self.upper = np.where(high, np.minimum(upper, far[0]), np.where(start > upper, self.upper, upper))
         self.lower = np.where(low, np.maximum(lower, far[1]), np.where(start < lower, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
-        self.lower[:, ~loads.model.counted] = -np.inf
-        self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
+        self.lower[:, ~loads.model.is_counted] = -np.inf
+        self.upper[np.broadcast_to(soft & ~loads.model.is_counted, self.upper.shape)] = np.inf
         pressing = np.array([goal.hard | loads.model.sheds(goal.resource) for goal in kinds]).reshape(self.mean.shape)
         weights = np.array([goal.weight for goal in kinds])[:, None] * np.where(pressing, _LIMIT_WEIGHT, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -135,13 +135,13 @@ class GoalSet:
             brokers: index of each broker, (N,); or one broker for all loads, (1,).
         """
         own, upper, lower = loads[self.resources], self.upper[:, brokers], self.lower[:, brokers]
-        found: FloatArray = np.maximum(own - upper, lower - own)
-        np.maximum(found, 0.0, out=found)
+        outside: FloatArray = np.maximum(own - upper, lower - own)
+        np.maximum(outside, 0.0, out=outside)
         for row in self._detecting:
             mean = self.mean[row, brokers]
-            found[row, (own[row] < self.detect_below[row]) & (mean < self.detect_below[row])] = 0.0
-        found *= self.norm[:, brokers]
-        return found
+            outside[row, (own[row] < self.detect_below[row]) & (mean < self.detect_below[row])] = 0.0
+        outside *= self.norm[:, brokers]
+        return outside
 
     def goal_scores(self, usage: BrokerUsage) -> FloatArray:
         """Return the scores of brokers as the search sees them, (G, N).
@@ -149,14 +149,14 @@ class GoalSet:
         Raises:
             HeadroomError: a goal fails, or returns a score that is not between 0 and 1.
         """
-        found = np.ones((len(self.goals), len(usage.brokers)))
+        scores = np.ones((len(self.goals), len(usage.brokers)))
         if self._rows:
             own = usage.brokers
             edges = self.lower[:, own], self.upper[:, own], self.mean[:, own], self.length[:, own]
-            found[self._rows] = score(usage.loads[self.resources], *edges, self.detect_below[:, None])
+            scores[self._rows] = score(usage.loads[self.resources], *edges, self.detect_below[:, None])
         for number in self._others:
-            found[number] = goal_score(self.goals[number], self.bounds[number], usage)
-        return found
+            scores[number] = goal_score(self.goals[number], self.bounds[number], usage)
+        return scores
 
     def holds(self, usage: BrokerUsage) -> BoolArray:
         """Return whether brokers meet each goal, (G, N); soft goals on resources count as met here.
@@ -164,13 +164,13 @@ class GoalSet:
         Raises:
             HeadroomError: a goal fails.
         """
-        found: BoolArray = np.ones((len(self.goals), len(usage.brokers)), dtype=np.bool_)
+        held: BoolArray = np.ones((len(self.goals), len(usage.brokers)), dtype=np.bool_)
         if self._rows:
-            found[self._rows] = usage.loads[self.resources] <= self.upper[:, usage.brokers]
+            held[self._rows] = usage.loads[self.resources] <= self.upper[:, usage.brokers]
         for number in self._others:
             if self.goals[number].hard:
-                found[number] = goal_holds(self.goals[number], self.bounds[number], usage)
-        return found
+                held[number] = goal_holds(self.goals[number], self.bounds[number], usage)
+        return held
 
     def keeps_limits(self, before: BrokerUsage, after: BrokerUsage) -> BoolArray:
         """Return whether no broker gets beyond a limit, or further beyond one, (N,); other goals are not asked."""
@@ -216,13 +216,13 @@ def goal_score(goal: BalanceGoal, bounds: Any, usage: BrokerUsage) -> FloatArray
     Raises:
         HeadroomError: the goal fails, or returns a score that is not between 0 and 1.
     """
-    found = np.asarray(_asked(goal, lambda: goal.score(bounds, usage)), dtype=np.float64)
-    if found.shape != usage.brokers.shape:
-        raise _wrong(goal, f"returns scores of shape {found.shape} for {len(usage.brokers)} brokers")
-    wrong = ~((found >= 0) & (found <= 1))
+    scores = np.asarray(_answer(goal, lambda: goal.score(bounds, usage)), dtype=np.float64)
+    if scores.shape != usage.brokers.shape:
+        raise _wrong(goal, f"returns scores of shape {scores.shape} for {len(usage.brokers)} brokers")
+    wrong = ~((scores >= 0) & (scores <= 1))
     if wrong.any():
-        raise _wrong(goal, f"returns the score {found[wrong][0]}, and scores are between 0 and 1")
-    return found
+        raise _wrong(goal, f"returns the score {scores[wrong][0]}, and scores are between 0 and 1")
+    return scores
 
 
 def goal_holds(goal: BalanceGoal, bounds: Any, usage: BrokerUsage) -> BoolArray:
@@ -231,10 +231,10 @@ def goal_holds(goal: BalanceGoal, bounds: Any, usage: BrokerUsage) -> BoolArray:
     Raises:
         HeadroomError: the goal fails, or returns something else than one truth value per broker.
     """
-    found = np.asarray(_asked(goal, lambda: goal.holds(bounds, usage)))
-    if found.shape != usage.brokers.shape or found.dtype != np.bool_:
-        raise _wrong(goal, f"holds() returns {found.dtype} of shape {found.shape}, not one truth value per broker")
-    return found
+    held = np.asarray(_answer(goal, lambda: goal.holds(bounds, usage)))
+    if held.shape != usage.brokers.shape or held.dtype != np.bool_:
+        raise _wrong(goal, f"holds() returns {held.dtype} of shape {held.shape}, not one truth value per broker")
+    return held
 
 
 def with_topics(usage: BrokerUsage, loads: ClusterLoads, topics: IntArray) -> BrokerUsage:
@@ -247,7 +247,7 @@ def with_topics(usage: BrokerUsage, loads: ClusterLoads, topics: IntArray) -> Br
     )
 
 
-def _asked(goal: BalanceGoal, question: Any) -> Any:
+def _answer(goal: BalanceGoal, question: Any) -> Any:
     """Return the answer of a goal; a goal is code of others, so any error is reported under its name."""
     try:
         return question()

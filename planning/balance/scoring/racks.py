@@ -26,12 +26,12 @@ def crowded_replicas(model: ClusterModel, replicas: IndexArray) -> FloatArray:
         model: the cluster.
         replicas: brokers of some partitions, (N, R); -1 in slots that are not used.
     """
-    found = np.zeros(len(model.brokers))
+    counts = np.zeros(len(model.brokers))
     if not model.racks:
-        return found
+        return counts
     crowded = crowded_slots(model, replicas)
-    np.add.at(found, replicas[crowded], 1.0)
-    return found
+    np.add.at(counts, replicas[crowded], 1.0)
+    return counts
 
 
 def crowded_slots(model: ClusterModel, replicas: IndexArray) -> BoolArray:
@@ -42,8 +42,8 @@ def crowded_slots(model: ClusterModel, replicas: IndexArray) -> BoolArray:
     for other in range(slots):
         same += racks == racks[:, other : other + 1]
     most = np.maximum(1, -(-(replicas != NO_BROKER).sum(axis=1) // max(1, model.racks)))
-    found: BoolArray = (racks >= 0) & (same > most[:, None])
-    return found
+    crowded: BoolArray = (racks >= 0) & (same > most[:, None])
+    return crowded
 
 
 def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, target: IntArray) -> BoolArray:
@@ -66,5 +66,5 @@ def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, tar
     same = np.zeros(columns.shape, dtype=np.int64)
     for slot in range(racks.shape[1]):
         same += racks[:, slot : slot + 1] == columns
-    found: BoolArray = (columns >= 0) & (same < most[:, None])
-    return found[:, 0] if wanted.ndim == 1 else found
+    fits: BoolArray = (columns >= 0) & (same < most[:, None])
+    return fits[:, 0] if wanted.ndim == 1 else fits

@@ -39,7 +39,7 @@ class Candidates:
     copies: bool
     cost_bytes: FloatArray
 
-    def chosen(self, which: BoolArray | IntArray) -> Candidates:
+    def subset(self, which: BoolArray | IntArray) -> Candidates:
         """Return some of the candidates."""
         return Candidates(
             self.partitions[which],
@@ -133,9 +133,9 @@ class CandidateFinder:
             partitions = np.repeat(own, len(peers))
             sources, targets = np.full(len(partitions), broker), np.tile(peers, len(own))
         else:
-            found = [self._densest(self.replicas_of(peer, lead_only), broker, resource) for peer in peers]
-            partitions = np.concatenate([np.zeros(0, dtype=np.int64), *found])
-            sources = np.repeat(peers, [len(own) for own in found])
+            by_peer = [self._densest(self.replicas_of(peer, lead_only), broker, resource) for peer in peers]
+            partitions = np.concatenate([np.zeros(0, dtype=np.int64), *by_peer])
+            sources = np.repeat(peers, [len(own) for own in by_peer])
             targets = np.full(len(partitions), broker)
         return self.between(partitions, sources.astype(np.int64), targets.astype(np.int64))
 
@@ -194,8 +194,8 @@ class CandidateFinder:
         allowed = (model.may_take if gives else model.may_give).copy()
         allowed[broker] = False
         order = np.lexsort((distance, ~(begun & (distance < (_NEARLY_FULL if gives else -1.0)))))
-        found = order[allowed[order]][:most]
-        return found.astype(np.int64)
+        furthest = order[allowed[order]][:most]
+        return furthest.astype(np.int64)
 
     def _densest(self, partitions: IntArray, broker: int, resource: int) -> IntArray:
         """Return the partitions with the most load per byte of cost, at the peak of a broker, in ascending order."""
@@ -207,8 +207,8 @@ class CandidateFinder:
         # Some that change little else, for brokers that have no room for more of that.
         special = self._specialty(load, broker, resource)
         rest = np.argpartition(-special, _MOST_CANDIDATES - _DENSEST)[: _MOST_CANDIDATES - _DENSEST]
-        found: IntArray = np.unique(partitions[np.concatenate([dense, rest])])
-        return found
+        selection: IntArray = np.unique(partitions[np.concatenate([dense, rest])])
+        return selection
 
     def _specialty(self, load: FloatArray, broker: int, resource: int) -> FloatArray:
         """Return how much more of one resource than of the others partitions carry, in shares of the means, (N,)."""
@@ -216,8 +216,8 @@ class CandidateFinder:
         own = self._goals.resources[soft]
         share = load[own] / np.maximum(self._goals.mean[soft, broker], 1e-9)[:, None]
         wanted = own == resource
-        found: FloatArray = share[wanted].sum(axis=0) - share[~wanted].max(axis=0, initial=0.0)
-        return found
+        specialty: FloatArray = share[wanted].sum(axis=0) - share[~wanted].max(axis=0, initial=0.0)
+        return specialty
 
     def _cost(self, partitions: IntArray) -> FloatArray:
         cost: FloatArray = self._loads.model.size[partitions] + self._overhead
@@ -253,14 +253,14 @@ class CandidateFinder:
         """
         model = self._loads.model
         weights = percentile_weights(self._loads.hours[:, broker], model.percentile)
-        found = np.empty((6, len(partitions)))
+        load = np.empty((6, len(partitions)))
         for number, rates in enumerate(model.rates_by_hour):
             hours = np.flatnonzero(weights[number])
-            found[number] = sum(weights[number, hour] * rates[hour].take(partitions) for hour in hours.tolist())
-        found[3], found[4], found[5] = model.size[partitions], 1.0, 1.0
+            load[number] = sum(weights[number, hour] * rates[hour].take(partitions) for hour in hours.tolist())
+        load[3], load[4], load[5] = model.size[partitions], 1.0, 1.0
         if leads is not None:
-            found[[1, 2, 4]] *= leads
-        return found
+            load[[1, 2, 4]] *= leads
+        return load
 
     def gains(self, candidates: Candidates) -> FloatArray:
         """Return the fall of load outside of bands by each candidate, to first order, in shares of the mean, (N,)."""
@@ -272,19 +272,19 @@ class CandidateFinder:
         Args:
             candidates: candidates that all have the same source, or all the same target.
         """
-        found = np.zeros((len(self._goals.resource_goals), len(candidates.partitions)))
+        gains = np.zeros((len(self._goals.resource_goals), len(candidates.partitions)))
         if not len(candidates.partitions):
-            return found
+            return gains
         broker = _shared(candidates)
-        load = self.moved(candidates, int(broker[0]))
+        load = self.moved_load(candidates, int(broker[0]))
         now = self._goals.outside(self._loads.loads, np.arange(len(self._loads.model.brokers)))
         for own, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
             # One column instead of N equal ones.
             brokers = own[:1] if own is broker else own
-            found += now[:, brokers] - self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers)
-        return found
+            gains += now[:, brokers] - self._goals.outside(self._loads.loads[:, brokers] + sign * load, brokers)
+        return gains
 
-    def moved(self, candidates: Candidates, broker: int) -> FloatArray:
+    def moved_load(self, candidates: Candidates, broker: int) -> FloatArray:
         """Return the load that each candidate moves, to first order, (6, N).
 
         Args:
@@ -305,21 +305,21 @@ class CandidateFinder:
         Args:
             candidates: candidates that all have the same source, or all the same target.
         """
-        found = np.zeros(len(candidates.partitions))
-        if not len(found):
-            return found
+        shares = np.zeros(len(candidates.partitions))
+        if not len(shares):
+            return shares
         broker = _shared(candidates)
         goals = self._goals
         soft = [n for n, goal in enumerate(goals.resource_goals) if not goal.hard]
-        load = self.moved(candidates, int(broker[0]))[goals.resources[soft]]
+        load = self.moved_load(candidates, int(broker[0]))[goals.resources[soft]]
         now = self._loads.loads[goals.resources[soft]]
         for own, room in (
             (candidates.sources, now - goals.lower[soft]),
             (candidates.targets, goals.upper[soft] - now),
         ):
             least = np.maximum(room, 1e-9 * np.maximum(goals.mean[soft], 1e-9))
-            np.maximum(found, (load / least[:, own]).max(axis=0, initial=0.0), out=found)
-        return found
+            np.maximum(shares, (load / least[:, own]).max(axis=0, initial=0.0), out=shares)
+        return shares
 
     def topic_gains(self, candidates: Candidates) -> FloatArray:
         """Return the fall of counts of topics outside of their bands, in shares of the mean, (N,)."""
@@ -340,8 +340,8 @@ def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
     """Return the distance of counts of a topic from its band, or from the whole numbers next to the mean."""
     low = np.minimum(mean * 0.9, np.floor(mean))
     high = np.maximum(mean * 1.1, np.ceil(mean))
-    found: FloatArray = np.maximum(np.maximum(count - high, low - count), 0.0)
-    return found
+    distance: FloatArray = np.maximum(np.maximum(count - high, low - count), 0.0)
+    return distance
 
 
 def _shared(candidates: Candidates) -> IntArray:

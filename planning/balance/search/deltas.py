@@ -31,7 +31,7 @@ class LoadDeltas:
     replicas: FloatArray
     leaders: FloatArray
 
-    def chosen(self, which: BoolArray | IntArray) -> LoadDeltas:
+    def subset(self, which: BoolArray | IntArray) -> LoadDeltas:
         """Return the deltas of some of the actions."""
         return LoadDeltas(
             self.hours[which], self.latest[which], self.topics[which], self.replicas[which], self.leaders[which]
@@ -55,7 +55,7 @@ def load_deltas(model: ClusterModel, partitions: IntArray, copies: BoolArray, le
     """
     hours = np.empty((len(partitions), 3, model.write.shape[1]))
     hours[:, 0] = model.write[partitions] * copies[:, None]
-    hours[:, 1] = model.sent[partitions] * leads[:, None]
+    hours[:, 1] = model.send_rate[partitions] * leads[:, None]
     hours[:, 2] = model.requests[partitions] * leads[:, None]
     copied, led = copies.astype(np.float64), leads.astype(np.float64)
     size = np.where(copies, model.size[partitions], 0.0)
@@ -120,6 +120,6 @@ def _earlier_of_topic(topics: IntArray, amounts: FloatArray) -> FloatArray:
     total = np.cumsum(amounts[order]) - amounts[order]
     first = np.r_[True, topics[order][1:] != topics[order][:-1]]
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
-    found = np.empty(len(order))
-    found[order] = total - total[start]
-    return found
+    earlier = np.empty(len(order))
+    earlier[order] = total - total[start]
+    return earlier

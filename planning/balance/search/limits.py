@@ -116,8 +116,8 @@ class ProposalLimits:
     def internal(self, model: ClusterModel) -> BoolArray:
         """Return which partitions are of topics that come last, (P,)."""
         last = np.array([topic in self.internal_topics for topic in model.topics], dtype=np.bool_)
-        found: BoolArray = last[model.topic]
-        return found
+        internal: BoolArray = last[model.topic]
+        return internal
 
 
 # Reasons that only exclude copies; an election of the partition is possible.

@@ -17,7 +17,7 @@ from headroom.planning.balance.search.trajectory import action_deltas, breaks_li
 _ROUND_RATIO, _FEW = 1 / 8, 128
 
 
-def ordered(
+def order_actions(
     start: ClusterLoads,
     goals: GoalSet,
     actions: Sequence[BalanceAction],
@@ -38,23 +38,23 @@ def ordered(
     """
     # Only the loads of this state change, not its placement.
     loads = start.copy()
-    found: list[BalanceAction] = []
+    ordered: list[BalanceAction] = []
     for last in (False, True):
         own = [a for a in actions if bool(internal[a.partition]) is last]
         elections = [a for a in own if a.kind is ActionKind.ELECT]
         copies = [a for a in own if a.kind is not ActionKind.ELECT]
         _shift(loads, elections)
-        found += elections + _by_worth(loads, goals, copies, overhead_bytes)
-    if not breaks_limits(goals, load_events(start, found)).any():
-        return found
-    return _within_limits(start.copy(), goals, found)
+        ordered += elections + _by_worth(loads, goals, copies, overhead_bytes)
+    if not breaks_limits(goals, load_events(start, ordered)).any():
+        return ordered
+    return _within_limits(start.copy(), goals, ordered)
 
 
 def _by_worth(
     loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], overhead_bytes: float
 ) -> list[BalanceAction]:
     """Return copies by gain per byte, each computed after the ones before it; the loads are changed."""
-    found: list[BalanceAction] = []
+    ordered: list[BalanceAction] = []
     left = list(actions)
     while left:
         cost = np.array([max(a.bytes_copied + a.copies * overhead_bytes, 1.0) for a in left])
@@ -62,10 +62,10 @@ def _by_worth(
         chosen = order[: 1 if len(left) <= _FEW else int(len(left) * _ROUND_RATIO)]
         taken = [left[n] for n in chosen]
         _shift(loads, taken)
-        found += taken
+        ordered += taken
         gone = set(chosen.tolist())
         left = [action for n, action in enumerate(left) if n not in gone]
-    return found
+    return ordered
 
 
 def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> FloatArray:
@@ -101,7 +101,7 @@ def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
 
 def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
     """Return the actions with those that do not fit yet moved behind the ones that make room for them."""
-    found: list[BalanceAction] = []
+    ordered: list[BalanceAction] = []
     waiting = list(actions)
     while waiting:
         deferred: list[BalanceAction] = []
@@ -110,9 +110,9 @@ def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
                 deferred.append(action)
                 continue
             _shift(loads, [action])
-            found.append(action)
+            ordered.append(action)
         if len(deferred) == len(waiting):
             # Nothing makes room for them: they are left out.
-            return found
+            return ordered
         waiting = deferred
-    return found
+    return ordered

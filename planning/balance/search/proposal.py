@@ -15,7 +15,7 @@ from headroom.planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.limits import ExcludedPartition, ProposalLimits
-from headroom.planning.balance.search.ordering import ordered
+from headroom.planning.balance.search.ordering import order_actions
 from headroom.planning.balance.search.search import BalanceSearch
 from headroom.planning.balance.search.trajectory import load_events
 from headroom.schemas.errors import HeadroomError
@@ -55,8 +55,8 @@ class Proposal:
     @property
     def gains(self) -> FloatArray:
         """Return the gain of each action, (N,): the fall of load outside of bands."""
-        found: FloatArray = -np.diff(self.outside)
-        return found
+        gains: FloatArray = -np.diff(self.outside)
+        return gains
 
     def state(self, actions: int) -> ClusterLoads:
         """Return the state after a number of actions."""
@@ -90,14 +90,14 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
         HeadroomError: fewer than two brokers are known, a topic is unknown, or a goal fails.
     """
     limits = limits or ProposalLimits()
-    if int(model.counted.sum()) < 2:
+    if int(model.is_counted.sum()) < 2:
         raise HeadroomError("brokers", "fewer than two are alive with known metrics", "Balance needs at least two.")
     if not model.partitions:
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
     before = ClusterLoads(model)
     goal_set = GoalSet(goals, before)
-    found = _search(model, goal_set, before, limits)
-    actions = ordered(before, goal_set, found, limits.move_overhead_bytes, limits.internal(model))
+    actions = _search(model, goal_set, before, limits)
+    actions = order_actions(before, goal_set, actions, limits.move_overhead_bytes, limits.internal(model))
     return _proposal(model, goal_set, before, actions)
 
 
@@ -140,30 +140,30 @@ def _search(model: ClusterModel, goals: GoalSet, before: ClusterLoads, limits: P
     A search that puts off what wastes bytes copies less. Where a few large replicas decide, it may leave load outside
     of bands that one without this rule brings there.
     """
-    found = _searched_without_trifles(model, goals, before, limits, thrifty=True)
-    if found.outside <= _ROUNDING or model.partitions > _MOST_SEARCHED_TWICE:
-        return found.actions
-    other = _searched_without_trifles(model, goals, before, limits, thrifty=False)
-    return other.actions if other.outside < found.outside - _ROUNDING else found.actions
+    first = _search_without_trifles(model, goals, before, limits, thrifty=True)
+    if first.outside <= _ROUNDING or model.partitions > _MOST_SEARCHED_TWICE:
+        return first.actions
+    other = _search_without_trifles(model, goals, before, limits, thrifty=False)
+    return other.actions if other.outside < first.outside - _ROUNDING else first.actions
 
 
-def _searched_without_trifles(
+def _search_without_trifles(
     model: ClusterModel, goals: GoalSet, before: ClusterLoads, limits: ProposalLimits, thrifty: bool
-) -> _Found:
+) -> _SearchResult:
     """Return what a search finds, without changes of brokers that are trifles."""
     frozen = np.zeros(len(model.brokers), dtype=np.bool_)
-    first = _searched(model, goals, before, limits, frozen, [], thrifty)
+    first = _run_search(model, goals, before, limits, frozen, [], thrifty)
     trifles = _trifles(goals, before, first)
     if not trifles.any():
         return first
     # Other brokers may take over what these do; where none can, bands count more than trifles.
-    kept = _without(first.actions, trifles, _needed(goals, before))
-    second = _searched(model, goals, before, limits, trifles, kept, thrifty)
+    kept = _without(first.actions, trifles, _breaks_hard_goals(goals, before))
+    second = _run_search(model, goals, before, limits, trifles, kept, thrifty)
     return first if second.outside > first.outside + _ROUNDING else second
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SearchResult:
     """Actions, the state after them, and the load that is then outside of bands."""
 
     actions: list[BalanceAction]
@@ -171,7 +171,7 @@ class _Found:
     outside: float
 
 
-def _searched(
+def _run_search(
     model: ClusterModel,
     goals: GoalSet,
     before: ClusterLoads,
@@ -179,35 +179,35 @@ def _searched(
     frozen: BoolArray,
     known: list[BalanceAction],
     thrifty: bool,
-) -> _Found:
+) -> _SearchResult:
     """Return known actions and those found after them."""
     loads = before.copy()
     apply_actions(loads, known)
     actions = BalanceSearch(model, goals, before, loads, limits, frozen, known, thrifty).run()
     every = np.arange(len(model.brokers))
-    return _Found(actions, loads, float(goals.outside(loads.loads, every).sum()))
+    return _SearchResult(actions, loads, float(goals.outside(loads.loads, every).sum()))
 
 
-def _trifles(goals: GoalSet, before: ClusterLoads, found: _Found) -> BoolArray:
+def _trifles(goals: GoalSet, before: ClusterLoads, result: _SearchResult) -> BoolArray:
     """Return the brokers that the actions change by less than 5 % of the mean in every soft goal, (B,)."""
     touched = np.zeros(len(before.model.brokers), dtype=np.bool_)
-    for action in found.actions:
+    for action in result.actions:
         touched[[action.source, action.target]] = True
     soft = [number for number, goal in enumerate(goals.resource_goals) if not goal.hard]
     own = goals.resources[soft]
-    change = np.abs(found.loads.loads[own] - before.loads[own])
+    change = np.abs(result.loads.loads[own] - before.loads[own])
     # A change of exactly 5 % counts, and sums in another order differ in their last digits.
     small = (change < TRIFLE_RATIO * goals.mean[soft] * (1 - 1e-9)) | (goals.mean[soft] == 0)
     every: BoolArray = touched & small.all(axis=0)
     return every if soft else np.zeros(len(touched), dtype=np.bool_)
 
 
-def _needed(goals: GoalSet, before: ClusterLoads) -> BoolArray:
+def _breaks_hard_goals(goals: GoalSet, before: ClusterLoads) -> BoolArray:
     """Return the brokers that do not hold a hard goal at the start, (B,): what they give is no trifle."""
     hard = [number for number, goal in enumerate(goals.resource_goals) if goal.hard]
     over = (before.loads[goals.resources[hard]] > goals.upper[hard]).any(axis=0)
-    found: BoolArray = over | (before.crowded > 0)
-    return found
+    breaks: BoolArray = over | (before.crowded > 0)
+    return breaks
 
 
 def _without(actions: Sequence[BalanceAction], brokers: BoolArray, needed: BoolArray) -> list[BalanceAction]:

@@ -51,7 +51,7 @@ class PlanRevision:
         """
         helped = False
         for _ in range(_MOST_ROUNDS):
-            before, settled = self._state.outside(), self._state.settled(group)
+            before, settled = self._state.outside(), self._state.settled_groups(group)
             if before[row, broker] <= LEAST_GAIN:
                 break
             saved = self._state.save()
@@ -91,9 +91,9 @@ class PlanRevision:
             return False
         state, elected = self._state, False
         if state.goals.of_leaders[row] and state.goals.of_leaders[blocked].any():
-            found = self._finder.elections(broker, not gives)
-            found = found.chosen(~state.frozen[found.sources] & ~state.frozen[found.targets])
-            elected = self._take(found, broker, row, gives, group)
+            elections = self._finder.elections(broker, not gives)
+            elections = elections.subset(~state.frozen[elections.sources] & ~state.frozen[elections.targets])
+            elected = self._take(elections, broker, row, gives, group)
         return (copies and self._take(self._redirections(broker, gives), broker, row, gives, group)) or elected
 
     def _at_edge(self, broker: int, row: int, upper: bool) -> IntArray:
@@ -116,32 +116,32 @@ class PlanRevision:
         moves = [a for a in moves if (a.target != broker if gives else a.target == broker)]
         own, now, first = (np.array([getattr(a, name) for a in moves], dtype=np.int64) for name in _MOVE)
         targets = np.array([broker]) if gives else np.flatnonzero(state.model.may_take & ~state.frozen)
-        found = self._finder.between(
+        redirections = self._finder.between(
             np.concatenate([np.repeat(own, len(targets)), own]),
             np.concatenate([np.repeat(now, len(targets)), now]),
             np.concatenate([np.tile(targets, len(own)), first]),
         )
-        return found.chosen((found.targets == broker) == gives)
+        return redirections.subset((redirections.targets == broker) == gives)
 
-    def _take(self, found: Candidates, broker: int, row: int, gives: bool, group: int) -> bool:
+    def _take(self, candidates: Candidates, broker: int, row: int, gives: bool, group: int) -> bool:
         """Take candidates that make room at a broker, until there is enough; return whether any were taken.
 
         Args:
-            found: elections, or moves of the plan with another target.
+            candidates: elections, or moves of the plan with another target.
             broker: index of the broker.
             row: row of the goal that misses room.
             gives: whether the broker gives load of that goal.
             group: index of the group.
         """
-        if not len(found.partitions):
+        if not len(candidates.partitions):
             return False
-        amounts = self._room_made(found, broker, row, gives)
+        amounts = self._room_made(candidates, broker, row, gives)
         # Among the targets of a partition the one with the most room comes first.
-        order = np.lexsort((self._finder.room_used(found), -amounts))
+        order = np.lexsort((self._finder.room_used(candidates), -amounts))
         order = order[amounts[order] > LEAST_GAIN][:_MOST_TRIED]
         made, taken = 0.0, set[int]()
         for at in order.tolist():
-            one, partition = found.chosen(np.array([at])), int(found.partitions[at])
+            one, partition = candidates.subset(np.array([at])), int(candidates.partitions[at])
             if partition in taken or not self._is_accepted(one, broker, group):
                 continue
             self._carry_out(one)
@@ -151,10 +151,10 @@ class PlanRevision:
                 break
         return bool(taken)
 
-    def _room_made(self, found: Candidates, broker: int, row: int, gives: bool) -> FloatArray:
+    def _room_made(self, candidates: Candidates, broker: int, row: int, gives: bool) -> FloatArray:
         """Return how much more of full bands than of missing load candidates move, in shares of means, (N,)."""
         goals = self._state.goals
-        load = self._finder.moved(found, broker)[goals.resources]
+        load = self._finder.moved_load(candidates, broker)[goals.resources]
         share = load / np.maximum(goals.mean[:, broker], LEAST_GAIN)[:, None]
         scarce = np.append(self._at_edge(broker, row, gives), row)
         return share[self._at_edge(broker, row, not gives)].max(axis=0, initial=0.0) - share[scarce].max(axis=0)
@@ -172,11 +172,11 @@ class PlanRevision:
         other = 0 if int(one.targets[0]) == broker else 1
         worse = self._outside(after[other]) - self._outside(before[other])
         groups = np.bincount(state.goals.group_of, weights=worse, minlength=len(state.goals.groups))
-        return bool((groups[state.settled(group)] <= LEAST_GAIN).all())
+        return bool((groups[state.settled_groups(group)] <= LEAST_GAIN).all())
 
     def _outside(self, usage: BrokerUsage) -> FloatArray:
-        found: FloatArray = self._state.goals.outside(usage.loads, usage.brokers)[:, 0]
-        return found
+        outside: FloatArray = self._state.goals.outside(usage.loads, usage.brokers)[:, 0]
+        return outside
 
     def _carry_out(self, one: Candidates) -> None:
         if not one.copies:

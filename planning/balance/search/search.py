@@ -83,19 +83,19 @@ class BalanceSearch:
         for partition in np.flatnonzero(crowded.any(axis=1) & state.movable).tolist():
             sources = self._loads.replicas[partition][crowded[partition]].astype(np.int64)
             sources = sources[self._model.may_give[sources] & ~state.frozen[sources]]
-            found = self._finder.between(
+            moves = self._finder.between(
                 np.full(len(sources) * len(targets), partition),
                 np.repeat(sources, len(targets)),
                 np.tile(targets, len(sources)),
             )
-            order = np.argsort(-self._finder.gains(found), kind="stable")
-            found = found.chosen(order)
+            order = np.argsort(-self._finder.gains(moves), kind="stable")
+            moves = moves.subset(order)
             copies = np.ones(len(order), dtype=np.bool_)
-            deltas = load_deltas(self._model, found.partitions, copies, found.leads)
-            scores = self._goals.action_scores(*effects(self._loads, deltas, found.sources, found.targets, False))
+            deltas = load_deltas(self._model, moves.partitions, copies, moves.leads)
+            scores = self._goals.action_scores(*effects(self._loads, deltas, moves.sources, moves.targets, False))
             allowed = np.flatnonzero(scores.refused_by < 0)
             if len(allowed) and state.budget.spend(self._model.size[[partition]]):
-                state.apply(found.chosen(allowed[:1]))
+                state.apply(moves.subset(allowed[:1]))
 
     def _settle(self, group: int, copies: bool) -> None:
         """Bring all brokers into the bands of a group, as far as actions are found."""

@@ -122,20 +122,20 @@ class SearchState:
         """Return the load of each broker outside of bands, in shares of the means, (K, B)."""
         return self.goals.outside(self.loads.loads, self._every)
 
-    def settled(self, group: int) -> BoolArray:
+    def settled_groups(self, group: int) -> BoolArray:
         """Return which groups must not get worse: those settled before, and those with every broker in its band.
 
         Args:
             group: index of the group that is being settled.
         """
         outside = self.outside().sum(axis=1)
-        found = self.finished.copy()
-        for other in range(len(found)):
+        settled = self.finished.copy()
+        for other in range(len(settled)):
             own = self.goals.group_of == other
             if own.any() and not outside[own].any():
-                found[other] = True
-        found[group] = False
-        return found
+                settled[other] = True
+        settled[group] = False
+        return settled
 
     def begun(self) -> BoolArray:
         """Return the brokers that the plan changes by less than what is worth an action, (B,)."""
@@ -157,20 +157,20 @@ class SearchState:
                 gain += sign * self.goals.outside(usage.loads, usage.brokers).sum(axis=0)
         return gain
 
-    def apply(self, found: Candidates) -> None:
+    def apply(self, candidates: Candidates) -> None:
         """Carry out candidates that are all between the same two brokers."""
-        partitions, source, target = found.partitions, int(found.sources[0]), int(found.targets[0])
-        if found.copies:
+        partitions, source, target = candidates.partitions, int(candidates.sources[0]), int(candidates.targets[0])
+        if candidates.copies:
             self.loads.move(partitions, source, target)
             self.movable[partitions] = False
             # The lead stays where the plan puts it.
-            self.electable[partitions] &= ~found.leads
+            self.electable[partitions] &= ~candidates.leads
         else:
             self.loads.elect(partitions, source, target)
             self.electable[partitions] = False
-        kind = ActionKind.MOVE if found.copies else ActionKind.ELECT
-        sizes = self.model.size[partitions] if found.copies else np.zeros(len(partitions))
-        for partition, size, leads in zip(partitions.tolist(), sizes.tolist(), found.leads.tolist(), strict=True):
+        kind = ActionKind.MOVE if candidates.copies else ActionKind.ELECT
+        sizes = self.model.size[partitions] if candidates.copies else np.zeros(len(partitions))
+        for partition, size, leads in zip(partitions.tolist(), sizes.tolist(), candidates.leads.tolist(), strict=True):
             self.actions.append(BalanceAction(kind, partition, source, target, -1, size, leads))
 
     def swap(self, one: BalanceAction) -> None:

@@ -41,67 +41,69 @@ class ActionTaker:
     def __init__(self, state: SearchState, finder: CandidateFinder, thrifty: bool) -> None:
         self._state, self._finder, self._thrifty = state, finder, thrifty
 
-    def best(self, found: Candidates, group: int) -> bool:
+    def best(self, candidates: Candidates, group: int) -> bool:
         """Take the candidates between two brokers with the most gain per byte; return whether any was taken.
 
         Args:
-            found: candidates with the same source, or the same target.
+            candidates: candidates with the same source, or the same target.
             group: index of the group that is being settled.
         """
-        found, gain = self._useful(found, group)
+        candidates, gain = self._useful(candidates, group)
         begun = self._state.begun()
-        worth = gain / found.cost_bytes * np.where(begun[found.sources] | begun[found.targets], _BEGUN_RATIO, 1.0)
-        return self._in_order(found, gain, worth, group)
+        changed = begun[candidates.sources] | begun[candidates.targets]
+        worth = gain / candidates.cost_bytes * np.where(changed, _BEGUN_RATIO, 1.0)
+        return self._in_order(candidates, gain, worth, group)
 
-    def least_room(self, found: Candidates, group: int) -> bool:
+    def least_room(self, candidates: Candidates, group: int) -> bool:
         """Take the candidates with the most gain for the room that they use up in bands; return whether any was taken.
 
         Where bands leave little room, this decides how much more can be gained.
 
         Args:
-            found: candidates with the same source, or the same target.
+            candidates: candidates with the same source, or the same target.
             group: index of the group that is being settled.
         """
-        found, gain = self._useful(found, group)
-        return self._in_order(found, gain, gain / (_FREE_ROOM_RATIO + self._finder.room_used(found)), group)
+        candidates, gain = self._useful(candidates, group)
+        return self._in_order(candidates, gain, gain / (_FREE_ROOM_RATIO + self._finder.room_used(candidates)), group)
 
-    def _useful(self, found: Candidates, group: int) -> tuple[Candidates, FloatArray]:
+    def _useful(self, candidates: Candidates, group: int) -> tuple[Candidates, FloatArray]:
         """Return the candidates that gain, and make no settled group worse, with their gains, to first order."""
         state = self._state
-        found = found.chosen(~state.frozen[found.sources] & ~state.frozen[found.targets])
-        by_goal = self._finder.gains_by_goal(found)
-        gain = by_goal.sum(axis=0) + self._finder.topic_gains(found)
+        candidates = candidates.subset(~state.frozen[candidates.sources] & ~state.frozen[candidates.targets])
+        by_goal = self._finder.gains_by_goal(candidates)
+        gain = by_goal.sum(axis=0) + self._finder.topic_gains(candidates)
         useful = gain > LEAST_GAIN
-        for other in np.flatnonzero(state.settled(group)):
+        for other in np.flatnonzero(state.settled_groups(group)):
             useful &= by_goal[state.goals.group_of == other].sum(axis=0) >= -LEAST_GAIN
-        return found.chosen(useful), gain[useful]
+        return candidates.subset(useful), gain[useful]
 
-    def _in_order(self, found: Candidates, gain: FloatArray, worth: FloatArray, group: int) -> bool:
+    def _in_order(self, candidates: Candidates, gain: FloatArray, worth: FloatArray, group: int) -> bool:
         """Take the candidates that are worth most between one pair of brokers after another, until any are taken."""
         order = np.argsort(-worth, kind="stable")
         for _ in range(_MOST_PAIRS):
             if not len(order):
                 return False
             first = order[0]
-            between = (found.sources[order] == found.sources[first]) & (found.targets[order] == found.targets[first])
+            same_source = candidates.sources[order] == candidates.sources[first]
+            between = same_source & (candidates.targets[order] == candidates.targets[first])
             alike = order[between & (worth[order] >= _ALIKE_RATIO * worth[first])][:_MOST_IN_TURN]
-            if self._in_turn(found.chosen(alike), gain[alike], group):
+            if self._in_turn(candidates.subset(alike), gain[alike], group):
                 return True
             order = order[~between]
         return False
 
-    def _in_turn(self, found: Candidates, gain: FloatArray, group: int) -> bool:
+    def _in_turn(self, candidates: Candidates, gain: FloatArray, group: int) -> bool:
         """Take candidates between two brokers one after another as long as they are accepted and gain enough."""
-        state, settled = self._state, self._state.settled(group)
-        copies = np.full(len(found.partitions), found.copies)
-        deltas = load_deltas(state.model, found.partitions, copies, found.leads)
-        alone = state.goals.action_scores(*effects(state.loads, deltas, found.sources, found.targets, False))
-        accepted = np.flatnonzero(alone.accepted(group, settled))
+        state, settled = self._state, self._state.settled_groups(group)
+        copies = np.full(len(candidates.partitions), candidates.copies)
+        deltas = load_deltas(state.model, candidates.partitions, copies, candidates.leads)
+        alone = state.goals.action_scores(*effects(state.loads, deltas, candidates.sources, candidates.targets, False))
+        accepted = np.flatnonzero(alone.is_accepted(group, settled))
         if not len(accepted):
             return False
-        found, gain, deltas = found.chosen(accepted), gain[accepted], deltas.chosen(accepted)
-        before, after = effects(state.loads, deltas, found.sources, found.targets, True)
-        keeps = state.goals.action_scores(before, after).accepted(group, settled)
+        candidates, gain, deltas = candidates.subset(accepted), gain[accepted], deltas.subset(accepted)
+        before, after = effects(state.loads, deltas, candidates.sources, candidates.targets, True)
+        keeps = state.goals.action_scores(before, after).is_accepted(group, settled)
         exact = state.exact_gain(before, after)
         keeps &= exact >= np.maximum(LEAST_GAIN, _KEPT_GAIN_RATIO * gain)
         taken = _first(keeps)
@@ -111,11 +113,11 @@ class ActionTaker:
         # The promise was to first order: what gains less than promised, but gains, is taken if it is the best.
         if not taken and exact[0] > LEAST_GAIN:
             taken = 1
-        if found.copies:
-            taken = min(taken, state.budget.spend(state.model.size[found.partitions[:taken]]))
+        if candidates.copies:
+            taken = min(taken, state.budget.spend(state.model.size[candidates.partitions[:taken]]))
         if not taken:
             return False
-        state.apply(found.chosen(np.arange(taken)))
+        state.apply(candidates.subset(np.arange(taken)))
         return True
 
     def swap(self, broker: int, row: int, gives: bool, group: int) -> bool:
@@ -154,11 +156,11 @@ class ActionTaker:
         before, after = effects(state.loads, out.minus(back), given.sources, given.targets, False)
         gain = state.exact_gain(before, after)
         worth = np.where(gain > LEAST_GAIN, gain / (given.cost_bytes + taken.cost_bytes), 0.0)
-        settled = state.settled(group)
-        accepted = state.goals.action_scores(before, after).accepted(group, settled) & (worth > 0)
+        settled = state.settled_groups(group)
+        accepted = state.goals.action_scores(before, after).is_accepted(group, settled) & (worth > 0)
         # Both topics count, and until the moves end, both brokers have the old and the new replicas.
         other = effects(state.loads, back.minus(out), given.targets, given.sources, False)
-        accepted &= state.goals.action_scores(*other).accepted(group, settled)
+        accepted &= state.goals.action_scores(*other).is_accepted(group, settled)
         accepted &= self._arrives(effects(state.loads, out, given.sources, given.targets, False))
         accepted &= self._arrives(effects(state.loads, back, given.targets, given.sources, False))
         sizes = state.model.size[given.partitions] + state.model.size[taken.partitions]

@@ -42,8 +42,8 @@ class LoadEvents:
             actions: number of actions.
         """
         per_action = np.bincount(self.actions, weights=changes, minlength=actions)
-        found: FloatArray = start + np.concatenate([[0.0], np.cumsum(per_action)])
-        return found
+        totals: FloatArray = start + np.concatenate([[0.0], np.cumsum(per_action)])
+        return totals
 
 
 def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> LoadDeltas:
@@ -104,8 +104,8 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
         return total
     lengths = np.diff(np.r_[first, len(values)])
     offsets = np.concatenate([np.zeros_like(total[:1]), total[first[1:] - 1]])
-    found: FloatArray = total - np.repeat(offsets, lengths, axis=0)
-    return found
+    sums: FloatArray = total - np.repeat(offsets, lengths, axis=0)
+    return sums
 
 
 def breaks_limits(goals: GoalSet, events: LoadEvents) -> BoolArray:

@@ -97,14 +97,14 @@ def slow_rounds(before: Mapping[int, int], times: Iterable[FlushTimes]) -> dict[
         times: all brokers.
     """
     every = sorted(times, key=lambda t: t.broker)
-    found = {}
+    rounds_by_broker = {}
     for own in every:
         rounds = before.get(own.broker, 0)
         if own.flush_p999_s is not None and own.bytes_in_per_s is not None:
             slow = is_slow(own, [peer for peer in every if peer is not own])
             rounds = rounds + 1 if slow else max(0, rounds - 1)
-        found[own.broker] = rounds
-    return found
+        rounds_by_broker[own.broker] = rounds
+    return rounds_by_broker
 
 
 def advice(rounds: Mapping[int, int]) -> SlowAdvice:

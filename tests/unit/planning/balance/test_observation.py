@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import Resource
 from headroom.planning.balance.observation.cluster import excluding, observed_cluster
-from headroom.planning.balance.observation.loads import LoadHistory, filled, measured_writes, no_history, observed_loads
+from headroom.planning.balance.observation.loads import (
+    LoadHistory,
+    fill_gaps,
+    measured_writes,
+    no_history,
+    observed_loads,
+)
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.reassignments.cluster_state import LogDirectory
 from headroom.schemas.config import BalanceSettings
@@ -35,7 +41,7 @@ def test_hours_of_which_less_than_half_of_the_partitions_was_seen_do_not_count()
     assert np.isnan(found.write[:, 3]).all()
     assert found.source == "hourly means of 2 of the last 24 hours"
     # Gaps: the mean of the other hours, and for a partition without any its measured rate.
-    assert filled(found.write, np.array([9.0, 9.0, 9.0, 4.0])).tolist() == [[1, 2, 3, 4], [7, 8, 3, 4]]
+    assert fill_gaps(found.write, np.array([9.0, 9.0, 9.0, 4.0])).tolist() == [[1, 2, 3, 4], [7, 8, 3, 4]]
 
 
 def test_reads_and_requests_are_those_of_the_hours_and_gaps_those_of_the_reading() -> None:
@@ -81,7 +87,7 @@ def test_the_model_is_the_cluster() -> None:
     assert ClusterLoads(model).loads[Resource.NETWORK_IN].tolist() == [1.0, 7.0, 2.0]
     assert model.in_sync.tolist() == [[False, True], [True, False], [True, False]]
     assert model.moving.tolist() == [False, False, True]
-    assert model.counted.tolist() == [True, True, False]
+    assert model.is_counted.tolist() == [True, True, False]
 
 
 def test_capacities_of_disks_leave_out_what_others_use() -> None:
@@ -99,10 +105,10 @@ def test_capacities_of_disks_leave_out_what_others_use() -> None:
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
     partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)
-    assert partly.model.counted.tolist() == [True, False]
+    assert partly.model.is_counted.tolist() == [True, False]
     assert any("loads of broker 2 are unknown" in note for note in partly.notes)
     none = observed_cluster(state, loads_of(state, NAN), SETTINGS)
-    assert none.model.counted.tolist() == [True, True]
+    assert none.model.is_counted.tolist() == [True, True]
     assert none.unknown == {Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.REQUESTS}
 
 
@@ -147,7 +153,7 @@ def test_lost_goals_are_left_out_unless_they_are_demanded() -> None:
 def test_excluded_brokers_give_and_take_nothing_and_count_in_means() -> None:
     model = excluding(observed_cluster(skewed(), loads_of(skewed()), SETTINGS).model, {1})
     assert (model.may_give.tolist(), model.may_take.tolist()) == ([False, True, True], [False, True, True])
-    assert model.counted.all()
+    assert model.is_counted.all()
 
 
 def test_measured_writes_and_an_empty_history() -> None:

@@ -36,7 +36,7 @@ def test_a_scorecard_has_bands_limits_and_who_does_not_meet_them() -> None:
     assert broken[("network_in_capacity", 1)] == (50.0 * MIB, 40.0 * MIB)
     assert broken[("network_in", 1)] == (50.0 * MIB, pytest.approx(40.7 * MIB))
     assert broken[("network_in", 2)] == (30.0 * MIB, pytest.approx(33.3 * MIB))
-    assert not card.balanced()[0]
+    assert not card.is_balanced()[0]
     assert card.limit(Resource.DISK) is not None
     assert np.isinf(card.limit(Resource.DISK)).all()
 

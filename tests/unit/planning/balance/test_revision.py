@@ -47,7 +47,7 @@ def test_a_saved_state_is_restored_in_place() -> None:
     state = state_of(model_of(brokers(2), [[1, 2]] * 4, [10.0 * MIB] * 4))
     finder = CandidateFinder(state.loads, state.goals, 0.0, state.electable, state.movable)
     loads, saved, before = state.loads, state.save(), state.loads.loads.copy()
-    state.apply(finder.elections(0, True).chosen(np.array([0])))
+    state.apply(finder.elections(0, True).subset(np.array([0])))
     assert not np.array_equal(state.loads.loads, before)
     state.restore(saved)
     assert state.loads is loads

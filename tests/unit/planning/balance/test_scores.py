@@ -43,11 +43,11 @@ def test_an_action_scores_by_the_worst_of_its_brokers() -> None:
     # 91.5 MiB/s beyond: 1 - 0.9 x 0.915 = 0.1765. Edge 28.5, S = 128.5: 0.1 ln(128.5 MiB) / ln(200 MiB) before.
     worst_before = 0.1 * np.log(128.5 * MIB) / np.log(200 * MIB)
     assert scores.changes[0, 0] == pytest.approx(0.1765 - worst_before)
-    assert scores.accepted(0, np.zeros(1, dtype=np.bool_)).all()
+    assert scores.is_accepted(0, np.zeros(1, dtype=np.bool_)).all()
     nothing = found.action_scores(before, before)
     # 0.5 changes nothing, and is not taken.
     assert nothing.changes[0, 0] == 0
-    assert not nothing.accepted(0, np.zeros(1, dtype=np.bool_)).any()
+    assert not nothing.is_accepted(0, np.zeros(1, dtype=np.bool_)).any()
 
 
 def test_a_hard_goal_refuses_what_breaks_it_and_what_makes_it_worse() -> None:

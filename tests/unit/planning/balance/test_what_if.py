@@ -9,9 +9,9 @@ from headroom.planning.balance.model import BalanceBroker, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.what_if import (
     brokers_missing,
-    drained,
-    grown,
     with_broker,
+    with_broker_drained,
+    with_topic_grown,
     without_brokers,
     without_rack,
 )
@@ -31,7 +31,7 @@ def test_a_lost_broker_leaves_its_leads_to_followers_in_sync() -> None:
     assert network_in(after) == [0.0, 3.0, 4.0, 4.0]
     # It leads both now, and sends to no follower.
     assert ClusterLoads(after).loads[Resource.NETWORK_OUT].tolist() == [0.0, 0.0, 4.0, 0.0]
-    assert after.counted.tolist() == [False, True, True, True]
+    assert after.is_counted.tolist() == [False, True, True, True]
     with pytest.raises(HeadroomError, match="unknown"):
         without_brokers(MODEL, [9])
 
@@ -51,21 +51,21 @@ def test_a_new_broker_is_empty_wherever_its_id_sorts() -> None:
 
 
 def test_a_drained_broker_is_empty_and_racks_are_kept() -> None:
-    after = drained(MODEL, 1)
+    after = with_broker_drained(MODEL, 1)
     # Broker 3 is the only other one on its rack.
     assert network_in(after) == [0.0, 3.0, 7.0, 4.0]
     assert not ClusterLoads(after).crowded.any()
     with pytest.raises(HeadroomError, match="fits on no other"):
-        drained(model_of(brokers(2), [[1, 2]], [1.0]), 1)
+        with_broker_drained(model_of(brokers(2), [[1, 2]], [1.0]), 1)
 
 
 def test_a_topic_grows_in_all_its_loads() -> None:
-    after = grown(MODEL, "a", 3.0)
+    after = with_topic_grown(MODEL, "a", 3.0)
     assert network_in(after) == [9.0, 9.0, 4.0, 4.0]
     assert after.size.tolist() == [30, 60, 40]
     for topic, times in (("c", 2.0), ("a", -1.0), ("a", float("nan"))):
         with pytest.raises(HeadroomError):
-            grown(MODEL, topic, times)
+            with_topic_grown(MODEL, topic, times)
 
 
 def test_brokers_missing_are_counted_by_the_limit_that_needs_most() -> None:
@@ -73,6 +73,6 @@ def test_brokers_missing_are_counted_by_the_limit_that_needs_most() -> None:
     states = brokers(2, disk_bytes=100.0)
     model = model_of(states, [[1], [2]], [1.0, 1.0], size=[75.0, 75.0])
     assert brokers_missing(model) == 0
-    assert brokers_missing(grown(model, "t", 2.0)) == 2
+    assert brokers_missing(with_topic_grown(model, "t", 2.0)) == 2
     assert brokers_missing(model_of(brokers(2), [[1], [2]], [1.0, 1.0])) == 0
     assert np.isfinite(ClusterLoads(model).loads).all()
