@@ -67,8 +67,9 @@ def write_properties(files: BrokerFiles, ports: Mapping[int, BrokerPorts], overr
 
 
 def format_command(files: BrokerFiles, cluster_id: str) -> list[str]:
-    """Return the command that prepares the broker's data folder."""
-    return [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(files.properties)]
+    """Return the command that prepares the broker's data folders; those of an earlier attempt to start stay."""
+    tool = [*_java(), "kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    return [*tool, "-t", cluster_id, "-c", str(files.properties)]
 
 
 def broker_command(files: BrokerFiles, ports: BrokerPorts, java_options: Sequence[str]) -> list[str]:

@@ -99,7 +99,7 @@ def _risks(cluster: BalanceCluster) -> tuple[CapacityRisk, ...]:
 
 def _apply_change(model: ClusterModel, change: ClusterChange) -> ClusterModel:
     changed = change.apply(model)
-    if not changed.is_counted.any():
+    if not changed.counted.any():
         raise HeadroomError(f"--what-if {change.text}", "leaves no broker", "Leave at least one broker alive.")
     return changed
 

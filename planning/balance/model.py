@@ -153,7 +153,7 @@ class ClusterModel:
         return counts
 
     @cached_property
-    def send_rate(self) -> RateArray:
+    def sent(self) -> RateArray:
         """Bytes that the leader sends per second, to consumers and followers, (P, H)."""
         rate: RateArray = self.write * self.followers[:, None].astype(np.float32)
         rate += self.read
@@ -165,10 +165,8 @@ class ClusterModel:
 
         Some partitions in one hour lie close together here, and far apart in the other order.
         """
-        write, send_rate, requests = (
-            np.ascontiguousarray(rate.T) for rate in (self.write, self.send_rate, self.requests)
-        )
-        return write, send_rate, requests
+        write, sent, requests = (np.ascontiguousarray(rate.T) for rate in (self.write, self.sent, self.requests))
+        return write, sent, requests
 
     @cached_property
     def peak_write(self) -> FloatArray:
@@ -179,7 +177,7 @@ class ClusterModel:
     def rates_known(self) -> BoolArray:
         """Whether all rates of a partition are known, (P,)."""
         # A sum is NaN if one of its terms is.
-        total = self.send_rate.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
+        total = self.sent.sum(axis=1) + self.write.sum(axis=1) + self.requests.sum(axis=1)
         known: BoolArray = np.isfinite(total)
         return known
 
@@ -190,7 +188,7 @@ class ClusterModel:
         return known
 
     @cached_property
-    def is_counted(self) -> BoolArray:
+    def counted(self) -> BoolArray:
         """Whether a broker counts in means: it is alive and its metrics are known, (B,)."""
         return np.array([b.alive and b.known for b in self.brokers], dtype=np.bool_)
 
@@ -206,13 +204,13 @@ class ClusterModel:
     def may_take(self) -> BoolArray:
         """Whether a broker may take replicas and leaders, (B,)."""
         allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)
-        takers: BoolArray = allowed & self.is_counted & ~self.has_unknown_replicas
+        takers: BoolArray = allowed & self.counted & ~self.has_unknown_replicas
         return takers
 
     @cached_property
     def may_give(self) -> BoolArray:
         """Whether a broker may give replicas and leaders, (B,)."""
-        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.is_counted
+        return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.counted
 
     @cached_property
     def rack(self) -> IndexArray:
@@ -223,7 +221,7 @@ class ClusterModel:
     @cached_property
     def racks(self) -> int:
         """Return the number of racks with a broker that counts; 0 if no broker has a rack."""
-        return len({int(rack) for rack, counts in zip(self.rack, self.is_counted, strict=True) if counts and rack >= 0})
+        return len({int(rack) for rack, counts in zip(self.rack, self.counted, strict=True) if counts and rack >= 0})
 
     def sheds(self, resource: Resource) -> BoolArray:
         """Return whether a broker is to carry nothing of a resource, (B,)."""

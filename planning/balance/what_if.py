@@ -134,7 +134,7 @@ def brokers_missing(model: ClusterModel, limit_ratio: float = 0.8) -> int:
         limit_ratio: share of its capacity that a broker may use.
     """
     loads = ClusterLoads(model)
-    counted, missing = model.is_counted, 0
+    counted, missing = model.counted, 0
     for resource in LIMITED:
         capacity = model.capacities(resource)[counted]
         known = capacity[~np.isnan(capacity)]
@@ -150,7 +150,7 @@ def _scale(model: ClusterModel, loads: ClusterLoads) -> FloatArray:
     rows = []
     for resource in LIMITED:
         capacity = model.capacities(resource)
-        mean = float(loads.loads[resource, model.is_counted].mean()) if model.is_counted.any() else 0.0
+        mean = float(loads.loads[resource, model.counted].mean()) if model.counted.any() else 0.0
         rows.append(np.full(len(capacity), max(mean, 1.0)) if np.isnan(capacity).any() else capacity)
     return np.array(rows)
 

@@ -176,11 +176,19 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
             EmbeddedCluster(tmp_path, brokers=1, base_port=port - 1).start()
 
 
-def test_the_error_of_a_broker_that_dies_while_starting_has_the_reason(tmp_path: Path) -> None:
-    cluster = EmbeddedCluster(tmp_path, brokers=1, options=BrokerOptions(java_options={1: ["-XX:+NoSuchOption"]}))
+def test_a_broker_that_dies_while_starting_is_an_error_with_the_reason_and_starts_when_that_is_gone(
+    tmp_path: Path,
+) -> None:
+    java_options = {1: ["-XX:+NoSuchOption"]}
+    # Prepared by the attempt that fails, and away from where they are by default.
+    folders = {"log.dirs": f"{tmp_path}/first,{tmp_path}/second"}
+    cluster = EmbeddedCluster(tmp_path, 1, options=BrokerOptions(folders, java_options=java_options))
     with pytest.raises(HeadroomError, match=r"broker 1: died while starting: .*NoSuchOption"):
         cluster.start()
     assert cluster.brokers == []
+    java_options.clear()
+    with cluster:
+        assert [broker.broker_id for broker in cluster.brokers] == [1]
 
 
 def test_a_paced_producer_keeps_its_rates_within_two_percent(cluster: EmbeddedCluster) -> None:

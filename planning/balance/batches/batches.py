@@ -230,7 +230,7 @@ class _BatchRoom:
         arrivals = {}
         for partition, broker, leads in moved:
             lead = float(leads)
-            rates = model.write[partition] * copies, model.send_rate[partition] * lead, model.requests[partition] * lead
+            rates = model.write[partition] * copies, model.sent[partition] * lead, model.requests[partition] * lead
             size = float(model.size[partition]) if copies else 0.0
             arrivals[broker] = (np.stack(rates).astype(np.float64), np.array([size, lead, copies]))
         return arrivals

@@ -49,10 +49,10 @@ def capacity_risks(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> lis
         limit_ratio: share of its capacity that a broker may use.
     """
     limits = limit_bounds(model, Resource.NETWORK_OUT, limit_ratio).upper
-    if not np.isfinite(limits[model.is_counted]).any():
+    if not np.isfinite(limits[model.counted]).any():
         return []
     loads = ClusterLoads(model)
-    within = model.is_counted & (loads.loads[Resource.NETWORK_OUT] <= limits)
+    within = model.counted & (loads.loads[Resource.NETWORK_OUT] <= limits)
     risks = []
     for name, lost in _losses(model):
         after = hourly_percentile(_sent_without(loads, lost), model.percentile)

@@ -77,7 +77,7 @@ def rest_of_proposal(
         replicas[row, : len(target)], in_sync[row, : len(target)] = target, True
         leader[row] = target[0]
     changed.discard(NO_BROKER)
-    unknown = sorted(model.brokers[index].broker for index in changed if not model.is_counted[index])
+    unknown = sorted(model.brokers[index].broker for index in changed if not model.counted[index])
     then = _weight(bands, ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader)))
     return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown))
 

@@ -108,8 +108,8 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
             own, own_met = _topic_scores(goal, bounds, usage, loads)
         else:
             own, own_met = goal_score(goal, bounds, usage), _is_met(goal, bounds, usage)
-        scores.append(np.where(loads.model.is_counted, own, np.nan))
-        met.append(own_met | ~loads.model.is_counted)
+        scores.append(np.where(loads.model.counted, own, np.nan))
+        met.append(own_met | ~loads.model.counted)
     return Scorecard(loads.model, goals.goals, tuple(goals.bounds), loads.loads.copy(), np.array(scores), np.array(met))
 
 

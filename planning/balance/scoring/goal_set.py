@@ -120,8 +120,8 @@ class GoalSet:
         self.upper = np.where(high, np.minimum(upper, far[0]), np.where(start > upper, self.upper, upper))
         self.lower = np.where(low, np.maximum(lower, far[1]), np.where(start < lower, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
-        self.lower[:, ~loads.model.is_counted] = -np.inf
-        self.upper[np.broadcast_to(soft & ~loads.model.is_counted, self.upper.shape)] = np.inf
+        self.lower[:, ~loads.model.counted] = -np.inf
+        self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
         pressing = np.array([goal.hard | loads.model.sheds(goal.resource) for goal in kinds]).reshape(self.mean.shape)
         weights = np.array([goal.weight for goal in kinds])[:, None] * np.where(pressing, _LIMIT_WEIGHT, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):

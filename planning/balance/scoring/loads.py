@@ -49,7 +49,7 @@ class ClusterLoads:
             used = self.replicas[:, slot] != NO_BROKER
             own = self.replicas[used, slot]
             self.loads[Resource.DISK] += np.bincount(own, weights=self._size[used], minlength=brokers)
-        self._count(self.leader, (self.hours[1], self.hours[2]), (model.send_rate, model.requests), self.topic_leaders)
+        self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent, model.requests), self.topic_leaders)
         self.loads[Resource.REPLICAS] = self.topic_replicas.sum(axis=0)
         self.loads[Resource.LEADERS] = self.topic_leaders.sum(axis=0)
         self.loads[:3] = hourly_percentile(self.hours, model.percentile)
@@ -142,7 +142,7 @@ class ClusterLoads:
         order = np.argsort(rows != target, axis=1, kind="stable")
         self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
         self.leader[partitions] = target
-        self._shift(1, source, target, self.model.send_rate[partitions])
+        self._shift(1, source, target, self.model.sent[partitions])
         self._shift(2, source, target, self.model.requests[partitions])
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)

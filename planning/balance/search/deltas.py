@@ -55,7 +55,7 @@ def load_deltas(model: ClusterModel, partitions: IntArray, copies: BoolArray, le
     """
     hours = np.empty((len(partitions), 3, model.write.shape[1]))
     hours[:, 0] = model.write[partitions] * copies[:, None]
-    hours[:, 1] = model.send_rate[partitions] * leads[:, None]
+    hours[:, 1] = model.sent[partitions] * leads[:, None]
     hours[:, 2] = model.requests[partitions] * leads[:, None]
     copied, led = copies.astype(np.float64), leads.astype(np.float64)
     size = np.where(copies, model.size[partitions], 0.0)

@@ -90,7 +90,7 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
         HeadroomError: fewer than two brokers are known, a topic is unknown, or a goal fails.
     """
     limits = limits or ProposalLimits()
-    if int(model.is_counted.sum()) < 2:
+    if int(model.counted.sum()) < 2:
         raise HeadroomError("brokers", "fewer than two are alive with known metrics", "Balance needs at least two.")
     if not model.partitions:
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
