@@ -6,6 +6,7 @@ import os
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from headroom.schemas.environment import is_setting
 
@@ -50,6 +51,11 @@ class FailuresAtOnce:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--hypothesis-profile", None) in (None, "same"):
+        # Hypothesis draws some values from the constants of the project's modules that are imported so far. Which these
+        # are depends on the tests before, so that examples would change with their order. This set stays empty. A
+        # Hypothesis that has no such function fails here.
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: providers._local_constants)
     # With several workers, only the process that prints has reports of all.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config), "failures-at-once")

@@ -140,7 +140,10 @@ class Suppressions:
         It ends with the alert. It does not apply if the alert has become more severe or has escalated since.
         """
         ack = self.acks.get(event.alert_id)
-        if ack is None or event.state == AlertState.RESOLVED.value or _rank(event.severity) > _rank(ack.severity):
+        if ack is None or event.state == AlertState.RESOLVED.value:
+            return None
+        # A severity that is not known, as a later version may write it, is taken for worse than what was acknowledged.
+        if _RANK.get(event.severity, math.inf) > _RANK.get(ack.severity or "", -math.inf):
             return None
         escalated_ms = evidence_of(event).escalated_tick_ms
         return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack
@@ -173,7 +176,3 @@ def _is_like(subject: str, pattern: str) -> bool:
 
 def _some(value: str | None) -> tuple[str, ...]:
     return () if value is None else (value,)
-
-
-def _rank(severity: str | None) -> float:
-    return _RANK.get(severity or "", -math.inf)

@@ -129,16 +129,20 @@ class Collector:
             HeadroomError: the cluster or the ticks topic cannot be reached at the start, Java is missing, or another
                 collector writes ticks of this cluster.
         """
-        others = OtherCollectors(self._settings, self._id, stop.set)
         try:
             self.open()
-            if not self._is_alone:
-                others.start()
-            interval_s = self._settings.collect.interval_s
-            run_paced(interval_s, self._tick_or_report, stop, second_after_s=_FIRST_SPAN_S)
-            others.require_none()
+            # Others take it for new from its first tick on, and not from before it could write one.
+            self._id = CollectorId.own(self._clock.now_ms())
+            others = OtherCollectors(self._settings, self._id, stop.set)
+            try:
+                if not self._is_alone:
+                    others.start()
+                interval_s = self._settings.collect.interval_s
+                run_paced(interval_s, self._tick_or_report, stop, second_after_s=_FIRST_SPAN_S)
+                others.require_none()
+            finally:
+                others.stop()
         finally:
-            others.stop()
             self.close()
 
     def close(self) -> None:

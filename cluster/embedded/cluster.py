@@ -197,6 +197,8 @@ class EmbeddedCluster:
     def _wait(self, broker_ids: list[int]) -> None:
         chosen = {i: self._ports[i] for i in broker_ids}
         wait_until_ready(chosen, lambda: self._brokers.require_alive(*broker_ids), self._ready_within_s)
+        # Where a broker could not have its port, what answered there is another cluster's.
+        self._brokers.require_alive(*broker_ids)
 
     def _write_record(self) -> None:
         ClusterRecord(self._cluster_id, self._ports, self._brokers.pids).write(self.folder)

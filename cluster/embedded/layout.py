@@ -20,6 +20,8 @@ _CONTROLLER_OFFSET = 10
 _JMX_OFFSET = 20
 _JOLOKIA_OFFSET = 30
 _EXPORTER_OFFSET = 40
+# Not the generator that a program, or the random order of tests, may seed: processes would choose the same ports.
+_RANDOM = random.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def free_ports(brokers: int, agents: bool = False) -> dict[int, BrokerPorts]:
     per_broker = 5 if agents else 3
     chosen: list[int] = []
     with ExitStack() as open_sockets:
-        for candidate in random.sample(_PORT_RANGE, len(_PORT_RANGE)):
+        for candidate in _RANDOM.sample(_PORT_RANGE, len(_PORT_RANGE)):
             if _bind(candidate, open_sockets):
                 chosen.append(candidate)
             if len(chosen) == per_broker * brokers:

@@ -12,6 +12,9 @@ from headroom.cluster.machine import cores as usable_cores
 _LOADAVG = Path("/proc/loadavg")
 # A deadline ends at last, however busy the machine is.
 _MOST_SLOWDOWN = 8.0
+# Longest time between two questions that counts in full. More may be a pause of this whole process, and what it waits
+# for had no time meanwhile either. Or the question took long: so an eighth counts at least.
+_LONGEST_STEP_S = 2.0
 
 
 def runnable_programs(file: Path = _LOADAVG) -> float:
@@ -51,13 +54,19 @@ class Patience:
         self._runnable = runnable
         self._cores = usable_cores() if cores is None else cores
         self._began_s = self._last_s = now_s()
-        self._spent_s = 0.0
+        self._counted_s = self._spent_s = 0.0
 
     def is_over(self) -> bool:
-        """Return whether the deadline has passed. Call it often: each call counts the time since the one before."""
+        """Return whether the deadline has passed.
+
+        Call it often: each call counts the time since the one before. Of more than 2 s only 2 s count, or an eighth.
+        """
         now_s = self._now_s()
         slowdown = min(_MOST_SLOWDOWN, max(1.0, self._runnable() / self._cores))
-        self._spent_s += (now_s - self._last_s) / slowdown
+        step_s = now_s - self._last_s
+        counted_s = min(step_s, _LONGEST_STEP_S)
+        self._counted_s += counted_s
+        self._spent_s += max(counted_s / slowdown, step_s / _MOST_SLOWDOWN)
         self._last_s = now_s
         return self._spent_s > self._deadline_s
 
@@ -69,7 +78,7 @@ class Patience:
     def __str__(self) -> str:
         """Return the length of the wait, and how busy the machine was meanwhile, for an error message."""
         text = f"{self._deadline_s:g} s"
-        slowdown = self.elapsed_s / self._spent_s if self._spent_s > 0 else 1.0
+        slowdown = self._counted_s / self._spent_s if self._spent_s > 0 else 1.0
         if slowdown < 1.1:
             return text
         wanted = slowdown * self._cores

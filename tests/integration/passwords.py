@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from headroom.cluster.embedded import BrokerOptions
 from headroom.cluster.embedded.layout import HOST, BrokerPorts, busy_ports, ports_from
 
@@ -10,7 +12,9 @@ _BASES = range(15_000, 31_000, 100)
 
 def free_base() -> int:
     """Return a base port for one broker whose SASL listener has a free port too."""
-    return next(b for b in _BASES if not busy_ports([*ports_from(b, 1).values(), BrokerPorts(b + 2, b + 3, b + 4)]))
+    # At random, so that another process that chooses now chooses another one.
+    bases = random.SystemRandom().sample(_BASES, len(_BASES))
+    return next(b for b in bases if not busy_ports([*ports_from(b, 1).values(), BrokerPorts(b + 2, b + 3, b + 4)]))
 
 
 def with_sasl(base: int, password: str) -> tuple[BrokerOptions, str]:

@@ -69,7 +69,7 @@ def prometheus(target: str, folder: Path) -> Iterator[str]:
 
 
 def ask(url: str, **parameters: str) -> Any:
-    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=10) as answer:
+    with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
         shown = json.load(answer)
     assert shown["status"] == "success"
     return shown["data"]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import psutil
 from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError, NotControllerError, TopicAlreadyExistsError
 
 from headroom.cli.common.child_process import ChildProcess, headroom_command
 from headroom.cli.common.stopping import has_ended
@@ -112,8 +112,18 @@ def admin_of(cluster: EmbeddedCluster) -> Iterator[KafkaAdminClient]:
 
 def create_topic(cluster: EmbeddedCluster, topic: str, replicas: Mapping[int, list[int]]) -> None:
     """Create a topic with these replicas of each partition, the preferred leader first, and wait for its leaders."""
-    with admin_of(cluster) as admin:
-        admin.create_topics([NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})])
+    new = NewTopic(topic, -1, -1, replica_assignments={p: list(r) for p, r in replicas.items()})
+
+    def create() -> bool:
+        # Again where the controllers just elect one of them; made by an attempt whose answer was lost, it is there.
+        with suppress(TopicAlreadyExistsError), admin_of(cluster) as admin:
+            try:
+                admin.create_topics([new])
+            except (KafkaTimeoutError, NotControllerError, RuntimeError):
+                return False
+        return True
+
+    wait_until(create, 60, f"topic {topic}")
     expected = {p: r[0] for p, r in replicas.items()}
     wait_until(lambda: leaders(cluster, topic) == expected, 30, f"leaders of {topic}", lambda: leaders(cluster, topic))
 
@@ -135,6 +145,13 @@ def fill(cluster: EmbeddedCluster, topic: str, size_bytes: Mapping[int, int]) ->
         record.get(0)
 
 
+def bytes_of(path: Path) -> bytes:
+    """Return what a file has; nothing if it is gone, as what a broker writes beside its checkpoints and renames."""
+    with suppress(FileNotFoundError):
+        return path.read_bytes()
+    return b""
+
+
 def clear(cluster: EmbeddedCluster) -> None:
     """Delete all topics of a cluster and every throttle; all its brokers have to be up, and nothing may be moving."""
     alive = len(cluster.brokers)
@@ -144,7 +161,7 @@ def clear(cluster: EmbeddedCluster) -> None:
     settings = ClusterSettings(bootstrap_servers=cluster.bootstrap_servers)
     with admin_of(cluster) as admin:
         wait_until(lambda: len(_unfenced(admin)) == alive, 60, "all brokers", lambda: _unfenced(admin))
-        assert admin.list_partition_reassignments() in ([], {}), "a module has left a running reassignment"
+        wait_until(lambda: not admin.list_partition_reassignments(), 60, "the end of moves that a module has left")
         topics = [topic for topic in admin.list_topics() if not topic.startswith("__")]
         if topics:
             admin.delete_topics(topics)

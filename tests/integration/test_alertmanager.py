@@ -19,9 +19,9 @@ import pytest
 from benchmarks.fixtures.prometheus_install import ToolNotFound, alertmanager
 from headroom.alerts.delivery.message_fields import Links
 from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
-from headroom.cluster.embedded.layout import free_ports
 from headroom.schemas.config import AlertmanagerSettings
 from tests.integration.support import exit_code, wait_until
+from tests.support.ports import own_port
 from tests.unit.fakes.receivers import event
 
 CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
@@ -49,8 +49,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
 
 def start_pair(words: list[str], folder: Path, stack: ExitStack) -> list[str] | None:
     """Start two instances until the end of the stack, and return their addresses; None if one has ended by itself."""
-    ports = free_ports(2)
-    web, gossip = [p.client for p in ports.values()], [p.controller for p in ports.values()]
+    web, gossip = [own_port(), own_port()], [own_port(), own_port()]
     running = []
     for number in range(2):
         options = [
@@ -87,13 +86,20 @@ def ready(url: str) -> bool:
 
 def standing(url: str) -> dict[str, dict[str, Any]]:
     """Return the firing alerts of an instance, by severity."""
-    with urllib.request.urlopen(f"{url}/api/v2/alerts", timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/api/v2/alerts", timeout=30) as answer:
         return {alert["labels"]["severity"]: alert for alert in json.load(answer)}
 
 
 def become(url: str, wanted: Callable[[dict[str, dict[str, Any]]], bool]) -> dict[str, dict[str, Any]]:
-    wait_until(lambda: wanted(standing(url)), 15, "what alertmanager holds", lambda: standing(url))
-    return standing(url)
+    held: dict[str, dict[str, Any]] = {}
+
+    def is_wanted() -> bool:
+        nonlocal held
+        held = standing(url)
+        return wanted(held)
+
+    wait_until(is_wanted, 30, "what alertmanager holds", lambda: held)
+    return held
 
 
 def test_both_instances_have_the_alert_at_its_severity_until_its_end(pair: list[str]) -> None:

@@ -38,7 +38,7 @@ def configured(config_file: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         patch.setenv("HEADROOM_STORE__PATH", str(tmp_path_factory.mktemp("balance-store")))
         # The default of 256 MB would make a copy of 2 MB look as dear as one of 250.
         patch.setenv("HEADROOM_BALANCE__MOVE_OVERHEAD", "1MB")
-        patch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
+        patch.setenv("HEADROOM_REASSIGN__PAUSE_S", "2")
         patch.setenv("HEADROOM_COLLECT__MEASURE_S", "1")
         patch.setenv("HEADROOM_ELECTIONS__PAUSE_S", "0")
         yield config_file

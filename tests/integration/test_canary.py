@@ -25,7 +25,7 @@ from headroom.operations.check.result import CheckStatus
 from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from headroom.streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import TABLE_POLL_S, command_line, exit_code
+from tests.integration.support import TABLE_POLL_S, bytes_of, command_line, exit_code
 from tests.support.canaries import CANARIES, in_settings, leaks
 from tests.unit.fakes.bad_servers import BadServer, bad_server, echoing
 
@@ -112,7 +112,7 @@ def test_a_watch_shows_and_keeps_no_secret(site: Site) -> None:
             watch.wait(lambda: bool(site.rows(BRONZE_TICKS.path)), PATIENCE_S, "ticks in bronze", TABLE_POLL_S)
             processes = [*watch.processes(), collector, *collector.children(recursive=True)]
             shown = [command_line(process) for process in processes]
-            java_environments = [_environment(process) for process in processes if process.name() == "java"]
+            java_environments = [_environment(process) for process in processes if _name(process) == "java"]
         # Ticks that stay away are an alert.
         watch.wait(lambda: _answered(site) >= RECEIVERS, PATIENCE_S, "an answer of every receiver", TABLE_POLL_S)
         metrics = _metrics(log)
@@ -146,6 +146,12 @@ def _answered(site: Site) -> set[object]:
     return {row["receiver"] for row in site.rows(ALERT_DELIVERIES.path) if row["state"] in ("delivered", "failed")}
 
 
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""
+
+
 def _environment(process: psutil.Process) -> str:
     with suppress(psutil.NoSuchProcess):
         return repr(process.environ())
@@ -163,4 +169,4 @@ def _files_that_leak(folder: Path) -> set[str]:
     """Return the files with a secret in them: tables, checkpoints, and logs of all processes are among them."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert any("_checkpoints" in path.parts for path in files)
-    return {str(path.relative_to(folder)) for path in files if leaks(path.read_bytes().decode("utf-8", "replace"))}
+    return {str(path.relative_to(folder)) for path in files if leaks(bytes_of(path).decode("utf-8", "replace"))}

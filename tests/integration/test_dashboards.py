@@ -26,6 +26,7 @@ from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.integration.support import completed
 from tests.support import monitoring
 from tests.support.monitoring import Expression
+from tests.support.waiting import in_the_end
 from tests.unit.builders.broker_load import MB, loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import partition, status
@@ -117,6 +118,8 @@ def numbers(found: list[dict[str, Any]]) -> list[float]:
     return [float(series["value"][1]) for series in found]
 
 
+# A scrape that takes longer than its interval takes all series away for a moment.
+@in_the_end
 def test_every_expression_of_a_dashboard_gives_numbers(server: str) -> None:
     def results(expression: Expression) -> list[float]:
         return numbers(query(server, expression.filled(cluster=".*", broker=".*", __rate_interval="10s")))
@@ -135,12 +138,14 @@ def test_a_choice_of_cluster_and_broker_leaves_only_its_series(server: str) -> N
             assert query(server, expression.filled(**chosen)) == [], expression.where
 
 
+@in_the_end
 def test_every_choice_has_values(server: str) -> None:
     for selector, label in monitoring.label_queries():
         chosen = Expression("", selector, frozenset()).filled(cluster=".*")
         assert ask(f"{server}/api/v1/label/{label}/values", **{"match[]": chosen}), selector
 
 
+@in_the_end
 def test_the_verdict_of_each_broker_and_role_has_its_number(server: str) -> None:
     bands = next(e for e in monitoring.dashboard_expressions() if e.where == "headroom-throttle: Verdicts A")
     found = query(server, bands.filled(cluster=".*", broker=".*"))
@@ -156,6 +161,7 @@ def test_the_verdict_of_each_broker_and_role_has_its_number(server: str) -> None
     }
 
 
+@in_the_end
 def test_every_rule_is_evaluated_and_sees_what_is_wrong(server: str) -> None:
     found = {expression.where: query(server, expression.text) for expression in monitoring.rule_expressions()}
     assert {name for name, series in found.items() if not series} == SILENT

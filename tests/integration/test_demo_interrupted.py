@@ -23,7 +23,7 @@ def interrupted(folder: Path, number: signal.Signals) -> int:
         wait_until(lambda: log.exists() and len(children(demo.pid)) >= 9, 180, "brokers and watch run")
         pids = children(demo.pid)
         demo.send_signal(number)
-        output_of(demo, 60)
+        output_of(demo, 120)
         wait_until(lambda: not living(pids), 90, "children of the demo ended", lambda: living(pids))
         wait_until(lambda: nothing_works_in(folder), 30, "processes of the demo ended", lambda: working_in(folder))
         return demo.returncode

@@ -42,7 +42,7 @@ def restarted(cluster: EmbeddedCluster) -> Iterator[None]:
     rates = {("orders", 1): 400_000.0, ("orders", 5): 100_000.0}
     with PacedProducer(cluster.bootstrap_servers, rates, record_bytes=1000) as load:
         cluster.kill(RESTARTED)
-        wait_until(lambda: RESTARTED not in leaders(cluster, "orders").values(), 60, "others lead")
+        wait_until(lambda: (now := leaders(cluster, "orders")) and RESTARTED not in now.values(), 60, "others lead")
         cluster.restart(RESTARTED)
         wait_until(
             lambda: not_led_by_preferred(cluster) == [],
@@ -66,7 +66,12 @@ def not_led_by_preferred(cluster: EmbeddedCluster) -> list[tuple[str, int]]:
 
 
 def run(config_file: Path, *arguments: str, **environ: str) -> Result:
-    settings = {"ELECTIONS__PAUSE_S": "0", "ELECTIONS__BATCH_PARTITIONS": "3", "COLLECT__MEASURE_S": "1"}
+    settings = {
+        "ELECTIONS__PAUSE_S": "0",
+        "ELECTIONS__BATCH_PARTITIONS": "3",
+        "COLLECT__MEASURE_S": "3",
+        "COLLECT__BROKER_TIMEOUT_S": "10",
+    }
     env = {f"HEADROOM_{name}": value for name, value in settings.items()} | environ
     return CliRunner(env=env).invoke(elections, ["--config", str(config_file), *arguments], catch_exceptions=False)
 
@@ -86,25 +91,33 @@ def names(partitions: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 
 def test_a_restart_is_seen_with_the_traffic_that_would_go_back(config_file: Path) -> None:
-    message = plan(config_file)
+    def measured() -> dict[str, Any] | None:
+        # A producer that stalled while it was measured is no fault.
+        message = plan(config_file)
+        rates = (of_broker(message, RESTARTED)["preferred_write_bytes_per_s"], message["cluster_write_bytes_per_s"])
+        return message if rates == pytest.approx((0.5 * MB, 0.5 * MB), rel=0.25) else None
+
+    # What is written to orders-1 and orders-5.
+    message = wait_until(measured, 60, "0.5 MB/s")
+    assert message is not None
     broker = of_broker(message, RESTARTED)
     assert (broker["non_preferred_partitions"], broker["electable_now"], broker["out_of_balance"]) == (AWAY, AWAY, True)
     assert [b["out_of_balance"] for b in message["brokers"] if b["broker"] != RESTARTED] == [False] * 3
     assert (message["not_measured"], message["left_out"]) == ([], [])
-    # What is written to orders-1 and orders-5: 0.5 MB/s.
     assert broker["write_bytes_per_s"] == 0
-    assert broker["preferred_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
-    assert message["cluster_write_bytes_per_s"] == pytest.approx(0.5 * MB, rel=0.25)
     assert broker["imbalance_ratio_after"] == 0
 
 
 def test_rates_of_partitions_of_one_topic_on_one_broker_differ(settings: Settings) -> None:
     with LiveCluster(settings) as live:
-        partitions = live.leadership_with_traffic().partitions
-    assert partitions["orders", 1].write_bytes_per_s == pytest.approx(0.4 * MB, rel=0.3)
-    assert partitions["orders", 5].write_bytes_per_s == pytest.approx(0.1 * MB, rel=0.3)
-    assert partitions["orders", 9].write_bytes_per_s == 0
-    assert partitions["orders", 9].min_insync_replicas == 1
+
+        def measured() -> list[float | None]:
+            partitions = live.leadership_with_traffic().partitions
+            assert partitions["orders", 9].min_insync_replicas == 1
+            return [partitions["orders", number].write_bytes_per_s for number in (1, 5, 9)]
+
+        expected = pytest.approx([0.4 * MB, 0.1 * MB, 0], rel=0.3)
+        wait_until(lambda: measured() == expected, 60, "0.4 and 0.1 MB/s, and nothing")
 
 
 def test_text_names_the_broker_and_changes_nothing(config_file: Path, cluster: EmbeddedCluster) -> None:
@@ -135,8 +148,13 @@ def test_kafkas_tool_elects_what_a_file_names(config_file: Path, cluster: Embedd
         60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    left = plan(config_file)
-    assert of_broker(left, RESTARTED)["non_preferred_partitions"] == AWAY - 3
+
+    def after_it() -> dict[str, Any] | None:
+        left = plan(config_file)
+        return left if of_broker(left, RESTARTED)["non_preferred_partitions"] == AWAY - 3 else None
+
+    left = wait_until(after_it, 60, "three leaders back")
+    assert left is not None
     ours = {name for batch in left["batches"] for name in names(batch["partitions"])}
     assert ours.isdisjoint(names(message["batches"][0]["partitions"]))
 
@@ -146,10 +164,12 @@ def test_execute_brings_every_broker_back_as_predicted(config_file: Path, cluste
     assert result.exit_code == 0, result.output
     message = json.loads(result.stdout)
     assert (message["stopped"], message["left_partitions"]) == (None, 0)
-    assert [len(outcome["elected"]) for outcome in message["results"]] == [3, 2]
+    # Not needed is what the broker elected and whose answer was late.
+    assert [len(outcome["elected"]) + len(outcome["not_needed"]) for outcome in message["results"]] == [3, 2]
     assert [o["imbalance_ratios"] for o in message["results"]] == [b["imbalance_ratios"] for b in message["batches"]]
-    assert leaders(cluster, "orders") == {p: replicas[0] for p, replicas in ORDERS.items()}
-    assert leaders(cluster, "payments") == {p: replicas[0] for p, replicas in PAYMENTS.items()}
+    for topic, placed in (("orders", ORDERS), ("payments", PAYMENTS)):
+        preferred = {p: replicas[0] for p, replicas in placed.items()}
+        wait_until(lambda t=topic, p=preferred: leaders(cluster, t) == p, 30, f"leaders of {topic}")
 
 
 def test_then_there_is_nothing_to_elect(config_file: Path) -> None:

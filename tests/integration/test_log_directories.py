@@ -17,10 +17,10 @@ from headroom.cluster.throttles.replica_lists import apply_lists
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.config import Source
 from tests.integration.support import admin_of, create_topic, wait_until
-from tests.integration.ticks import collecting, settings_of
+from tests.integration.ticks import Tick, collecting, settings_of
 
-RECORDS, RECORD_BYTES = 3000, 1000
-# A fetch of 1 MB goes through at once; then the mean of 11 s is above this for longer than the test takes.
+RECORDS, RECORD_BYTES = 30_000, 1000
+# A fetch of 1 MiB goes through at once, and another whenever the window of 11 s has forgotten it: minutes of copying.
 RATE_BYTES_PER_S = 2000
 # The rule for logs of jmx_exporter's kafka-0-8-2.yml, which takes the key of the copy into the partition's label.
 EXPORTER = """
@@ -80,10 +80,16 @@ def _move(cluster: EmbeddedCluster, folders: list[Path]) -> None:
         wait_until(lambda: True in logs(), 30, "the copy of orders-0", logs)
 
 
+def is_whole(tick: Tick) -> bool:
+    """Return whether the broker answered in time, and both partitions are watched."""
+    moves = (tick.move("orders", partition) for partition in (0, 1))
+    return not tick.end["unanswered"] and bool(tick.broker(1)["throttles_known"]) and all(moves)
+
+
 @pytest.mark.parametrize("source", Source)
 def test_the_copy_is_no_log_and_takes_nothing_else_away(moving: EmbeddedCluster, source: Source) -> None:
     with collecting(settings_of(moving, source=source)) as running:
-        tick = running.tick_with(lambda tick: tick.move("orders") and tick.move("orders", 1), "both partitions")
+        tick = running.tick_with(is_whole, "both partitions")
     assert tick.end["unanswered"] == []
     logs = {partition: (tick.move("orders", partition) or {})["logs"][0] for partition in (0, 1)}
     assert [logs[partition]["log_end_offset"] for partition in (0, 1)] == [RECORDS, 0]
@@ -95,7 +101,7 @@ def test_the_copy_is_no_log_and_takes_nothing_else_away(moving: EmbeddedCluster,
 
 def test_a_tick_has_the_settings_that_shape_copies(moving: EmbeddedCluster) -> None:
     with collecting(settings_of(moving)) as running:
-        tick = running.tick_with(lambda tick: tick.move("orders"), "orders watched")
+        tick = running.tick_with(is_whole, "orders watched")
     broker, move = tick.broker(1), tick.move("orders")
     assert move is not None
     assert (broker["log_dirs_throttle_bytes_per_s"], broker["log_dirs_throttle_source"]) == (RATE_BYTES_PER_S, "broker")

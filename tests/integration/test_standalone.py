@@ -21,7 +21,7 @@ from headroom.cluster.embedded import EmbeddedCluster
 from headroom.schemas.config import Settings
 from headroom.streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl
-from tests.integration.support import TABLE_POLL_S, command_line, living, wait_until
+from tests.integration.support import TABLE_POLL_S, bytes_of, command_line, living, wait_until
 
 PASSWORD = "hunter2-of-the-submitted-jobs"
 CLUSTERS = ("orders", "payments")
@@ -139,7 +139,7 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
             lambda: _recorded(site) == TICKS * len(CLUSTERS), PATIENCE_S, "all ticks in silver", TABLE_POLL_S
         )
         # Each job has an executor of one core, although the file of settings names another master.
-        assert spark.cores_in_use() == len(jobs)
+        wait_until(lambda: spark.cores_in_use() == len(jobs), 60, "an executor of each job", spark.cores_in_use)
         _tables_are_right(site)
         shown = {line.fields["cluster"] for line in watch.lines if line.fields["type"] == "verdicts"}
         assert shown == set(CLUSTERS)
@@ -196,4 +196,4 @@ def _files_with(text: str, folder: Path) -> set[str]:
     files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".jar"]
     assert any("events" in path.parts for path in files)
     assert any(path.name == "stderr" for path in files), "the log of an executor"
-    return {str(path.relative_to(folder)) for path in files if text.encode() in path.read_bytes()}
+    return {str(path.relative_to(folder)) for path in files if text.encode() in bytes_of(path)}

@@ -54,7 +54,7 @@ class OldBrokers(Brokers):
             overrides = {
                 "broker.id": str(broker_id),
                 "zookeeper.connect": self._zookeeper,
-                "zookeeper.session.timeout.ms": "6000",
+                "zookeeper.session.timeout.ms": "12000",
                 "listeners": client,
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT",
             }

@@ -131,7 +131,13 @@ class Run:
     def _wait_written(gold: AlertPathGold) -> None:
         """Wait until the thread has taken and written what it can at once; idle ticks wait for more."""
         queue = gold._queue
-        until(lambda: not (queue._computations or queue._is_writing), deadline_s=120.0)
+
+        def is_idle() -> bool:
+            # The thread takes the computations and begins to write under this lock: none is overlooked in between.
+            with queue._changed:
+                return not (queue._computations or queue._is_writing)
+
+        until(is_idle, deadline_s=120.0)
 
     def gold_job(self, first: int = 0, end: int | None = None, size: int = 100, store: Store | None = None) -> GoldJob:
         """A process whose gold job reads some ticks."""

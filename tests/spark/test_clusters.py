@@ -139,7 +139,10 @@ def alert_path(spark: SparkSession, folder: Path, messages: list[dict[str, Any]]
     events = EventLog(spark, Store(spark, str(folder / "store")))
     engine.restore(events.last_events())
     topic: Any = ListTopic(spark, messages)
-    return AlertPath(spark, AlertPathSource(topic, str(folder / "alerts")), events, engine, recorder.listeners())
+    path = AlertPath(spark, AlertPathSource(topic, str(folder / "alerts")), events, engine, recorder.listeners())
+    # Nobody stops it: it would compute batches again during later tests.
+    path.warm_up = MagicMock()
+    return path
 
 
 def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_cause_of_a_query_that_failed_is_found(spark: SparkSession, tmp_path
     )
     query = stream.foreachBatch(batch).start()
     with pytest.raises(Exception, match="Python Proxy"):
-        query.awaitTermination(60)
+        query.awaitTermination(600)
     assert cause_of(query.exception() or "") == (
         f"ParentNotDirectoryException: Parent path is not a directory: file:{tmp_path}/file"
     )

@@ -130,24 +130,26 @@ def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp
     assert log.last_events() == []
     event = AlertEvent("a", "no_data", "warning", "firing", "c1", "ticks", "s", "{}", "{}", 1, 2)
     maintained = threading.Event()
+    told: list[int] = []
 
-    def tell() -> int:
-        count = 0
+    def tell() -> None:
         # Ten times as often as a tick can bring events. One who never pauses is faster than any other can commit.
         while not maintained.wait(0.1):
-            log.append([event], "w", count)
-            count += 1
-        return count
+            log.append([event], "w", len(told))
+            told.append(len(told))
 
     with ThreadPoolExecutor(1) as pool:
         teller = pool.submit(tell)
+        runs = 0
         try:
-            for _ in range(2):
+            # On a busy machine two runs may be over before three events are told.
+            while runs < 2 or (len(told) < 3 and not teller.done()):
                 whole(Maintenance(spark, store, StoreSettings(), [ALERT_EVENTS]).run(TODAY))
+                runs += 1
         finally:
             maintained.set()
-        told = teller.result()
-        assert len(rows_of(store, ALERT_EVENTS)) == told > 2
+        teller.result()
+        assert len(rows_of(store, ALERT_EVENTS)) == len(told) > 2
 
 
 def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: SparkSession, tmp_path: Path) -> None:
@@ -180,9 +182,9 @@ def test_a_table_of_something_else_is_not_touched(spark: SparkSession, tmp_path:
 def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     store.ensure(MESSAGES)
-    today = datetime.now(timezone.utc).date()
+    before = datetime.now(timezone.utc).date()
     for number in range(2):
-        write_rows(store, MESSAGES, [a_message(today, number)])
+        write_rows(store, MESSAGES, [a_message(before, number)])
     result = subprocess.run(
         headroom_command("maintain", "--format", "json"),
         env=os.environ
@@ -196,6 +198,8 @@ def test_the_command_tells_what_was_done_and_nothing_else(spark: SparkSession, t
         timeout=240,
         check=True,
     )
+    # Midnight may pass meanwhile.
+    after = datetime.now(timezone.utc).date()
     (done,) = json.loads(result.stdout)
     assert (done["table"], done["files_before"], done["files_after"]) == (MESSAGES.path, 2, 1)
-    assert done["dropped_before"] == str(today - timedelta(days=29))
+    assert done["dropped_before"] in {str(today - timedelta(days=29)) for today in (before, after)}

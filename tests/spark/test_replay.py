@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -55,6 +56,8 @@ class Run:
         self.alert_path = AlertPath(
             spark, AlertPathSource(topic, path), EventLog(spark, self.store), self.engine, listeners
         )
+        # Nobody stops it: it would compute batches again during later tests.
+        self.alert_path.warm_up = MagicMock()
         self.gold = GoldJob(spark, topic, self.store, checkpoint(folder, "gold"), 1.0)
 
     def over(self, size: int) -> Run:

@@ -52,7 +52,7 @@ def pasted(tmp_path: Path) -> Callable[[str], list[str]]:
         arguments.unlink(missing_ok=True)
         environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "ARGUMENTS": str(arguments), "HOME": "/"}
         shell = ["bash", "-c", command]
-        subprocess.run(shell, cwd=tmp_path / "there", env=environment, check=True, timeout=20, capture_output=True)
+        subprocess.run(shell, cwd=tmp_path / "there", env=environment, check=True, timeout=120, capture_output=True)
         assert {path.name for path in (tmp_path / "there").iterdir()} <= {PLAN_FILE, "headroom-elections.json"}
         return arguments.read_bytes().decode().split("\0")[:-1]
 

@@ -19,6 +19,7 @@ from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.delta.damage import UNKNOWN, Damage
 from headroom.streaming.durability import mend as mending
+from headroom.streaming.durability.checkpoint import Checkpoint
 from headroom.streaming.durability.query_checkpoints import checkpoints_of
 from headroom.streaming.store.single_instance import exclusive_jobs
 from tests.unit.streaming.delta.test_damage import commit_file, cut, data_file, numbers, of_commits, table
@@ -136,18 +137,28 @@ def test_a_checkpoint_in_use_is_left_to_its_query(table: Path, config: str, monk
     assert folder.exists()
 
 
-def test_a_repair_waits_for_the_job_that_has_just_started(table: Path, config: str) -> None:
+def test_a_repair_waits_for_the_job_that_has_just_started(
+    table: Path, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = damaged_checkpoint(table)
     ((_, _, checkpoint),) = [one for one in checkpoints_of(StoreSettings(str(table.parent.parent))) if one[0] == "gold"]
     query_starts = threading.Timer(1.0, checkpoint.mend)
-    with exclusive_jobs(StoreSettings(str(table.parent.parent)), ["gold"]):
+    was = repair._is_repaired_by_job
+
+    def waits(of: Checkpoint, until_s: float) -> bool:
+        # Only now: the command has seen the damage, however late it came to it.
         query_starts.start()
+        return was(of, until_s)
+
+    monkeypatch.setattr(repair, "_is_repaired_by_job", waits)
+    with exclusive_jobs(StoreSettings(str(table.parent.parent)), ["gold"]):
         result = CliRunner().invoke(maintain, ["--repair", "--config", config, "--format", "json"])
+        # The command has waited for the query, and not for a time of its own.
+        assert not folder.exists()
         query_starts.join()
     assert result.exit_code == 0
     (shown,) = json.loads(result.stdout)
     assert (shown["table"], shown["mended"]) == ("_checkpoints/gold", True)
-    assert not folder.exists()
 
 
 def test_check_names_damaged_checkpoints(table: Path) -> None:

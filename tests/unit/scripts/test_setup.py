@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import os
 import re
 import subprocess
 import sys
 import threading
+from contextlib import redirect_stdout
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -19,6 +21,8 @@ import setup
 import side_by_side
 from preflight import SetupError
 from side_by_side import Step, run_all
+
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SETUP = ROOT / "scripts" / "setup.py"
@@ -250,9 +254,7 @@ def test_the_first_step_that_fails_ends_the_others_and_is_the_error() -> None:
     assert long.is_stopped
 
 
-def test_a_second_set_up_of_a_checkout_waits_for_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_set_up_of_a_checkout_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "LOCK", tmp_path / ".jars" / ".lock")
     order: list[str] = []
 
@@ -260,14 +262,16 @@ def test_a_second_set_up_of_a_checkout_waits_for_the_first(
         with setup._alone():
             order.append("second")
 
-    with setup._alone():
-        thread = threading.Thread(target=second)
-        thread.start()
-        thread.join(0.5)
-        order.append("first")
-    thread.join(10)
+    # Not capsys: it loses what the other thread prints while it is read.
+    with redirect_stdout(io.StringIO()) as printed:
+        with setup._alone():
+            thread = threading.Thread(target=second)
+            thread.start()
+            until(lambda: "waiting" in printed.getvalue())
+            order.append("first")
+        thread.join(60)
     assert order == ["first", "second"]
-    assert capsys.readouterr().out == "set-up: waiting for another set-up of this checkout\n"
+    assert printed.getvalue() == "set-up: waiting for another set-up of this checkout\n"
 
 
 def test_a_disk_that_cannot_be_written_is_a_one_line_error(

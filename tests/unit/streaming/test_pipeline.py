@@ -87,7 +87,7 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     assert [(f.receiver, f.undelivered) for f in pipeline.deliveries()] == [("inbox", 0)]
     with pytest.raises(HeadroomError):
         pipeline.stop()
-    assert not [t for t in threading.enumerate() if t.name == "delivery to inbox"]
+    until(lambda: not [t for t in threading.enumerate() if t.name == "delivery to inbox"], threading.enumerate)
 
 
 def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -222,7 +222,7 @@ def test_slack_says_what_and_what_to_do(kind: AlertKind) -> None:
 def test_alertmanager_gets_each_kind_as_texts_under_labels_that_stay() -> None:
     instance = Scripted()
     with serving(instance) as url:
-        settings = AlertmanagerSettings(url, None, resend_s=60, timeout_s=5)
+        settings = AlertmanagerSettings(url, None, resend_s=60, timeout_s=60)
         receiver = AlertmanagerReceiver(settings, lambda: None, Links(), lambda: TICK_MS)
         for event in EVENTS.values():
             receiver.deliver(event, "", False)

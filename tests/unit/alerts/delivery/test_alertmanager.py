@@ -30,7 +30,7 @@ SECRET = "not-to-be-told"
 def alertmanager(*instances: Callable[[Asked], Said], user: str | None = None) -> Iterator[AlertmanagerReceiver]:
     with ExitStack() as running:
         urls = [running.enter_context(serving(instance)) for instance in instances]
-        settings = AlertmanagerSettings(",".join(urls), user, resend_s=60, timeout_s=5)
+        settings = AlertmanagerSettings(",".join(urls), user, resend_s=60, timeout_s=60)
         links = Links("http://boards/{cluster}", "http://runbooks/{kind}")
         yield AlertmanagerReceiver(settings, lambda: SECRET, links, lambda: NOW_MS)
 
@@ -177,7 +177,7 @@ def test_what_fired_before_a_restart_is_sent_on() -> None:
 @contextmanager
 def webhook(sink: Callable[[Asked], Said], secret: str | None = SECRET) -> Iterator[WebhookReceiver]:
     with serving(sink) as url:
-        yield WebhookReceiver(WebhookSettings(url=f"{url}/hook", timeout_s=5), lambda: secret, Links(), lambda: NOW_MS)
+        yield WebhookReceiver(WebhookSettings(url=f"{url}/hook", timeout_s=60), lambda: secret, Links(), lambda: NOW_MS)
 
 
 def verified(asked: Asked) -> bool:

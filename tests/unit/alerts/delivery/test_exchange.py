@@ -29,14 +29,19 @@ from tests.unit.fakes.bad_servers import OK, Handler, bad_server, dripping, echo
 from tests.unit.fakes.hostile import ACTING, acts
 from tests.unit.fakes.receivers import Said, Scripted, event, serving
 
+# Deadline for servers that never answer.
 TIMEOUT_S = 0.6
+# Deadline where one part of an answer comes in time, and the rest does not.
+CUT_S = 3.0
+# Deadline for servers that answer at once, but for a busy machine.
+PATIENT_S = 30.0
 # Of a busy machine; without a deadline each of these takes for ever.
-SLACK_S = 5.0
+SLACK_S = 60.0
 SECRET = "s3cr3t/of+the=receiver"
 
 
-def asked(url: str, most_bytes: int = MOST_BYTES) -> HttpAnswer:
-    return exchange(url, b"{}", {}, ssl.create_default_context(), TIMEOUT_S, most_bytes)
+def asked(url: str, most_bytes: int = MOST_BYTES, timeout_s: float = TIMEOUT_S) -> HttpAnswer:
+    return exchange(url, b"{}", {}, ssl.create_default_context(), timeout_s, most_bytes)
 
 
 @contextmanager
@@ -61,7 +66,8 @@ def ended() -> None:
         pytest.param(dripping(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"), id="headers that drip"),
         pytest.param(flooding(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="continue, without an end"),
         pytest.param(dripping(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), id="continue, dripping"),
-        pytest.param(lambda connection, _: time.sleep(2 * TIMEOUT_S), id="nothing"),
+        # So long that the deadline does not meet the end of the connection after a pause of this process.
+        pytest.param(lambda connection, _: time.sleep(10 * TIMEOUT_S), id="nothing"),
     ],
 )
 def test_a_status_that_does_not_come_is_given_up_in_time(handler: Handler) -> None:
@@ -73,7 +79,7 @@ def test_a_status_that_does_not_come_is_given_up_in_time(handler: Handler) -> No
 @pytest.mark.parametrize("first", [OK + b"\r\n", OK + b"Content-Length: 1000000\r\n\r\n"])
 def test_a_body_that_drips_is_cut_and_its_status_holds(first: bytes) -> None:
     with bad_server(dripping(first, b"x")) as server, in_time():
-        answer = asked(f"http://127.0.0.1:{server.port}/")
+        answer = asked(f"http://127.0.0.1:{server.port}/", timeout_s=CUT_S)
     assert (answer.status, answer.whole) == (200, False)
     assert 0 < len(answer.body) < 100
     ended()
@@ -81,7 +87,7 @@ def test_a_body_that_drips_is_cut_and_its_status_holds(first: bytes) -> None:
 
 def test_an_endless_body_is_read_to_its_limit() -> None:
     with bad_server(flooding(OK + b"\r\n", b"x" * 65536)) as server, in_time():
-        answer = asked(f"http://127.0.0.1:{server.port}/", 100_000)
+        answer = asked(f"http://127.0.0.1:{server.port}/", 100_000, PATIENT_S)
     assert (answer.status, len(answer.body), answer.whole) == (200, 100_000, False)
     ended()
 
@@ -89,7 +95,7 @@ def test_an_endless_body_is_read_to_its_limit() -> None:
 @pytest.mark.parametrize(("size", "whole"), [(1000, True), (1001, False)])
 def test_an_answer_of_the_limit_is_whole(size: int, whole: bool) -> None:
     with bad_server(saying(OK + b"\r\n" + b"x" * size)) as server:
-        answer = asked(f"http://127.0.0.1:{server.port}/", 1000)
+        answer = asked(f"http://127.0.0.1:{server.port}/", 1000, PATIENT_S)
     assert (len(answer.body), answer.whole) == (1000, whole)
 
 
@@ -107,7 +113,7 @@ def test_a_name_that_is_looked_up_for_ever_is_given_up_in_time_and_nothing_is_se
     answered, look_up = threading.Event(), socket.getaddrinfo
 
     def slow(*arguments: object, **options: object) -> object:
-        answered.wait(60)
+        answered.wait(2 * SLACK_S)
         return look_up(*arguments, **options)  # type: ignore[arg-type]
 
     with bad_server(saying(OK + b"\r\n")) as server:
@@ -129,10 +135,10 @@ def test_a_body_that_is_no_text_is_shown_in_one_printable_line(body: bytes, stat
     with bad_server(handler) as server:
         url = f"http://127.0.0.1:{server.port}/"
         try:
-            answer = HttpPoster(TIMEOUT_S).post(url, b"{}", {})
+            answer = HttpPoster(PATIENT_S).post(url, b"{}", {})
         except DeliveryError as error:
             answer = error.answer
-        slack = SlackApi(SlackSettings(channel="C0123456", api_url=url, timeout_s=TIMEOUT_S), lambda: SECRET)
+        slack = SlackApi(SlackSettings(channel="C0123456", api_url=url, timeout_s=PATIENT_S), lambda: SECRET)
         with pytest.raises(DeliveryError) as refused:
             slack.call("chat.postMessage")
     for text in (answer, refused.value.answer):
@@ -143,22 +149,22 @@ def test_a_body_that_is_no_text_is_shown_in_one_printable_line(body: bytes, stat
 
 
 def webhook(url: str) -> Receiver:
-    settings = WebhookSettings(url=f"{url}/hooks/{quote(SECRET, safe='')}?token={quote(SECRET)}", timeout_s=TIMEOUT_S)
+    settings = WebhookSettings(url=f"{url}/hooks/{quote(SECRET, safe='')}?token={quote(SECRET)}", timeout_s=PATIENT_S)
     return WebhookReceiver(settings, lambda: SECRET, Links(), lambda: 0)
 
 
-def alertmanager(url: str) -> Receiver:
-    settings = AlertmanagerSettings(url, "me", timeout_s=TIMEOUT_S)
+def alertmanager(url: str, timeout_s: float = PATIENT_S) -> Receiver:
+    settings = AlertmanagerSettings(url, "me", timeout_s=timeout_s)
     return AlertmanagerReceiver(settings, lambda: SECRET, Links(), lambda: 0)
 
 
 def slack(url: str) -> Receiver:
-    settings = SlackSettings(channel="C0123456", api_url=url, timeout_s=TIMEOUT_S)
+    settings = SlackSettings(channel="C0123456", api_url=url, timeout_s=PATIENT_S)
     return SlackReceiver(SlackApi(settings, lambda: SECRET), "C0123456", 10, Links())
 
 
 def slack_webhook(url: str) -> Receiver:
-    return SlackWebhookReceiver(SlackSettings(timeout_s=TIMEOUT_S), lambda: f"{url}/services/{SECRET}", Links())
+    return SlackWebhookReceiver(SlackSettings(timeout_s=PATIENT_S), lambda: f"{url}/services/{SECRET}", Links())
 
 
 RECEIVERS = (webhook, alertmanager, slack, slack_webhook)
@@ -203,7 +209,7 @@ def test_a_redirect_is_not_followed_and_delivers_nothing(receiver_of: Callable[[
 def test_an_alertmanager_that_drips_holds_up_the_other_for_no_longer_than_its_timeout() -> None:
     instance = Scripted()
     with bad_server(dripping(b"HTTP/1.1 200 ", b"O")) as dripper, serving(instance) as url:
-        receiver = alertmanager(f"http://127.0.0.1:{dripper.port},{url}")
+        receiver = alertmanager(f"http://127.0.0.1:{dripper.port},{url}", CUT_S)
         with in_time():
             answer, _ = answer_of(receiver)
     assert answer.startswith("1 of 2 took it")
@@ -239,7 +245,7 @@ def test_a_history_of_slack_without_an_end_is_looked_at_for_a_while_only() -> No
         connection.sendall(OK + b"\r\n" + page)
 
     with bad_server(answer) as server:
-        settings = SlackSettings(channel="C0123456", api_url=f"http://127.0.0.1:{server.port}", timeout_s=5)
+        settings = SlackSettings(channel="C0123456", api_url=f"http://127.0.0.1:{server.port}", timeout_s=PATIENT_S)
         assert SlackApi(settings, lambda: SECRET).find(["a/1/firing"], 0) == {}
     assert len(pages) == 100
 

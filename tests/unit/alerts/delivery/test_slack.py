@@ -37,7 +37,7 @@ GROWN = event(tick_ms=1_800_000_030_000, summary="It grew")
 @contextmanager
 def slack_of(fake: Callable[[Asked], Said], token: str = TOKEN, **more: Any) -> Iterator[SlackReceiver]:
     with serving(fake) as url:
-        settings = SlackSettings(channel="C0123456", api_url=f"{url}/api/", timeout_s=5, **more)
+        settings = SlackSettings(channel="C0123456", api_url=f"{url}/api/", timeout_s=60, **more)
         yield SlackReceiver(SlackApi(settings, lambda: token), "C0123456", 2, LINKS, settings.mention)
 
 
@@ -198,7 +198,7 @@ def test_an_incoming_webhook_gets_each_event_and_its_url_stays_secret() -> None:
     sink = Scripted(Said(status=404, body=b"no_service"))
     with serving(sink) as url:
         secret = f"{url}/services/T0/B0/not-to-be-told"
-        slack = SlackWebhookReceiver(SlackSettings(timeout_s=5), lambda: secret, LINKS)
+        slack = SlackWebhookReceiver(SlackSettings(timeout_s=60), lambda: secret, LINKS)
         with pytest.raises(DeliveryError) as error:
             slack.deliver(event(), "", False)
         slack.deliver(event(), "", True)
@@ -327,7 +327,7 @@ def test_a_reference_of_a_newer_version_names_the_same_message() -> None:
 def test_a_webhook_mentions_with_each_event_that_fires() -> None:
     sink = Scripted()
     with serving(sink) as url:
-        settings = SlackSettings(timeout_s=5, mention_critical=GROUP)
+        settings = SlackSettings(timeout_s=60, mention_critical=GROUP)
         slack = SlackWebhookReceiver(settings, lambda: f"{url}/services", LINKS)
         for one in (event(), RESOLVED):
             slack.deliver(one, "", False)

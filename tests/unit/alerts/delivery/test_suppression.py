@@ -159,6 +159,7 @@ def test_an_acknowledgement_holds_for_its_alert_until_its_severity_rises_or_it_e
     warning = event(severity="warning")
     assert suppressions.acknowledgement(warning) == ack(severity="warning")
     assert suppressions.acknowledgement(event(severity="critical")) is None
+    assert suppressions.acknowledgement(event(severity="of a later version")) is None
     assert suppressions.acknowledgement(event("b", severity="warning")) is None
     assert suppressions.acknowledgement(replace(warning, state="resolved")) is None
 

@@ -120,7 +120,10 @@ class Running:
         )
         settings = Settings(
             cluster=ClusterSettings(bootstrap_servers="h:1", name="c"),
-            collect=CollectSettings(interval_s=1.0, load_interval_s=0.0, log_dirs_interval_s=0.0),
+            # Brokers answer as soon as their threads run, which a busy machine may put off.
+            collect=CollectSettings(
+                interval_s=1.0, broker_timeout_s=60.0, load_interval_s=0.0, log_dirs_interval_s=0.0
+            ),
         )
         self._collector = Collector(settings, self.rows, clock=self.now.clock)
 

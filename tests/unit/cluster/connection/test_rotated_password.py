@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, SaslAuthenticationFailedError
 
-from headroom.cluster.connection import admin_connection
+from headroom.cluster.connection import admin_connection, refusal
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.refusal import why_refused
 from headroom.schemas.config import ClusterSettings, SecurityProtocol
@@ -17,6 +17,12 @@ from tests.unit.fakes.kafka_listeners import Listener, listening
 
 DISCONNECTED = KafkaConnectionError("socket disconnected")
 REFUSED = SaslAuthenticationFailedError("Invalid username or password")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Listeners of these tests answer at once, but for a busy machine.
+    monkeypatch.setattr(refusal, "TIMEOUT_S", 60.0)
 
 
 def settings_of(file: Path, servers: str = "b:1") -> ClusterSettings:

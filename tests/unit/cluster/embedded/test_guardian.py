@@ -32,8 +32,8 @@ def test_processes_end_when_their_owner_ends_while_it_asks(last_words: str, tmp_
         stdout.close()
         print(request if last_words == "spawn" else request[:20], end="", file=stdin, flush=True)
         stdin.close()
-        process.wait(20)
-    first.wait(20)
+        process.wait(120)
+    first.wait(120)
     assert not [p.pid for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(p.info["cmdline"])]
 
 

@@ -44,6 +44,27 @@ def test_only_the_busy_part_of_a_wait_counts_less() -> None:
     assert machine.seconds_until_over(patience) == pytest.approx(6, abs=1.0)
 
 
+def test_of_a_pause_of_the_whole_process_little_counts() -> None:
+    machine = Machine(runnable=1)
+    patience = machine.patience(10.0)
+    for _ in range(4):
+        machine.now_s += 15.0
+        assert not patience.is_over()
+    # Of each pause 2 s count; 2 s are left.
+    assert machine.seconds_until_over(patience) == pytest.approx(2, abs=1.0)
+    assert str(patience) == "10 s"
+
+
+def test_a_wait_whose_questions_take_long_grows_at_most_eightfold() -> None:
+    machine = Machine(runnable=1000)
+    patience = machine.patience(10.0)
+    for _ in range(2):
+        machine.now_s += 39.0
+        assert not patience.is_over()
+    machine.now_s += 3.0
+    assert patience.is_over()
+
+
 def test_an_error_says_how_busy_the_machine_was() -> None:
     quiet, busy = Machine(1), Machine(6)
     patience = quiet.patience(10.0)

@@ -13,6 +13,7 @@ from headroom.cluster.live.write_rates import WriteRates
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from tests.support.waiting import until
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -36,7 +37,7 @@ class Measurements:
 
     def leadership_with_traffic(self) -> SimpleNamespace:
         if not self.found:
-            self.looked.wait(5)
+            self.looked.wait(120)
             return SimpleNamespace(traffic=Traffic())
         traffic = self.found.pop(0)
         if isinstance(traffic, HeadroomError):
@@ -55,11 +56,8 @@ def test_rates_from_before_a_switch_or_a_failure_stay(monkeypatch: pytest.Monkey
     monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
     rates = WriteRates(Settings())
     rates.start()
-    for _ in range(500):
-        if rates.now()[1] == 7.0:
-            break
-        threading.Event().wait(0.01)
+    until(lambda: rates.now()[1] == 7.0, rates.now)
     assert rates.now() == ({A: 5.0, B: 2.0}, 7.0)
     rates.stop()
     measured.looked.set()
-    assert measured.closed.wait(5)
+    assert measured.closed.wait(60)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import wait
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kafka.errors import KafkaTimeoutError
 
+from headroom.cluster.metrics import broker_reads
 from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
 from headroom.cluster.metrics.mbeans import ReadPlan
 from headroom.cluster.metrics.source import MetricsError
 from headroom.cluster.model import Broker, BrokerConfigs, BrokerRead, BrokerThrottles, Metrics
 from headroom.schemas.config import CollectSettings
+from tests.support.waiting import until
 
 BROKERS = {b: Broker(b, "127.0.0.1", 9090 + b, True) for b in (1, 2)}
 PLANS = {b: ReadPlan((), (), ()) for b in BROKERS}
-WAIT_S = 0.1
+# How long a tick waits where only the broker that does not answer is looked at, where the other one is too, and where
+# both answer.
+SHORT_S, WAIT_S, LONG_S = 0.1, 1.0, 30.0
 
 
 class Slow:
@@ -34,19 +39,20 @@ class Slow:
             self.asked += 1
             number = self.asked
             self.timeouts_s.append(timeout_s)
-            if not self.let.acquire(timeout=10):
+            if not self.let.acquire(timeout=120):
                 raise MetricsError(endpoint, "did not answer", "Wait.")
             return Metrics(number, {}, {}, (), {})
         return Metrics(0, {}, {}, (), {})
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> tuple[Slow, BrokerMetricsReader]:
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Slow, BrokerMetricsReader]]:
     known = BrokerConfigs(BrokerThrottles(known=True))
     monkeypatch.setattr("headroom.cluster.metrics.broker_reads.read_broker_configs", lambda *_: known)
     source: Any = Slow()
     connection: Any = None
-    return source, BrokerMetricsReader(connection, source, CollectSettings())
+    yield source, BrokerMetricsReader(connection, source, CollectSettings())
+    source.let.release(10)
 
 
 def started_or_error(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | str | None:
@@ -55,53 +61,66 @@ def started_or_error(reads: Mapping[int, BrokerRead], broker: int = 2) -> int | 
     return read.error if read.metrics is None else read.metrics.started_ms
 
 
-def settled(source: Slow) -> None:
+def settled(source: Slow, readers: BrokerMetricsReader) -> None:
     source.let.release()
-    time.sleep(WAIT_S)
+    until(lambda: readers._running[2].done())
 
 
 def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
     reads = readers.read(BROKERS, PLANS, WAIT_S)
     assert started_or_error(reads, 1) == 0
-    assert "did not answer within 0.1 s" in str(started_or_error(reads))
-    settled(source)
+    assert "did not answer within 1.0 s" in str(started_or_error(reads))
+    settled(source, readers)
     # The answer is there; another one is asked for, and does not come.
-    assert started_or_error(readers.read(BROKERS, PLANS, WAIT_S)) == 1
-    assert "still hangs on the read of an earlier tick" in str(started_or_error(readers.read(BROKERS, PLANS, WAIT_S)))
+    assert started_or_error(readers.read(BROKERS, PLANS, SHORT_S)) == 1
+    assert "still hangs on the read of an earlier tick" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
+    # The thread of the second read may have begun later than the ticks ended.
+    until(lambda: source.asked >= 2)
     assert source.asked == 2
 
 
-def test_what_comes_while_the_next_tick_waits_counts_there(slow: tuple[Slow, BrokerMetricsReader]) -> None:
+def test_what_comes_while_the_next_tick_waits_counts_there(
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, readers = slow
-    readers.read(BROKERS, PLANS, WAIT_S)
-    threading.Timer(WAIT_S, source.let.release).start()
-    assert started_or_error(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 1
+    readers.read(BROKERS, PLANS, SHORT_S)
+
+    def answered_meanwhile(*asked: Any, **how_long: Any) -> Any:
+        source.let.release()
+        return wait(*asked, **how_long)
+
+    monkeypatch.setattr(broker_reads, "wait", answered_meanwhile)
+    assert started_or_error(readers.read(BROKERS, PLANS, LONG_S)) == 1
     assert source.asked == 1
 
 
 def test_the_newest_answer_counts(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
-    readers.read(BROKERS, PLANS, WAIT_S)
-    settled(source)
+    readers.read(BROKERS, PLANS, SHORT_S)
+    settled(source, readers)
     source.let.release()
-    assert started_or_error(readers.read(BROKERS, PLANS, 10 * WAIT_S)) == 2
+    assert started_or_error(readers.read(BROKERS, PLANS, LONG_S)) == 2
 
 
-def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(slow: tuple[Slow, BrokerMetricsReader]) -> None:
+def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No time passes between the start of the read and the question to the source.
+    monkeypatch.setattr(broker_reads, "time", SimpleNamespace(monotonic=lambda: 0.0))
     source, readers = slow
-    readers.read(BROKERS, PLANS, WAIT_S)
-    assert source.timeouts_s[0] == pytest.approx(3.0, abs=0.5)
+    readers.read(BROKERS, PLANS, SHORT_S)
+    until(lambda: source.timeouts_s)
+    assert source.timeouts_s == [3.0]
 
 
 def test_a_broker_that_left_is_not_reported(slow: tuple[Slow, BrokerMetricsReader]) -> None:
     source, readers = slow
-    readers.read(BROKERS, PLANS, WAIT_S)
-    settled(source)
+    readers.read(BROKERS, PLANS, SHORT_S)
+    settled(source, readers)
     one = {1: PLANS[1]}
-    assert readers.read(BROKERS, one, WAIT_S).keys() == {1}
-    assert "did not answer" in str(started_or_error(readers.read(BROKERS, PLANS, WAIT_S)))
-    source.let.release(5)
+    assert readers.read(BROKERS, one, LONG_S).keys() == {1}
+    assert "did not answer" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
 
 
 @pytest.mark.parametrize("error", [RuntimeError("closed"), ValueError("10 MB"), KafkaTimeoutError("late")])
@@ -118,7 +137,7 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
     monkeypatch.setattr("headroom.cluster.metrics.broker_reads.read_broker_configs", configs)
     source, readers = slow
     source.let.release()
-    reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)
+    reads = readers.read(BROKERS, PLANS, LONG_S)
     assert [(reads[b].throttles.known, reads[b].metrics is not None) for b in (1, 2)] == [(True, True), (False, True)]
     assert f"throttle rates could not be read ({type(error).__name__})" in str(reads[2].error)
     assert "throttle rates" not in str(reads[1].error)
@@ -137,7 +156,7 @@ def test_an_unexpected_error_of_one_broker_costs_its_rows_alone(
 
     monkeypatch.setattr(readers, "_read_one", failing)
     for _ in range(2):
-        reads = readers.read(BROKERS, PLANS, 10 * WAIT_S)
+        reads = readers.read(BROKERS, PLANS, LONG_S)
         assert started_or_error(reads, 1) == 0
         assert "could not be read (RuntimeError)" in str(started_or_error(reads))
 
@@ -149,8 +168,8 @@ def test_a_machine_without_threads_costs_the_broker_one_tick(
     one = {1: PLANS[1]}
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse_thread)
-        assert "could not be read (RuntimeError)" in str(started_or_error(readers.read(BROKERS, one, WAIT_S), 1))
-    assert started_or_error(readers.read(BROKERS, one, WAIT_S), 1) == 0
+        assert "could not be read (RuntimeError)" in str(started_or_error(readers.read(BROKERS, one, LONG_S), 1))
+    assert started_or_error(readers.read(BROKERS, one, LONG_S), 1) == 0
 
 
 def refuse_thread(_thread: threading.Thread) -> None:

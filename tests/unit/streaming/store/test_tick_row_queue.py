@@ -92,21 +92,24 @@ def test_the_first_rows_of_a_start_and_those_of_moves_are_written_at_once(queue:
     until(lambda: disk.commits[1:] == [(THROTTLE_HEADROOM, [tick(2)]), (PARTITION_WRITE_RATE, [tick(2)])])
 
 
-def test_rows_of_which_nobody_waits_are_committed_together(queue: TickRowQueue, disk: Disk) -> None:
+def test_rows_of_which_nobody_waits_are_committed_together(
+    queue: TickRowQueue, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # So long that a pause between two puts commits none of them alone.
+    monkeypatch.setattr(tick_row_queue, "_HOLD_S", 2.0)
     queue.put([rows(0)])
     until(lambda: disk.commits)
     began_s = time.monotonic()
     for number in (1, 2, 3):
         queue.put([rows(number, urgent=False)])
     until(lambda: len(disk.commits) == 2)
-    assert time.monotonic() - began_s >= 0.3
+    assert time.monotonic() - began_s >= 2.0
     assert disk.commits[1] == (THROTTLE_HEADROOM, [tick(1), tick(2), tick(3)])
-    # A move that begins takes along what waits.
+    # A move that begins takes along what waits: nothing else ends so long a wait.
+    queue._hold_s = 600.0
     queue.put([rows(4, urgent=False)])
-    began_s = time.monotonic()
     queue.put([rows(5)])
-    until(lambda: disk.commits[2:] == [(THROTTLE_HEADROOM, [tick(4), tick(5)])])
-    assert time.monotonic() - began_s < 0.3
+    until(lambda: disk.commits[2:] == [(THROTTLE_HEADROOM, [tick(4), tick(5)])], lambda: disk.commits)
 
 
 def test_a_stop_writes_what_waits(queue: TickRowQueue, disk: Disk) -> None:

@@ -6,7 +6,7 @@ import threading
 
 from headroom.streaming.supervision.periodic_task import PeriodicTask
 
-_DEADLINE_S = 5.0
+_DEADLINE_S = 60.0
 
 
 def test_the_first_call_comes_after_its_own_pause_and_the_others_after_theirs() -> None:

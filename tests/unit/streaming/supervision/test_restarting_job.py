@@ -282,15 +282,13 @@ def test_events_that_cannot_be_kept_are_trouble_though_the_place_can_be_written(
     assert at.pipeline.engine.inputs("kafka").store_trouble is None
 
 
-def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("headroom.streaming.pipeline._PROBE_EVERY_S", 0.05)
+def test_a_store_that_fills_while_all_queries_run_is_found_by_a_probe(tmp_path: Path) -> None:
     at = Trouble(tmp_path)
     at.store.write_text("a file")
     at.pipeline.check()
     assert at.pipeline.engine.inputs("kafka").store_trouble is None
-    time.sleep(0.06)
+    # The next probe is due.
+    at.pipeline._probe_at_s = 0.0
     at.pipeline.check()
     assert at.pipeline.engine.inputs("kafka").store_trouble == f"{at.store} cannot be written (File exists)"
     at.outbox.go_without_store.assert_called_once_with(True)
@@ -305,7 +303,7 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
     let_go = threading.Event()
 
     def hang(location: str) -> None:
-        let_go.wait(10)
+        let_go.wait(120)
 
     monkeypatch.setattr("headroom.streaming.pipeline._PROBE_EVERY_S", 0.0)
     monkeypatch.setattr("headroom.streaming.supervision.in_time.DEADLINE_S", 0.05)
@@ -315,7 +313,7 @@ def test_a_store_that_hangs_is_trouble_and_holds_up_no_check(tmp_path: Path, mon
     try:
         for _ in range(3):
             at.pipeline.check()
-        assert time.monotonic() - began_s < 5
+        assert time.monotonic() - began_s < 60
         assert at.pipeline.engine.inputs("kafka").store_trouble == f"{at.store} does not answer"
         assert at.path.check_missing_ticks.call_count == 3
     finally:

@@ -19,6 +19,7 @@ from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.query import rows
 from headroom.streaming.tables import suppressions as table
 from headroom.streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record, record_of
+from tests.support.waiting import until
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, silence
 from tests.unit.fakes.receivers import event
 
@@ -153,8 +154,6 @@ def test_a_follower_looks_by_itself_and_stops(location: str, monkeypatch: pytest
     following = Following(location)
     following.follower.start()
     append_record(location, silence())
-    following.follower._task._thread.join(0.5)
+    until(lambda: following.received[-1].is_suppressed(event(), NOW_MS), lambda: following.received)
     following.follower.stop()
-    following.follower._task._thread.join(5)
-    assert not following.follower._task._thread.is_alive()
-    assert following.received[-1].is_suppressed(event(), NOW_MS)
+    until(lambda: not following.follower._task._thread.is_alive())
