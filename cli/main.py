@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import sys
+from typing import Any
 
 import click
 
@@ -66,6 +67,17 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}; there are {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; if it fails and was to print JSON, the error is JSON on standard output too."""
+        try:
+            return super().invoke(ctx)
+        except HeadroomError as error:
+            # Only here: the help needs none of what prints results.
+            from headroom.cli.common.output import print_json_error
+
+            print_json_error(error, ctx.meta)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the help lines above."""

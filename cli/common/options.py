@@ -12,6 +12,8 @@ import click
 from headroom.cli.common.parameters import Duration
 
 Command = Callable[..., None]
+# Key of the format that a command was asked for, in the values that click's contexts share.
+OUTPUT_FORMAT = "headroom.output_format"
 
 config_option = click.option(
     "--config",
@@ -30,9 +32,16 @@ configs_option = click.option(
     "cluster; all clusters share one ticks topic.",
 )
 
+
+def _note_format(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    context.meta[OUTPUT_FORMAT] = value
+    return value
+
+
 format_option = click.option(
     "--format",
     "output_format",
+    callback=_note_format,
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,

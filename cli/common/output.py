@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headroom.cli.common.options import OUTPUT_FORMAT
 from headroom.operations.files import write_own
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -25,6 +26,8 @@ from headroom.schemas.text import printable, printable_json
 
 # Of the JSON that commands print. A key that is added leaves it; one that goes or means something else raises it.
 SCHEMA_VERSION = 1
+# Key of whether a command has printed JSON, in the values that click's contexts share.
+_PRINTED = "headroom.printed_json"
 # Bytes of a chart in which its element <svg> begins.
 _BEGINNING = 1000
 
@@ -76,12 +79,31 @@ def with_schema_version(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
+    _note_printed()
     click.echo(printable_json(json.dumps(with_schema_version(value), indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Any) -> None:
     """Print the same as JSON in one line, in ASCII."""
+    _note_printed()
     click.echo(printable_json(json.dumps(with_schema_version(value))))
+
+
+def print_json_error(error: HeadroomError, meta: Mapping[str, Any]) -> None:
+    """Print what failed as JSON, if that is the format and no result was printed, which would tell of the failure.
+
+    Args:
+        error: what failed.
+        meta: values that click's contexts of the command line share.
+    """
+    if meta.get(OUTPUT_FORMAT) == "json" and not meta.get(_PRINTED):
+        print_json_line({"type": "error", "subject": error.subject, "rule": error.rule, "remedy": error.remedy})
+
+
+def _note_printed() -> None:
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_PRINTED] = True
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:

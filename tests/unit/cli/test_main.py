@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import click
 import pytest
 
 from headroom.cli import main
+from headroom.cli.common.options import format_option
+from headroom.cli.common.output import print_json
 from headroom.schemas.errors import HeadroomError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -43,6 +46,28 @@ def test_a_users_mistake_is_one_line_and_exit_1(
     _install(monkeypatch, _raising(HeadroomError("broker 3", "is down\nfor long", "Start it.")))
     assert main.run(["sample"]) == 1
     assert capsys.readouterr().err == "headroom: broker 3: is down for long. Start it.\n"
+
+
+@pytest.mark.parametrize("has_result", [True, False])
+def test_a_failure_is_json_where_that_is_asked_for_and_no_result_tells_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_result: bool
+) -> None:
+    @click.command()
+    @format_option
+    def command(output_format: str) -> None:
+        if has_result and output_format == "json":
+            print_json({"brokers": []})
+        raise HeadroomError("broker 3", "is down\x1b[2J", "Start it.")
+
+    _install(monkeypatch, command)
+    assert main.run(["sample"]) == 1
+    assert capsys.readouterr().out == ""
+    assert main.run(["sample", "--format", "json"]) == 1
+    printed = capsys.readouterr()
+    assert "\x1b" not in printed.out
+    error = {"type": "error", "subject": "broker 3", "rule": "is down\x1b[2J", "remedy": "Start it."}
+    assert json.loads(printed.out) == {"schema_version": 1} | ({"brokers": []} if has_result else error)
+    assert printed.err.startswith("headroom: broker 3: is down")
 
 
 @pytest.mark.parametrize("arguments", [["nosuch"], ["--nosuch"], ["sample", "--nosuch"], ["sample", "extra"]])
