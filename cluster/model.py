@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.reassigned import Reassigned
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Broker:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Reassigned):
     """One partition by the metadata and the reassignments; ``leader`` is None if it has none."""
 
     topic: str
@@ -34,19 +35,9 @@ class Partition:
     removing: tuple[int, ...] = ()
 
     @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
     def preferred_leader(self) -> int | None:
         """The preferred leader; None if there are no replicas."""
         return self.replicas[0] if self.replicas else None
-
-    @property
-    def moving(self) -> bool:
-        """Whether a reassignment of the partition is running."""
-        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from headroom.operations.journal.session import RunSession, config_option_of
 from headroom.operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
 from headroom.planning.reassignments.run.conditions import partitions_text
-from headroom.planning.reassignments.run.snapshot import replicas_before
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 from headroom.schemas.text import shell_quoted
@@ -106,7 +105,7 @@ def _print(cancelled: CancelPlan) -> None:
     for name, original in list(originals.items())[:_MAX_ROWS]:
         partition = cancelled.snapshot.partitions[name]
         lists = (",".join(map(str, b)) for b in (partition.replicas, partition.adding, partition.removing))
-        after = original if original is not None else replicas_before(partition)
+        after = original if original is not None else partition.before
         rows.append((str(name), *lists, ",".join(map(str, after))))
     print_table("", header, rows)
     if len(originals) > _MAX_ROWS:

@@ -13,7 +13,7 @@ from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.directories import copies_between_directories
 from headroom.planning.reassignments.run.record import RecordedRun
-from headroom.planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
@@ -97,7 +97,7 @@ def original_order(
     name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
 ) -> tuple[int, ...] | None:
     """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
-    replicas = set(replicas_before(snapshot.partitions[name]))
+    replicas = set(snapshot.partitions[name].before)
     for record in reversed(records):
         submitted = record.submitted.get(name)
         if submitted is not None and set(submitted.before) == replicas:

@@ -101,9 +101,8 @@ def lists_json(plan: ListsPlan) -> list[dict[str, Any]]:
 
 def _move_of(partition: Partition) -> Move:
     """Return the move of a partition, whose replicas include the adding ones."""
-    before = tuple(broker for broker in partition.replicas if broker not in partition.adding)
-    after = tuple(broker for broker in partition.replicas if broker not in partition.removing)
-    return Move(partition.topic, partition.partition, before, tuple(dict.fromkeys((*after, *partition.adding))))
+    after = tuple(dict.fromkeys((*partition.target, *partition.adding)))
+    return Move(partition.topic, partition.partition, partition.before, after)
 
 
 def _missing(wanted: TopicLists, config: TopicConfig) -> TopicLists:

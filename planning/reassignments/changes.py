@@ -48,13 +48,6 @@ class PlanChanges:
     factor_changes: int
 
 
-def replicas_before(placement: PartitionPlacement) -> tuple[int, ...]:
-    """Return the replicas of a partition without those that a running reassignment adds."""
-    if not placement.adding:
-        return placement.replicas
-    return tuple(broker for broker in placement.replicas if broker not in placement.adding)
-
-
 def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     """Return the changes that a plan makes.
 
@@ -75,7 +68,7 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     factor_changes = 0
     for name, target in plan.by_name.items():
         placement = state.partitions[name]
-        before = replicas_before(placement)
+        before = placement.before
         named = _directories(placement, before) if target.names_log_dirs else None
         before_all.append(TargetAssignment(name.topic, name.partition, before, named))
         factor_changes += len(before) != len(target.replicas)

@@ -9,6 +9,7 @@ from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, Fetch
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.reassigned import Reassigned
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class BrokerState:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionPlacement:
+class PartitionPlacement(Reassigned):
     """One partition: where its replicas are, and what they carry.
 
     Attributes:
@@ -90,16 +91,6 @@ class PartitionPlacement:
     write_bytes_per_s: float | None = None
     log_dirs: Mapping[int, str] = field(default_factory=dict)
     copied_bytes: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def moving(self) -> bool:
-        """Whether a reassignment of it is running."""
-        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True)

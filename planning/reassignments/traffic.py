@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.planning.reassignments.changes import PlanChanges, replicas_before
+from headroom.planning.reassignments.changes import PlanChanges
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.replica_keys import Bools, Floats, Ints, ReplicaKeys, is_among, leader_ids
 from headroom.planning.throttles.replica_lists import TopicLists, parse_replica_list
@@ -202,7 +202,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     kept = [p.replicas for p in placements[len(changes.placements) :]]
     keys = ReplicaKeys(state.brokers)
     target = keys.of([*(assignment.replicas for assignment in changes.gaining), *kept])
-    before = keys.of([*map(replicas_before, changes.placements), *kept])
+    before = keys.of([*(placement.before for placement in changes.placements), *kept])
     leaving = before[~is_among(before, target)]
     replica = np.concatenate([target, leaving])
     partition, broker = keys.partition_and_broker(replica)

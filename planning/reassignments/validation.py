@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from headroom.planning.log_dirs.checks import directory_errors, room_errors
 from headroom.planning.log_dirs.directory_moves import directory_moves
-from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
+from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.errors import HeadroomError
@@ -169,7 +169,7 @@ def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
     together = [
         name
         for name, target in plan.by_name.items()
-        if _fewer_racks(target.replicas, replicas_before(state.partitions[name]), rack_of)
+        if _fewer_racks(target.replicas, state.partitions[name].before, rack_of)
     ]
     if together:
         yield f"On fewer racks than before: {_some(together)}."
@@ -185,7 +185,7 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
         name
         for name in plan.by_name
         for p in [state.partitions[name]]
-        if len(p.isr) < len(p.replicas) and not set(replicas_before(p)) <= set(p.isr)
+        if p.is_under_replicated
     ]
     if behind:
         yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."

@@ -10,7 +10,7 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.reassignments.run.directories import copying_brokers, placements_of, requested_of
 from headroom.planning.reassignments.run.journal import Entry, ThrottledList
 from headroom.planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
-from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot, replicas_before, target_of
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
@@ -74,7 +74,7 @@ def batch_changes(
         if partition is None:
             missing.append(assignment.name)
             continue
-        is_under_way = partition.moving and target_of(partition) == assignment.replicas
+        is_under_way = partition.moving and partition.target == assignment.replicas
         if is_under_way or partition.moving or partition.replicas != assignment.replicas:
             moves[assignment.name] = _submission(assignment, partition, record)
             if not is_under_way:
@@ -91,7 +91,7 @@ def batch_changes(
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
     """Return the reassignment with the original replicas, in the order that they had before a crash."""
-    before = replicas_before(partition)
+    before = partition.before
     known = record.submitted.get(assignment.name)
     is_known = known is not None and set(known.before) == set(before)
     return Submission(known.before if known is not None and is_known else before, assignment.replicas)

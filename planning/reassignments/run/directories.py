@@ -9,7 +9,7 @@ from headroom.planning.log_dirs.broker_logs import BrokerLogs
 from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress, replica_progress
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.record import DirectoryPlacement, RecordedRun
-from headroom.planning.reassignments.run.snapshot import RunSnapshot, replicas_before
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
@@ -54,7 +54,7 @@ def placements_of(
         if state.name in snapshot.partitions and state.state is not DirectoryState.DONE:
             found[ReplicaKey(*state.name, state.broker)] = DirectoryPlacement(state.current, state.destination)
     for name in named_partitions(batch) & (snapshot.partitions.keys() - record.submitted.keys()):
-        for broker in replicas_before(snapshot.partitions[name]):
+        for broker in snapshot.partitions[name].before:
             log = snapshot.logs[broker].logs.get(name) if broker in snapshot.logs else None
             if broker not in batch.by_name[name].replicas and log is not None:
                 found[ReplicaKey(*name, broker)] = DirectoryPlacement(log.path, None)

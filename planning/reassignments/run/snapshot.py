@@ -57,9 +57,7 @@ class RunSnapshot:
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
         """Partitions with an out-of-sync replica that no reassignment adds."""
-        return frozenset(
-            name for name, p in self.partitions.items() if not set(p.replicas) - set(p.adding) <= set(p.isr)
-        )
+        return frozenset(name for name, p in self.partitions.items() if p.is_under_replicated)
 
     def moves(self, name: TopicPartition) -> bool:
         """Return whether a reassignment of a partition is running; a missing partition does not move."""
@@ -78,16 +76,3 @@ def cluster_state_of_run(snapshot: RunSnapshot, logs: Mapping[int, BrokerLogs]) 
     brokers = {broker: BrokerState(broker, alive=broker in snapshot.alive) for broker in sorted(known)}
     state = ClusterState("", 0, brokers, snapshot.partitions, snapshot.topic_ids)
     return with_log_dirs(state, logs)
-
-
-def target_of(partition: PartitionPlacement) -> tuple[int, ...]:
-    """Return the replicas after the running reassignment, the preferred leader first.
-
-    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, then the removing ones.
-    """
-    return tuple(broker for broker in partition.replicas if broker not in partition.removing)
-
-
-def replicas_before(partition: PartitionPlacement) -> tuple[int, ...]:
-    """Return the replicas without those that a running reassignment adds; their order may differ from before it."""
-    return tuple(broker for broker in partition.replicas if broker not in partition.adding)

@@ -9,7 +9,7 @@ from enum import Enum
 from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.directories import directory_states
-from headroom.planning.reassignments.run.snapshot import RunSnapshot, target_of
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import TopicPartition
 
 
@@ -77,7 +77,7 @@ def _verify(assignment: TargetAssignment, snapshot: RunSnapshot) -> VerifiedAssi
     if partition is None:
         return VerifiedAssignment(assignment.name, AssignmentStatus.MISSING, (), target, target)
     if partition.moving:
-        same = target_of(partition) == target
+        same = partition.target == target
         status = AssignmentStatus.MOVING if same else AssignmentStatus.MOVING_ELSEWHERE
     else:
         status = AssignmentStatus.DONE if partition.replicas == target else AssignmentStatus.NOT_STARTED

@@ -11,7 +11,7 @@ from headroom.planning.reassignments.cluster_state import LogDirectory, Partitio
 from headroom.planning.reassignments.run.changes import listed_entries
 from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from headroom.planning.reassignments.run.record import RecordedRun, run_records
-from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot, target_of
+from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
@@ -170,7 +170,7 @@ class FakeReassignedCluster:
                     del self.futures[replica]
 
     def _finish(self, name: TopicPartition) -> None:
-        partition, target = self.partitions[name], target_of(self.partitions[name])
+        partition, target = self.partitions[name], self.partitions[name].target
         leader = partition.leader if partition.leader in target else target[0]
         self._remove_logs(name, target)
         self.partitions[name] = _placed(name, target, leader)
@@ -247,7 +247,7 @@ class FakeReassignedCluster:
         before = tuple(broker for broker in partition.replicas if broker not in partition.adding)
         adding = tuple(broker for broker in target if broker not in before)
         removing = tuple(broker for broker in before if broker not in target)
-        if (partition.adding, partition.removing) == (adding, removing) and target_of(partition) == target:
+        if (partition.adding, partition.removing) == (adding, removing) and partition.target == target:
             return
         leader = partition.leader
         if not adding and not removing:

@@ -1,0 +1,54 @@
+"""What follows from the replicas of a partition and from its running reassignment, for every record of a partition."""
+
+from __future__ import annotations
+
+from headroom.schemas.keys import TopicPartition
+
+
+class Reassigned:
+    """Base of records of a partition that have these fields of Kafka's metadata.
+
+    Attributes:
+        topic: topic.
+        partition: partition.
+        replicas: current replicas, adding ones included; the first is the preferred leader.
+        isr: replicas in sync.
+        adding: replicas that a running reassignment adds.
+        removing: replicas that a running reassignment removes.
+    """
+
+    __slots__ = ()
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def name(self) -> TopicPartition:
+        """Topic and number of the partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a reassignment of it is running."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after the running reassignment, the preferred leader first.
+
+        Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, then the removing ones.
+        """
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The replicas without those that a running reassignment adds; their order may differ from before it."""
+        return tuple(broker for broker in self.replicas if broker not in self.adding) if self.adding else self.replicas
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica that no reassignment adds is out of sync."""
+        return not set(self.before) <= set(self.isr)
