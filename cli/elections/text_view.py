@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from headroom.cli.common.output import broker_names, echo, print_table
+from headroom.cli.common.output import echo, print_table
 from headroom.cluster.elections.executor import BatchResult
 from headroom.cluster.elections.preconditions import list_partitions
 from headroom.operations.elections.result import ElectionRun, ElectionsResult, PlannedElections
 from headroom.planning.elections.planner import WHY, Balance, Batch, Reason, RequiredThrottleIncrease
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import UNKNOWN, percent_text, rate_text
+from headroom.schemas.text.names import broker_names
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from headroom.cli.common.changing import error_json
-from headroom.cli.common.output import broker_names, echo, partition_json, print_table
+from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.plan.json_view import directory_json
 from headroom.cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
 from headroom.cluster.reassignment.execution.executor import RunOutcome
@@ -18,6 +18,7 @@ from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.names import broker_names
 
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:

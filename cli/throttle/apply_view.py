@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from headroom.cli.common.changing import error_json, passed_over_json
-from headroom.cli.common.output import broker_names, echo, print_table
+from headroom.cli.common.output import echo, print_table
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.throttles.rates import ROLES
 from headroom.operations.throttles.apply_plan import (
@@ -23,6 +23,7 @@ from headroom.operations.throttles.throttle_view import throttle_text
 from headroom.planning.throttles.rate_options import is_low, rate_options
 from headroom.schemas.config import Settings
 from headroom.schemas.text.amounts import UNKNOWN, rate_text
+from headroom.schemas.text.names import broker_names
 
 
 def print_plan(view: ThrottleState, plan: ApplyPlan) -> None:

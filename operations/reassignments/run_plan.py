@@ -19,6 +19,7 @@ from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.reassignments.validation import require_feasible, room_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.keys import LogDirsRate
+from headroom.schemas.text.names import broker_names
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
 _LEAST_LOG_DIRS_BYTES_PER_S = 100_000
@@ -104,6 +105,11 @@ class PlannedRun:
         foreign = foreign_moves(self.snapshot, self.record)
         if foreign:
             notes.append(f"Reassignments that are not of this run are running: {partitions_text(foreign)}.")
+        unknown = {name.broker for changes in self.changes for name in changes.unknown_rates}
+        if unknown:
+            notes.append(
+                f"{broker_names(sorted(unknown))}: throttle rates are unknown. No batch begins that needs them there."
+            )
         missing = [name for changes in self.changes for name in changes.missing]
         if missing:
             notes.append(f"Partitions of the plan that do not exist: {partitions_text(missing)}.")

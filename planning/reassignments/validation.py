@@ -181,12 +181,7 @@ def _fewer_racks(target: tuple[int, ...], before: tuple[int, ...], rack_of: Mapp
 
 
 def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    behind = [
-        name
-        for name in plan.by_name
-        for p in [state.partitions[name]]
-        if p.is_under_replicated
-    ]
+    behind = [name for name in plan.by_name if state.partitions[name].is_under_replicated]
     if behind:
         yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."
     others = [name for name, p in state.partitions.items() if p.moving and name not in plan.by_name]

@@ -21,6 +21,7 @@ from headroom.planning.reassignments.run.conditions import (
     foreign_moves,
     lost_replicas,
     partitions_text,
+    require_known_rates,
     require_no_foreign_moves,
 )
 from headroom.planning.reassignments.run.directories import copying_of, remaining_bytes
@@ -138,7 +139,7 @@ class ReassignmentExecutor:
             snapshot, reason = self._lasting_reason(number, start, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
-            self._run_batch(number, batch, snapshot)
+            self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
             if self._stop.is_set() and self._policy.cancel_on_stop:
                 return f"batch {number} was taken back: {_STOPPED}"
             self._done += 1
@@ -169,6 +170,21 @@ class ReassignmentExecutor:
         if foreign:
             return f"{partitions_text(foreign)} is being reassigned, but not by this run"
         return lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
+
+    def _with_known_rates(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> RunSnapshot:
+        """Return the newest snapshot with the rates of all brokers that the batch throttles.
+
+        Raises:
+            HeadroomError: a broker that is up has not reported them for longer than the policy allows.
+        """
+        newest = [snapshot]
+
+        def look() -> RunSnapshot:
+            shown = newest.pop() if newest else self._control.read()
+            require_known_rates(self._changes(batch, shown, self._policy.throttle_bytes_per_s))
+            return shown
+
+        return self._retry(f"batch {number}", look)
 
     def _run_batch(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> None:
         """Throttle and submit a batch, and wait for its end."""

@@ -36,6 +36,7 @@ class BatchChanges:
         rates: rates to set: where none, or a lower one, is in force.
         places: log directories of replicas that are not in the one that the plan names.
         missing: partitions that do not exist.
+        unknown_rates: rates that the batch needs, of brokers that are up and do not report theirs.
     """
 
     moves: Mapping[TopicPartition, Submission]
@@ -44,6 +45,7 @@ class BatchChanges:
     rates: Mapping[BrokerRate, PlannedRate]
     places: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
     missing: tuple[TopicPartition, ...] = ()
+    unknown_rates: tuple[BrokerRate, ...] = ()
 
 
 def batch_changes(
@@ -86,7 +88,8 @@ def batch_changes(
                 submit[assignment.name] = moves[assignment.name]
     wanted = wanted_rates(moves, copying_brokers(requested, snapshot), throttle_bytes_per_s, log_dirs_bytes_per_s)
     entries = {} if throttle_bytes_per_s is None else _missing_entries(entries_of(moves), snapshot)
-    return BatchChanges(moves, submit, entries, rates_to_set(wanted, snapshot, record), places, tuple(missing))
+    rates, unknown = rates_to_set(wanted, snapshot, record), unknown_rates(wanted, snapshot)
+    return BatchChanges(moves, submit, entries, rates, places, tuple(missing), unknown)
 
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
@@ -174,13 +177,18 @@ def rates_to_set(
     rates: dict[BrokerRate, PlannedRate] = {}
     for name, least in sorted(wanted.items()):
         now = snapshot.rates.get(name)
-        # A broker that is down takes no rate, and copies nothing.
+        # A broker that is down takes no rate, and copies nothing. See ``unknown_rates`` for one that is up.
         if now is None or (now.in_force is not None and now.in_force >= least):
             continue
         if is_changed_by_others(record.rates.get(name), now):
             continue
         rates[name] = PlannedRate(now.own, least)
     return rates
+
+
+def unknown_rates(wanted: Iterable[BrokerRate], snapshot: RunSnapshot) -> tuple[BrokerRate, ...]:
+    """Return the rates of brokers that are up and do not report theirs: whether they limit anything is unknown."""
+    return tuple(sorted(name for name in wanted if name.broker in snapshot.alive and name not in snapshot.rates))
 
 
 def broker_roles_of(moves: Mapping[TopicPartition, Submission]) -> frozenset[BrokerRole]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.names import broker_names
 
 # Partitions that a text names; the others are counted.
 _SHOWN = 3
@@ -53,6 +55,21 @@ def require_only_run(records: Sequence[RecordedRun], run_id: str | None) -> None
         rule = f"is unfinished ({others[0].command}, begun by {others[0].by})"
         remedy = "Let it end, or end it with: headroom reassign clean --execute"
         raise HeadroomError(f"run {others[0].run_id}", rule, remedy)
+
+
+def require_known_rates(changes: BatchChanges) -> None:
+    """Check that every broker which a batch throttles reports its rates: what is not read back may not be in force.
+
+    Raises:
+        HeadroomError: a broker is up and does not report them.
+    """
+    if changes.unknown_rates:
+        rule = "is up, but does not report its throttle rates, so that the batch could move without its throttle"
+        remedy = (
+            "See that this user may DescribeConfigs on brokers, and that they answer: headroom check. To move without "
+            "a throttle, run without its option."
+        )
+        raise HeadroomError(broker_names(sorted({name.broker for name in changes.unknown_rates})), rule, remedy)
 
 
 def lost_replicas(start: RunSnapshot, now: RunSnapshot) -> str | None:

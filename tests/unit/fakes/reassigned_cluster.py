@@ -51,6 +51,7 @@ class FakeReassignedCluster:
         looks: looks that a new replica needs to be in sync.
         refusing: partitions whose reassignment the controller refuses.
         refusing_rates: brokers that refuse rates.
+        silent: looks for which a broker that is up does not report its rates.
         failing: number of reads that fail from now on.
         crash: kills the process at a step.
         on_look: called at every look.
@@ -75,6 +76,7 @@ class FakeReassignedCluster:
     looks: int = 2
     refusing: set[TopicPartition] = field(default_factory=set)
     refusing_rates: set[int] = field(default_factory=set)
+    silent: dict[int, int] = field(default_factory=dict)
     failing: int = 0
     offline: set[TopicPartition] = field(default_factory=set)
     crash: Crash = field(default_factory=Crash)
@@ -95,6 +97,7 @@ class FakeReassignedCluster:
         self.crash.step()
         self.on_look(self)
         self.advance()
+        self.silent = {broker: looks - 1 for broker, looks in self.silent.items() if looks > 0}
         if self.failing:
             self.failing -= 1
             raise HeadroomError("the cluster", "did not answer", "Wait.")
@@ -114,8 +117,9 @@ class FakeReassignedCluster:
         )
 
     def _roles(self) -> list[BrokerRate]:
-        replication: list[BrokerRate] = [BrokerRole(broker, role) for broker in sorted(self.alive) for role in Role]
-        return replication + [LogDirsRate(broker) for broker in sorted(self.alive)]
+        reporting = sorted(self.alive - self.silent.keys())
+        replication: list[BrokerRate] = [BrokerRole(broker, role) for broker in reporting for role in Role]
+        return replication + [LogDirsRate(broker) for broker in reporting]
 
     def _rate(self, name: BrokerRate) -> RateInForce:
         own = self.rates.get(name)

@@ -106,6 +106,28 @@ def test_the_throttle_of_a_batch_is_that_of_kafkas_tool_without_partitions_that_
     }
 
 
+@pytest.mark.parametrize("broker", [2, 4])
+def test_no_batch_begins_while_a_broker_that_is_up_does_not_report_its_rates(broker: int) -> None:
+    # Broker 4 is a destination. Broker 2 has a rate that is high enough, which nobody can know then.
+    stage = Stage()
+    stage.cluster.silent = {broker: 10**6}
+    with pytest.raises(HeadroomError, match=f"broker {broker}: is up, but does not report its throttle rates"):
+        stage.run()
+    assert (stage.cluster.requests, stage.journal.kept) == ([], [])
+    assert stage.time.now_s >= stage.policy.settle_s
+
+    stage = Stage()
+    stage.cluster.silent = {broker: 5}
+    stage.run()
+    assert_as_without_a_crash(stage)
+
+
+def test_without_a_throttle_rates_that_are_not_reported_are_not_needed() -> None:
+    stage = Stage(policy=RunPolicy(None, pause_s=0))
+    stage.cluster.silent = {4: 10**6}
+    assert stage.run().stopped is None
+
+
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
 def test_killed_at_any_step_the_same_command_ends_as_if_it_had_not_been(step: int) -> None:
     stage = Stage()
