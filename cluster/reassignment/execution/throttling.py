@@ -39,7 +39,7 @@ from headroom.planning.throttles.load import ThrottleLoad
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRate, BrokerRole, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.amounts import rate_text
 
 
@@ -61,6 +61,8 @@ class RunThrottle:
         # Rate of the batch at hand; None: no throttle.
         self._rate = policy.throttle_bytes_per_s
         self._reported: set[tuple[BrokerRole, float | None]] = set()
+        # Rates of others that were in force when the batch at hand began, and were enough.
+        self._of_others: frozenset[BrokerRate] = frozenset()
 
     def rate_for(self, snapshot: RunSnapshot, changes: BatchChanges) -> int | None:
         """Return the rate for a batch: that of the policy, or a higher one that is enough, if the policy allows it.
@@ -96,6 +98,9 @@ class RunThrottle:
         Raises:
             HeadroomError: a topic or a broker refused, or the journal cannot be written.
         """
+        needed = broker_roles_of(changes.moves) | {LogDirsRate(replica.broker) for replica in changes.places}
+        in_force = {name for name, rate in snapshot.rates.items() if rate.in_force is not None}
+        self._of_others = frozenset((needed & in_force) - changes.rates.keys())
         steps = [
             *(
                 JournalStep(
@@ -122,7 +127,7 @@ class RunThrottle:
     ) -> None:
         """Report throttles that have become too low, with the command that raises them, or raise them.
 
-        A broker that was down when the batch began gets its rate once it is up.
+        A broker that was down when the batch began gets its rate once it is up. What others set meanwhile is theirs.
 
         Args:
             snapshot: the cluster now.
@@ -137,7 +142,8 @@ class RunThrottle:
         copying = copying_brokers(placing, snapshot)
         wanted = wanted_rates(moves, copying, self._rate, self._policy.log_dirs_bytes_per_s)
         missing = rates_to_set(wanted, snapshot, record)
-        self._change({name: rate for name, rate in missing.items() if name not in record.rates})
+        theirs = self._of_others | record.rates.keys()
+        self._change({name: rate for name, rate in missing.items() if name not in theirs})
         # Throttles of others, which limit nothing of this run, are theirs.
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]

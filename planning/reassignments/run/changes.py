@@ -169,20 +169,27 @@ def rates_to_set(
 ) -> dict[BrokerRate, PlannedRate]:
     """Return the rates to set: where none, or a lower one than wanted, is in force.
 
+    A rate that the run has set itself follows its command both ways: it is lowered if the run goes on with a lower one.
+
     Args:
-        wanted: least rate of each broker and role, bytes per second.
+        wanted: rate of each broker and role, bytes per second; where others have set a higher one, that stays.
         snapshot: the cluster now.
         record: the run so far; a rate of it that others have changed since stays.
     """
     rates: dict[BrokerRate, PlannedRate] = {}
     for name, least in sorted(wanted.items()):
-        now = snapshot.rates.get(name)
+        now, own = snapshot.rates.get(name), record.rates.get(name)
         # A broker that is down takes no rate, and copies nothing. See ``unknown_rates`` for one that is up.
-        if now is None or (now.in_force is not None and now.in_force >= least):
+        if now is None or is_changed_by_others(own, now):
             continue
-        if is_changed_by_others(record.rates.get(name), now):
-            continue
-        rates[name] = PlannedRate(now.own, least)
+        if own is not None and now.own in own.own:
+            # Not below what was in force before the run.
+            least = max(least, own.before or 0)
+            is_enough = now.own == least
+        else:
+            is_enough = now.in_force is not None and now.in_force >= least
+        if not is_enough:
+            rates[name] = PlannedRate(now.own, least)
     return rates
 
 

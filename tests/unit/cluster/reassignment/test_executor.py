@@ -106,6 +106,49 @@ def test_the_throttle_of_a_batch_is_that_of_kafkas_tool_without_partitions_that_
     }
 
 
+@pytest.mark.parametrize("step", range(1, STEPS + 1, 3))
+@pytest.mark.parametrize("rate", [RATE // 4, 2 * RATE])
+def test_rates_of_a_run_follow_the_command_that_goes_on_with_it(step: int, rate: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    own = {name for record in stage.left_behind() for name in record.rates}
+    before = fresh().rates
+    wrong: list[tuple[BrokerRole, int]] = []
+    looks: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        # The first two come before the batch at hand gets its throttle. A higher rate of others stays.
+        looks.append(len(looks))
+        if cluster.left and len(looks) > 2:
+            moving = [cluster.partitions[name] for name in cluster.left]
+            copying = {BrokerRole(b, FOLLOWER) for p in moving for b in p.adding}
+            copying |= {BrokerRole(b, LEADER) for p in moving if p.adding for b in p.before}
+            now = {name: cluster.rates[name] for name in own & copying if name in cluster.rates}
+            wrong.extend((name, r) for name, r in now.items() if r != max(rate, before.get(name, 0)))
+
+    stage.cluster.on_look = look
+    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
+        stage.run(policy=replace(stage.policy, throttle_bytes_per_s=rate))
+    assert wrong == []
+    assert_as_without_a_crash(stage)
+
+
+def test_a_rate_that_others_lower_while_partitions_move_stays_as_they_set_it() -> None:
+    # 40 MB/s were enough, and so not set by the run.
+    name, low = BrokerRole(2, LEADER), RATE // 2
+    stage = Stage(batches=[BATCHES[0]])
+
+    def lower(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.rates[name] = low
+
+    stage.cluster.on_look = lower
+    stage.run()
+    assert stage.cluster.rates[name] == low
+    assert ("rate", (name, RATE)) not in stage.cluster.requests
+
+
 @pytest.mark.parametrize("broker", [2, 4])
 def test_no_batch_begins_while_a_broker_that_is_up_does_not_report_its_rates(broker: int) -> None:
     # Broker 4 is a destination. Broker 2 has a rate that is high enough, which nobody can know then.
