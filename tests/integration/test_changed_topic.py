@@ -40,7 +40,7 @@ class Scene:
         topic = TicksTopic(spark, TOPIC, options)
         # The second one lets few records wait.
         self._queries = [
-            BronzeQuery(spark, topic, self._store, str(folder / "cp"), 0.5, idle_s) for idle_s in (0.0, 30.0)
+            BronzeQuery(spark, topic, self._store, str(folder / "cp"), 0.5, idle_s) for idle_s in (0.0, 25.0)
         ]
 
     def create(self) -> None:

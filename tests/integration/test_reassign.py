@@ -48,7 +48,7 @@ ENVIRON = {
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: EmbeddedCluster) -> None:
     create_topic(cluster, TOPIC_NAME, BEFORE)
-    fill(cluster, TOPIC_NAME, dict.fromkeys(BEFORE, 12 * MB))
+    fill(cluster, TOPIC_NAME, dict.fromkeys(BEFORE, 8 * MB))
 
 
 @pytest.fixture(autouse=True)

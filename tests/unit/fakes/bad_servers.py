@@ -32,7 +32,8 @@ class BadServer:
         self._reads = reads
         self.requests: list[bytes] = []
         self.port = self._listening.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -48,7 +49,18 @@ class BadServer:
             self._handler(connection, request)
 
     def close(self) -> None:
+        end_accepting(self._listening, self._accepting)
         self._listening.close()
+
+
+def end_accepting(listening: socket.socket, accepting: threading.Thread) -> None:
+    """End the thread that accepts connections of a socket, before the socket is closed.
+
+    Otherwise the thread may go on with the socket that has got the same number since, and answer in another's place.
+    """
+    with contextlib.suppress(OSError):
+        listening.shutdown(socket.SHUT_RDWR)
+    accepting.join(10)
 
 
 def _request(connection: socket.socket) -> bytes:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.unit.fakes.bad_servers import end_accepting
+
 _SASL_HANDSHAKE = 17
 
 
@@ -101,5 +103,9 @@ def listening(listener: Listener) -> Iterator[str]:
                 while True:
                     threading.Thread(target=listener.serve, args=(server.accept()[0],), daemon=True).start()
 
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"127.0.0.1:{server.getsockname()[1]}"
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield f"127.0.0.1:{server.getsockname()[1]}"
+        finally:
+            end_accepting(server, accepting)
