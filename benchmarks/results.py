@@ -194,18 +194,18 @@ def parts(group: str, *modules: str, without: str = "") -> Path:
 
 def _imported(modules: Iterable[str], without: str) -> set[Path]:
     """Return the files of benchmark modules and of all benchmark modules that they import."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     left = list(modules)
     while left:
         name = left.pop()
         path = CHECKOUT.joinpath(*name.split(".")).with_suffix(".py")
-        if name == without or path in found or not path.is_file():
+        if name == without or path in files or not path.is_file():
             continue
-        found.add(path)
+        files.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(RESULTS.parent.name):
                 left += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return found
+    return files
 
 
 def _git(*arguments: str) -> str:

@@ -79,8 +79,8 @@ class QuantityError(ValueError):
 
 def parse_whole(text: str) -> int:
     """Return the number of a text such as ``12``. Raises QuantityError."""
-    found = _whole(stripped(text))
-    return _required(found, text, "a whole number without a sign, such as 12", _whole, _NUMBER_FIXES)
+    number = _whole(stripped(text))
+    return _required(number, text, "a whole number without a sign, such as 12", _whole, _NUMBER_FIXES)
 
 
 def parse_number(text: str) -> float:
@@ -208,8 +208,8 @@ def parse_names(text: str, pattern: re.Pattern[str], what: str) -> list[str]:
 def parse_address(text: str, least_port: int = 1) -> tuple[str, int]:
     """Return host and port of a text such as ``broker1:9092`` or ``[::1]:9092``. Raises QuantityError."""
 
-    def read(found: str) -> tuple[str, int] | None:
-        return _address(found, least_port)
+    def read(given: str) -> tuple[str, int] | None:
+        return _address(given, least_port)
 
     return _required(read(stripped(text)), text, "host:port, such as broker1:9092", read, _ADDRESS_FIXES)
 
@@ -248,8 +248,8 @@ def _whole(text: str) -> int | None:
 
 
 def _id(text: str) -> int | None:
-    found = _whole(text)
-    return found if found is not None and found <= _MAX_ID else None
+    number = _whole(text)
+    return number if number is not None and number <= _MAX_ID else None
 
 
 def _number(text: str) -> float | None:
@@ -275,11 +275,11 @@ def _seconds(text: str) -> float | None:
         return float(text)
     match = _DURATION.fullmatch(text)
     parts = zip(match.groups(), _SECONDS.values(), strict=True) if match is not None else ()
-    found = [(number, seconds) for number, seconds in parts if number is not None]
+    terms = [(number, seconds) for number, seconds in parts if number is not None]
     # Only the last number may have a fraction: 1.5h, but not 1.5h30m.
-    if not found or any("." in number for number, _ in found[:-1]):
+    if not terms or any("." in number for number, _ in terms[:-1]):
         return None
-    return float(sum(Fraction(number) * seconds for number, seconds in found))
+    return float(sum(Fraction(number) * seconds for number, seconds in terms))
 
 
 def _moment_ms(match: re.Match[str]) -> int:
@@ -315,25 +315,25 @@ def _address(text: str, least_port: int) -> tuple[str, int] | None:
 
 def _list(text: str, read: Callable[[str], _T | None], what: str, fixes: Sequence[_Fix] = ()) -> list[_T]:
     def read_all(given: str) -> list[_T] | None:
-        found = [read(part.strip(" ")) for part in given.split(",")]
-        known = [one for one in found if one is not None]
-        return known if len(known) == len(found) else None
+        values = [read(part.strip(" ")) for part in given.split(",")]
+        known = [one for one in values if one is not None]
+        return known if len(known) == len(values) else None
 
-    found = _required(read_all(stripped(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
-    twice = sorted({str(one) for one in found if found.count(one) > 1})
+    values = _required(read_all(stripped(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
+    twice = sorted({str(one) for one in values if values.count(one) > 1})
     if twice:
         raise QuantityError(f"{shown(text)} names {', '.join(twice)} twice", "Name each once.")
-    return found
+    return values
 
 
-def _required(found: _T | None, text: str, what: str, reads: _Reader, fixes: Sequence[_Fix]) -> _T:
+def _required(value: _T | None, text: str, what: str, reads: _Reader, fixes: Sequence[_Fix]) -> _T:
     """Return a quantity that was found.
 
     Raises:
         QuantityError: there was none; the remedy is what was probably meant, if a fix of the text is a quantity.
     """
-    if found is not None:
-        return found
+    if value is not None:
+        return value
     plain = stripped("".join(map(_plain, text)))
     # Each fix by itself, and then all of them.
     for chosen in ((_OTHER_DIGITS,), *((fix,) for fix in fixes), fixes):

@@ -191,8 +191,8 @@ class LeaderWatcher:
     def _leader(self) -> int | None:
         """Return the leader of partition 0; None if the broker does not know the partition."""
         if self._node is None:
-            found = self._admin.describe_topics([self._topic])[0]["partitions"]
-            return next((p["leader_id"] for p in found if p["partition_index"] == 0), None)
+            partitions = self._admin.describe_topics([self._topic])[0]["partitions"]
+            return next((p["leader_id"] for p in partitions if p["partition_index"] == 0), None)
         topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         answer = self._connection.send(request, self._node, _REQUEST_S)

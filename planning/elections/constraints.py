@@ -147,9 +147,9 @@ class Throttles:
         """
         changed = ((self._changed(election), election.to_broker) for election in elections)
         gained = _affected(traffic for p, leader in changed if p is not None for traffic in self._gained(p, leader))
-        found = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
+        loads = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
         # Without a known required rate, no sufficient rate can be given.
-        return [d for d in found if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
+        return [d for d in loads if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
 
     def _changed(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None if no throttle counts it."""

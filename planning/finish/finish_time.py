@@ -144,8 +144,8 @@ def lowest_in_time(
     """
 
     def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
-        found = finish_at(throttle, most)
-        return found is not None and found.middle_s <= within_s
+        finish = finish_at(throttle, most)
+        return finish is not None and finish.middle_s <= within_s
 
     low = max((d.required_bytes_per_s or 0.0 for d in throttle_loads), default=0.0)
     means = [(d.required_bytes_per_s or 0.0) + (d.remaining_bytes or 0) / within_s for d in throttle_loads]
@@ -239,22 +239,22 @@ class _Scenarios:
         """
         if not any(d.remaining_bytes for d in self._loads[0]):
             return Finish(0.0, 0.0, 0.0)
-        found: list[float] = []
+        ends_s: list[float] = []
         latest_s: list[float] = []
         events = 0
         # Long simulations have many copies, whose random effects even out, so one scenario is enough.
-        while not found or (len(found) < most and (len(found) + 2) * events <= _MOST_EVENTS):
-            for _ in range(2 if found else 1):
-                number = len(found)
+        while not ends_s or (len(ends_s) < most and (len(ends_s) + 2) * events <= _MOST_EVENTS):
+            for _ in range(2 if ends_s else 1):
+                number = len(ends_s)
                 copies = self._copies(number, rates)
                 bounds = end_bounds(copies, applied_s)
                 seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
                 if seconds is None:
                     return None
                 ended_s = bounds.within(max(0.0, seconds - applied_s), self._phase(number))
-                found.append(ended_s + COMPLETE_S)
+                ends_s.append(ended_s + COMPLETE_S)
                 latest_s.append(bounds.latest_s(ended_s) + COMPLETE_S)
-        return _range(found, latest_s)
+        return _range(ends_s, latest_s)
 
     @staticmethod
     def _phase(number: int) -> float:

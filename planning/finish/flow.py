@@ -104,9 +104,9 @@ class _Quotas:
         self._leader = self._positions([copy.leader for copy in streams])
         self._destination = self._positions([copy.destination for copy in streams])
         # By limits and number of replicas: one round of fetches of a stream, bytes.
-        limits = {found: number for number, found in enumerate(dict.fromkeys(copy.limits for copy in streams))}
+        limits = {limit: number for number, limit in enumerate(dict.fromkeys(copy.limits for copy in streams))}
         most = max((len(copy.parts) for copy in streams), default=0)
-        self._rounds = np.array([[found.burst_bytes(n) for n in range(most + 1)] for found in limits], float)
+        self._rounds = np.array([[limit.burst_bytes(n) for n in range(most + 1)] for limit in limits], float)
         self._limits = np.array([limits[copy.limits] for copy in streams], np.intp)
 
     def _positions(self, ends: Sequence[QuotaEndpoint | None]) -> Ints:
@@ -151,9 +151,9 @@ class _Quotas:
                 waits[ends[scarcest < per_weight[ends]]] = True
             divided = ~waits[leader] | ~waits[destination]
             limited = divided & np.isfinite(scarcest)
-            found = scarcest[limited] * own[limited]
-            shares[streams[limited]] = found
-            left -= self._sums(leader[limited], found) + self._sums(destination[limited], found)
+            limited_shares = scarcest[limited] * own[limited]
+            shares[streams[limited]] = limited_shares
+            left -= self._sums(leader[limited], limited_shares) + self._sums(destination[limited], limited_shares)
             streams = streams[~divided]
         return shares
 
@@ -163,8 +163,8 @@ class _Quotas:
         # As ``burst_bytes``: the sum of what a destination fetches, the greatest of what a leader sends.
         bursts = self._sums(self._destination, rounds)
         np.maximum.at(bursts, self._leader, rounds)
-        found = zip(self._ends, self._in_sync.tolist(), bursts.tolist(), strict=False)
-        return np.array([*(_throughput(*of_end) for of_end in found), math.inf], float)
+        quotas = zip(self._ends, self._in_sync.tolist(), bursts.tolist(), strict=False)
+        return np.array([*(_throughput(*of_end) for of_end in quotas), math.inf], float)
 
     def _sums(self, ends: Ints, values: Floats) -> Floats:
         """Return the sum of values per quota, and of those without a limit."""

@@ -89,14 +89,14 @@ def guesses(
     """
     ticks = [*(_Tick(-age_s, older) for age_s, older in reversed(earlier)), _Tick(0.0, load)]
     history = _LoadHistory(ticks, _move_start(ticks))
-    found = [
+    candidates = [
         _guess(history, window, weight, copy_time)
         for phase in phases
         for window, weight in _initial_states(history, phase)
         for copy_time in copy_times
     ]
-    total = sum(guess.weight for guess in found)
-    return sorted((Guess(g.window, g.weight / total) for g in found), key=lambda g: -g.weight)
+    total = sum(guess.weight for guess in candidates)
+    return sorted((Guess(g.window, g.weight / total) for g in candidates), key=lambda g: -g.weight)
 
 
 def planned(load: ThrottleLoad) -> list[Guess]:
@@ -117,10 +117,10 @@ def planned(load: ThrottleLoad) -> list[Guess]:
     return [Guess(samples, 1 / window.samples) for samples in _reset_at_once(0.0, 0.5, window)]
 
 
-def at_quantile(found: Sequence[Guess], quantile: float) -> QuotaSamples:
+def at_quantile(candidates: Sequence[Guess], quantile: float) -> QuotaSamples:
     """Return a copy of the samples at a quantile of the guesses, 0 to 1."""
     passed = 0.0
-    for guess in found:
+    for guess in candidates:
         passed += guess.weight
         if passed >= quantile:
             break

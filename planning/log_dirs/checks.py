@@ -65,15 +65,17 @@ def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomEr
     """
     errors: list[HeadroomError] = []
     for broker, copies in sorted(_copies(plan, state).items()):
-        found = state.brokers.get(broker)
-        if found is not None:
-            usable = [d for d in found.log_dirs if not d.offline and not d.cordoned]
+        broker_state = state.brokers.get(broker)
+        if broker_state is not None:
+            usable = [d for d in broker_state.log_dirs if not d.offline and not d.cordoned]
             errors += _room_errors(broker, copies, usable)
     return tuple(errors)
 
 
-def _error(broker: int, path: str, moves: list[DirectoryMove], found: BrokerState | None) -> HeadroomError | None:
-    directories = {directory.path: directory for directory in found.log_dirs} if found is not None else {}
+def _error(
+    broker: int, path: str, moves: list[DirectoryMove], broker_state: BrokerState | None
+) -> HeadroomError | None:
+    directories = {directory.path: directory for directory in broker_state.log_dirs} if broker_state is not None else {}
     subject = f"log directory {path} of broker {broker}"
     if not directories:
         subject, rule = f"broker {broker}", "did not report its log directories"

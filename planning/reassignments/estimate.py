@@ -302,8 +302,8 @@ def _copied_bytes(traffic: PlannedTraffic) -> int | None:
 
 def _names(traffic: PlannedTraffic, chosen: Bools) -> tuple[TopicPartition, ...]:
     """Return the partitions with a chosen replica that copies."""
-    found = np.unique(traffic.partition[traffic.copies & chosen])
-    return tuple(traffic.names[number] for number in found.tolist())
+    numbers = np.unique(traffic.partition[traffic.copies & chosen])
+    return tuple(traffic.names[number] for number in numbers.tolist())
 
 
 def _ceilings(traffic: PlannedTraffic, state: ClusterState, policy: ThrottlePolicy) -> dict[BrokerRole, float]:

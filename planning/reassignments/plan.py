@@ -145,16 +145,16 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
     try:
-        found = parse_json(text)
+        document = parse_json(text)
     except ValueError as error:
         raise HeadroomError(subject, f"is no JSON ({error})", _FIX) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise HeadroomError(subject, "is no JSON object", _FIX)
     # Kafka reads a file without a version as version 1.
-    version = found.get("version", PLAN_VERSION)
+    version = document.get("version", PLAN_VERSION)
     if version != PLAN_VERSION or not is_id(version):
         raise HeadroomError(subject, f"has version {version!r}, and only version {PLAN_VERSION} is known", _FIX)
-    entries = found.get("partitions")
+    entries = document.get("partitions")
     if not isinstance(entries, list):
         raise HeadroomError(subject, 'has no list "partitions"', _FIX)
     assignments = tuple(_assignment(entry, number, subject) for number, entry in enumerate(entries))

@@ -95,9 +95,9 @@ class MoveTimes:
             alone[d.broker_role] = _longer(self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0))
         known_times = {role: seconds for role, seconds in alone.items() if seconds is not None}
         bottleneck = max(known_times, key=lambda role: known_times[role], default=None)
-        found = self.finish(throttle_bytes_per_s, most) if known else None
+        finish = self.finish(throttle_bytes_per_s, most) if known else None
         bottleneck_s = None if bottleneck is None else known_times[bottleneck]
-        return TimeEstimate(throttle_bytes_per_s, found, known, bottleneck, bottleneck_s)
+        return TimeEstimate(throttle_bytes_per_s, finish, known, bottleneck, bottleneck_s)
 
     def finish(self, throttle_bytes_per_s: float, most: int | None = None) -> Finish | None:
         """Return the time until all is copied; None if it never is.
@@ -231,8 +231,8 @@ class _Details:
     def parts_by_leader(self) -> Mapping[int, int]:
         """Return the number of copies that the sums stand for, by leader; empty if copies are known one by one."""
         parts: Counter[int] = Counter()
-        for found in self.sources.values():
-            for source in found:
+        for sources in self.sources.values():
+            for source in sources:
                 parts[source.leader] += source.replicas
         return parts
 
@@ -248,14 +248,14 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
     if len(copy) > _MOST_COPIES:
         return _Details({}, _sources(traffic, leader, copy))
     starts = np.searchsorted(traffic.partition, np.arange(len(traffic.names) + 1))
-    found: dict[int, list[CatchingUpReplica]] = defaultdict(list)
+    catching_up: dict[int, list[CatchingUpReplica]] = defaultdict(list)
     for at in copy.tolist():
         number = int(traffic.partition[at])
         own = slice(starts[number], starts[number + 1])
         replicas = tuple(traffic.brokers[b] for b in traffic.broker[own])
         target = tuple(b for b, leaves in zip(replicas, traffic.leaves[own], strict=True) if not leaves)
         size = traffic.remaining[at]
-        found[traffic.brokers[traffic.broker[at]]].append(
+        catching_up[traffic.brokers[traffic.broker[at]]].append(
             CatchingUpReplica(
                 *traffic.names[number],
                 leader=traffic.brokers[traffic.broker[leader[number]]],
@@ -265,7 +265,7 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
                 target=target,
             )
         )
-    return _Details(found, {})
+    return _Details(catching_up, {})
 
 
 def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, list[SourceLoad]]:
@@ -288,9 +288,9 @@ def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, lis
     numbers, bytes_, writes, ends, leads = (
         np.bincount(at, weights) for weights in (np.ones(len(copy)), size, written, ended, leading)
     )
-    found: dict[int, list[SourceLoad]] = defaultdict(list)
+    sources: dict[int, list[SourceLoad]] = defaultdict(list)
     for n, key in enumerate(pairs.tolist()):
-        found[traffic.brokers[key // count]].append(
+        sources[traffic.brokers[key // count]].append(
             SourceLoad(
                 traffic.brokers[key % count],
                 min(_MOST_PARTS, int(numbers[n])),
@@ -301,4 +301,4 @@ def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, lis
                 float(leads[n]),
             )
         )
-    return found
+    return sources

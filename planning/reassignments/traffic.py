@@ -196,7 +196,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         changes: changes of the plan.
         lists: throttled replica lists that the move adds; empty for a move that runs with the lists in force.
     """
-    in_force = {topic: _brokers_by_role(found) for topic, found in state.lists.items()}
+    in_force = {topic: _brokers_by_role(topic_lists) for topic, topic_lists in state.lists.items()}
     placements = [*changes.placements, *_listed_besides(state, changes, in_force)]
     # A partition that does not move keeps its replicas.
     kept = [p.replicas for p in placements[len(changes.placements) :]]
@@ -209,7 +209,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     order = np.argsort(partition, kind="stable")
     replica, partition, broker = replica[order], partition[order], broker[order]
 
-    alive = np.array([state.brokers[found].alive for found in keys.brokers], bool)[broker]
+    alive = np.array([state.brokers[b].alive for b in keys.brokers], bool)[broker]
     in_sync = is_among(replica, keys.of([p.isr for p in placements]))
     added = ~is_among(replica, before)
     copies = added & ~in_sync
@@ -246,7 +246,7 @@ def _listed_besides(
         name
         for name in state.partitions.keys() - moving
         if name.topic in in_force
-        and any(found is None or name.partition in found for found in in_force[name.topic].values())
+        and any(entries is None or name.partition in entries for entries in in_force[name.topic].values())
     ]
     return [state.partitions[name] for name in sorted(listed)]
 
@@ -263,8 +263,8 @@ def _listed(
     if not in_force:
         return np.zeros(len(replica), bool)
     lists = [in_force[p.topic][role] if p.topic in in_force else {} for p in placements]
-    named = keys.of([(found or {}).get(p.partition, ()) for found, p in zip(lists, placements, strict=True)])
-    every = np.array([found is None for found in lists], bool)
+    named = keys.of([(entries or {}).get(p.partition, ()) for entries, p in zip(lists, placements, strict=True)])
+    every = np.array([entries is None for entries in lists], bool)
     return every[partition] | is_among(replica, named)
 
 
@@ -316,13 +316,13 @@ def _brokers_by_role(lists: TopicLists) -> _ListsByRole:
 def _parsed(text: str | None) -> Mapping[int, set[int]] | None:
     """Return the brokers in a list by partition; None if it contains every replica."""
     try:
-        found = parse_replica_list(text)
+        replica_list = parse_replica_list(text)
     except ValueError:
         # Kafka ignores a list that it cannot read.
         return {}
-    if found is None:
+    if replica_list is None:
         return {}
     by_partition: dict[int, set[int]] = {}
-    for partition, broker in found.entries:
+    for partition, broker in replica_list.entries:
         by_partition.setdefault(partition, set()).add(broker)
-    return None if found.every else by_partition
+    return None if replica_list.every else by_partition

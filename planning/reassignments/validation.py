@@ -158,14 +158,14 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
-    without = sorted(b for b, found in state.brokers.items() if found.alive and found.rack is None)
-    racks = {found.rack for found in state.brokers.values() if found.rack is not None}
+    without = sorted(b for b, own in state.brokers.items() if own.alive and own.rack is None)
+    racks = {own.rack for own in state.brokers.values() if own.rack is not None}
     if not racks:
         return
     if without:
         names = ", ".join(map(str, without[:_MOST_NAMES])) + (" and more" if len(without) > _MOST_NAMES else "")
         yield f"Only some brokers have a rack ({names} have none): whether racks are kept apart is unknown."
-    rack_of = {broker: found.rack for broker, found in state.brokers.items()}
+    rack_of = {broker: own.rack for broker, own in state.brokers.items()}
     together = [
         name
         for name, target in plan.by_name.items()
@@ -214,12 +214,12 @@ def _room_known(broker: BrokerState) -> bool:
 
 
 def _some(names: Iterable[TopicPartition]) -> str:
-    found = list(names)
-    by_topic = Counter(name.topic for name in found)
-    shown = ", ".join(map(str, sorted(found)[:_MOST_NAMES]))
-    if len(found) <= _MOST_NAMES:
+    partitions = list(names)
+    by_topic = Counter(name.topic for name in partitions)
+    shown = ", ".join(map(str, sorted(partitions)[:_MOST_NAMES]))
+    if len(partitions) <= _MOST_NAMES:
         return shown
-    return f"{shown} and {len(found) - _MOST_NAMES} more of {_count(len(by_topic), 'topic')}"
+    return f"{shown} and {len(partitions) - _MOST_NAMES} more of {_count(len(by_topic), 'topic')}"
 
 
 def _count(number: int, noun: str) -> str:

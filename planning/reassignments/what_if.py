@@ -103,18 +103,18 @@ def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> What
     bases = [(traffic.leader, traffic.before)]
     if not np.array_equal(traffic.leader, traffic.preferred):
         bases.append((traffic.preferred, traffic.after))
-    found = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
+    evaluated = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
     throttle = np.inf if throttle_bytes_per_s is None else throttle_bytes_per_s
-    short = [case for leader, switches in found for case in _worst(traffic, leader, switches, throttle)]
+    short = [case for leader, switches in evaluated for case in _worst(traffic, leader, switches, throttle)]
     losses = _losses(traffic, bases)
     highest = [
-        *(float(switches.required.max(initial=0.0)) for _, switches in found),
+        *(float(switches.required.max(initial=0.0)) for _, switches in evaluated),
         *(case.required_bytes_per_s for case in losses),
     ]
     return WhatIf(
-        switches=sum(len(switches.at) for _, switches in found),
-        unknown_switches=sum(int((switches.unknown > 0).sum()) for _, switches in found),
-        short_switches=sum(int((switches.required >= throttle).sum()) for _, switches in found),
+        switches=sum(len(switches.at) for _, switches in evaluated),
+        unknown_switches=sum(int((switches.unknown > 0).sum()) for _, switches in evaluated),
+        short_switches=sum(int((switches.required >= throttle).sum()) for _, switches in evaluated),
         worst_switches=tuple(sorted(short, key=lambda case: -case.required_bytes_per_s)[:MOST_CASES]),
         losses=losses,
         required_bytes_per_s=max(highest, default=0.0),
@@ -223,9 +223,9 @@ def next_leaders(traffic: PlannedTraffic, leader: Ints) -> Ints:
     others[leader[leader >= 0]] = False
     candidates = np.flatnonzero(others)
     partitions, first = np.unique(traffic.partition[candidates], return_index=True)
-    found = np.full(len(leader), -1, np.int64)
-    found[partitions] = candidates[first]
-    return found
+    successors = np.full(len(leader), -1, np.int64)
+    successors[partitions] = candidates[first]
+    return successors
 
 
 def _after_losses(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> tuple[Floats, Ints]:

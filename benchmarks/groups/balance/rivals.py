@@ -56,8 +56,8 @@ def goal_by_goal(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResu
     copied, moves = 0.0, 0
     before: list[BalanceGoal] = []
     for name in GOAL_BY_GOAL:
-        found = _settled(loads, GoalSet([*hard, by_name[name], *before], loads), name)
-        copied, moves = copied + found.bytes_copied, moves + found.moves
+        result = _settled(loads, GoalSet([*hard, by_name[name], *before], loads), name)
+        copied, moves = copied + result.bytes_copied, moves + result.moves
         before.append(by_name[name])
     return RivalResult(copied, moves, _outside(every, loads))
 
@@ -131,10 +131,10 @@ def _one(
         order = np.flatnonzero(usable)
         order = order[np.argsort(-weight[order], kind="stable")][:200]
         for partition in order.tolist():
-            found = _best(loads, goals, row, partition, broker, gives, elects, of_leaders)
-            if found is None:
+            pair = _best(loads, goals, row, partition, broker, gives, elects, of_leaders)
+            if pair is None:
                 continue
-            source, target = found
+            source, target = pair
             if elects:
                 loads.elect(np.array([partition]), source, target)
                 return 0.0

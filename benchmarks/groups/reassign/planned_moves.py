@@ -84,8 +84,8 @@ def record_smallest(bench: BenchCluster, topic: str, case: PlannedCase, on_progr
 
 def _planned(bench: BenchCluster, move: ThrottledMove, case: PlannedCase) -> dict[str, Any]:
     throttle = () if case.throttle_bytes_per_s is None else ("--throttle", str(round(case.throttle_bytes_per_s)))
-    found: dict[str, Any] = HeadroomCommands(bench.config).json("plan", str(_plan_file(bench, move)), *throttle)
-    return found
+    plan: dict[str, Any] = HeadroomCommands(bench.config).json("plan", str(_plan_file(bench, move)), *throttle)
+    return plan
 
 
 def _plan_file(bench: BenchCluster, move: ThrottledMove) -> Path:

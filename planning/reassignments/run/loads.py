@@ -95,8 +95,12 @@ def _traffic(
     partition: PartitionPlacement, lists: Mapping[ThrottledList, ReplicaList | None], alive: frozenset[int]
 ) -> PartitionTraffic:
     def listed(role: Role) -> frozenset[int]:
-        found = lists.get(ThrottledList(partition.topic, role))
-        return frozenset() if found is None else frozenset(found.brokers(partition.partition, partition.replicas))
+        replica_list = lists.get(ThrottledList(partition.topic, role))
+        return (
+            frozenset()
+            if replica_list is None
+            else frozenset(replica_list.brokers(partition.partition, partition.replicas))
+        )
 
     return PartitionTraffic(
         topic=partition.topic,

@@ -50,8 +50,8 @@ def whole(text: str) -> Value:
 
 def number(text: str) -> Value:
     """Return 12.5."""
-    found = _decimal(trimmed(text))
-    return None if found is None else float(found)
+    value = _decimal(trimmed(text))
+    return None if value is None else float(value)
 
 
 def _split_number(text: str) -> tuple[str, str]:
@@ -83,8 +83,8 @@ def _bytes(text: str) -> Fraction | None:
 
 def amount_of_bytes(text: str) -> Value:
     """Return 500GB."""
-    found = _bytes(trimmed(text))
-    return None if found is None else float(found)
+    value = _bytes(trimmed(text))
+    return None if value is None else float(value)
 
 
 def rate(text: str) -> Value:
@@ -92,8 +92,8 @@ def rate(text: str) -> Value:
     text = trimmed(text)
     if text.endswith("/s"):
         text = text[:-2].rstrip(" ")
-    found = _bytes(text)
-    return None if found is None else float(found)
+    value = _bytes(text)
+    return None if value is None else float(value)
 
 
 def has_unit(text: str) -> bool:
@@ -167,10 +167,10 @@ def moment(text: str) -> Value:
         return None
     clock, seconds, milliseconds, offset = (0, 0), 0, 0, 0
     if rest:
-        found = _clock(rest[1:6])
-        if rest[0] not in "Tt " or found is None:
+        time_of_day = _clock(rest[1:6])
+        if rest[0] not in "Tt " or time_of_day is None:
             return None
-        clock, rest = found, rest[6:]
+        clock, rest = time_of_day, rest[6:]
         if rest.startswith(":"):
             if not _are_digits(rest[1:3]) or len(rest) < 3 or int(rest[1:3]) > 59:
                 return None
@@ -205,13 +205,13 @@ def _offset(text: str) -> int | None:
 
 
 def _listed(text: str, of: Callable[[str], Value]) -> Value:
-    found = []
+    values = []
     for part in trimmed(text).split(","):
         value = of(part.strip(" "))
-        if value is None or value in found:
+        if value is None or value in values:
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _id(text: str) -> Value:
@@ -248,8 +248,8 @@ def exclusions(text: str) -> Value:
             return topic(part)
         return f"broker:{_id(broker)}" if name == "broker" and _id(broker) is not None else None
 
-    found = _listed(text, one)
-    return None if found is None else sorted(found)
+    names = _listed(text, one)
+    return None if names is None else sorted(names)
 
 
 def replacements(text: str) -> Value:
@@ -259,10 +259,10 @@ def replacements(text: str) -> Value:
         old, colon, new = part.partition(":")
         return (_id(old.strip(" ")), _id(new.strip(" "))) if colon else None
 
-    found = _listed(text, pair)
-    if found is None or any(None in one for one in found) or len({old for old, _ in found}) < len(found):
+    pairs = _listed(text, pair)
+    if pairs is None or any(None in one for one in pairs) or len({old for old, _ in pairs}) < len(pairs):
         return None
-    return dict(found)
+    return dict(pairs)
 
 
 def batches(text: str) -> Value:

@@ -81,8 +81,8 @@ def _shown(rates: Rates) -> str:
     """Return rates in MB/s as text. A rate that all brokers share is shown once."""
     by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
     texts = []
-    for role, found in by_role.items():
-        same = len(found) > 1 and len(set(found.values())) == 1
-        each = next(iter(found.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in found.items())
+    for role, by_broker in by_role.items():
+        same = len(by_broker) > 1 and len(set(by_broker.values())) == 1
+        each = next(iter(by_broker.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in by_broker.items())
         texts.append(f"{role.value} {each or 'none'}")
     return "; ".join(texts)

@@ -116,13 +116,13 @@ class SceneContext:
     def _announced(self, cause: Cause) -> bool:
         return any(cause.announced_by(one) for one in self.announcements())
 
-    def compare(self, name: str, found: float | None, expected: float, tolerance_ratio: float) -> None:
+    def compare(self, name: str, number: float | None, expected: float, tolerance_ratio: float) -> None:
         """Compare a number with the one computed by hand. An unknown number is skipped."""
-        if found is None:
+        if number is None:
             return
         self.checked += 1
-        if abs(found - expected) > tolerance_ratio * expected:
-            self.wrong_numbers.append(f"{name}: {found:.0f}, not {expected:.0f}")
+        if abs(number - expected) > tolerance_ratio * expected:
+            self.wrong_numbers.append(f"{name}: {number:.0f}, not {expected:.0f}")
 
     def clear(self) -> None:
         """Clear rates and lists, as an operator does at the end of a move."""
