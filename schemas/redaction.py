@@ -13,7 +13,7 @@ _HIDDEN = "***"
 _MIN_PART_LENGTH = 8
 
 
-def redacted(text: str, secrets: Iterable[str | None]) -> str:
+def redact(text: str, secrets: Iterable[str | None]) -> str:
     """Return a text with every secret replaced by ``***``, in plain form and as encoded in JSON, HTML, URLs and base64.
 
     Args:

@@ -322,8 +322,8 @@ def plan_from_non_preferred(
     ordinary = [e for e in elections if e.topic not in constraints.internal]
     made = [_batch(some, leadership) for offered in (ordinary, internal) for some in batches.make(offered)]
     over_throttle = batches.deferred_in(throttles.waiting)
-    left_out += [_skipped(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
-    left_out += [_skipped(e, Reason.OVER_THROTTLE) for e in over_throttle]
+    left_out += [_skipped_partition(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
+    left_out += [_skipped_partition(e, Reason.OVER_THROTTLE) for e in over_throttle]
     return ElectionPlan(
         before=before,
         batches=tuple(made),
@@ -444,7 +444,7 @@ def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeaders
     )
 
 
-def _skipped(election: Election, reason: Reason) -> SkippedPartition:
+def _skipped_partition(election: Election, reason: Reason) -> SkippedPartition:
     return SkippedPartition(election.topic, election.partition, election.to_broker, reason)
 
 

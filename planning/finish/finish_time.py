@@ -10,7 +10,7 @@ from statistics import fmean, median
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
 from headroom.planning.finish.copies_under_way import copies_between
 from headroom.planning.finish.flow import Flow
-from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
+from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, guesses_at_start, steady_bytes_per_s
 from headroom.planning.finish.simulation import Conditions, Simulation
 from headroom.planning.finish.unused_quota import end_bounds
 from headroom.planning.finish.write_rates import at_rate, forecast
@@ -106,7 +106,7 @@ def planned_finish(
     """
     if any(d.remaining_bytes is None for d in throttle_loads):
         return None
-    states = {d.broker_role: planned(d) for d in throttle_loads}
+    states = {d.broker_role: guesses_at_start(d) for d in throttle_loads}
     return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 

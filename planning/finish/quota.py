@@ -162,7 +162,7 @@ def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float 
     return QuotaSamples(starts, amounts, at_s, settings)
 
 
-def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
+def empty_samples(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
     """Return empty samples that were all reset or created at the same time.
 
     Args:

@@ -258,7 +258,7 @@ def _need(
         in_sync_bytes_per_s=in_sync,
         required_bytes_per_s=load.required_bytes_per_s,
         known_required_bytes_per_s=load.known_required_bytes_per_s or 0.0,
-        recommended_bytes_per_s=_recommended(load, policy),
+        recommended_bytes_per_s=_sufficient_throttle(load, policy),
         copies=times.copies[load.broker_role],
         remaining_bytes=load.remaining_bytes,
         alone_s=None if throttle is None else times.alone_s(load, throttle),
@@ -266,7 +266,7 @@ def _need(
     )
 
 
-def _recommended(load: ThrottleLoad, policy: ThrottlePolicy) -> int | None:
+def _sufficient_throttle(load: ThrottleLoad, policy: ThrottlePolicy) -> int | None:
     """Return the throttle that is enough for one broker and role, and ends its own copies before the deadline."""
     required = load.required_bytes_per_s
     if required is None:

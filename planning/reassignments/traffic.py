@@ -169,20 +169,20 @@ class PlannedTraffic:
         in_sync = self.in_sync[to]
         keys = np.concatenate([at, count + self.broker[to]])
 
-        def summed(leaders: NDArray[Any], destinations: NDArray[Any]) -> Floats:
-            return counted(keys, np.concatenate([leaders, destinations]), 2 * count)
+        def sums(leaders: NDArray[Any], destinations: NDArray[Any]) -> Floats:
+            return sums_by_key(keys, np.concatenate([leaders, destinations]), 2 * count)
 
         lost, lost_in_sync = self.unknown_write[led] * followers[led], self.unknown_write[led] * in_sync_followers[led]
         return RoleSums(
-            summed(self.known_write[led] * followers[led], written),
-            summed(self.known_write[led] * in_sync_followers[led], written * in_sync),
-            summed(lost, unknown).astype(np.int64),
-            summed(lost_in_sync, unknown & in_sync).astype(np.int64),
-            summed(followers[led] - in_sync_followers[led], ~in_sync).astype(np.int64),
+            sums(self.known_write[led] * followers[led], written),
+            sums(self.known_write[led] * in_sync_followers[led], written * in_sync),
+            sums(lost, unknown).astype(np.int64),
+            sums(lost_in_sync, unknown & in_sync).astype(np.int64),
+            sums(followers[led] - in_sync_followers[led], ~in_sync).astype(np.int64),
         )
 
 
-def counted(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
+def sums_by_key(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
     """Return the sum of the weights by key, for keys from 0 to below ``length``."""
     # Without any key numpy returns integers.
     return np.bincount(keys, weights, minlength=length).astype(np.float64)
@@ -222,13 +222,14 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         brokers=keys.brokers,
         write=np.where(leader >= 0, _or_nan([p.write_bytes_per_s for p in placements]), 0.0),
         leader=leader,
-        preferred=_preferred(state, leader, partition, added, alive & in_sync),
+        preferred=_preferred_leaders(state, leader, partition, added, alive & in_sync),
         partition=partition,
         broker=broker,
         alive=alive,
         in_sync=in_sync,
-        leader_listed=newly_listed & ~added | _listed(in_force, Role.LEADER, placements, keys, replica, partition),
-        follower_listed=newly_listed & added | _listed(in_force, Role.FOLLOWER, placements, keys, replica, partition),
+        leader_listed=newly_listed & ~added | _is_listed(in_force, Role.LEADER, placements, keys, replica, partition),
+        follower_listed=newly_listed & added
+        | _is_listed(in_force, Role.FOLLOWER, placements, keys, replica, partition),
         copies=copies,
         leaves=~is_among(replica, target),
         remaining=_remaining(placements, keys.brokers, partition, broker, copies),
@@ -251,7 +252,7 @@ def _listed_besides(
     return [state.partitions[name] for name in sorted(listed)]
 
 
-def _listed(
+def _is_listed(
     in_force: Mapping[str, _ListsByRole],
     role: Role,
     placements: Sequence[PartitionPlacement],
@@ -278,7 +279,7 @@ def _leading_replicas(
     return leader
 
 
-def _preferred(state: ClusterState, leader: Ints, partition: Ints, added: Bools, electable: Bools) -> Ints:
+def _preferred_leaders(state: ClusterState, leader: Ints, partition: Ints, added: Bools, electable: Bools) -> Ints:
     """Return the replica that leads once Kafka has elected preferred leaders, by partition.
 
     The first target replica is the preferred leader from the moment of submission.
@@ -310,10 +311,10 @@ def _or_nan(values: Sequence[float | None]) -> Floats:
 
 
 def _brokers_by_role(lists: TopicLists) -> _ListsByRole:
-    return {Role.LEADER: _parsed(lists.leader), Role.FOLLOWER: _parsed(lists.follower)}
+    return {Role.LEADER: _brokers_by_partition(lists.leader), Role.FOLLOWER: _brokers_by_partition(lists.follower)}
 
 
-def _parsed(text: str | None) -> Mapping[int, set[int]] | None:
+def _brokers_by_partition(text: str | None) -> Mapping[int, set[int]] | None:
     """Return the brokers in a list by partition; None if it contains every replica."""
     try:
         replica_list = parse_replica_list(text)

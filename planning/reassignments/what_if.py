@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.planning.reassignments.replica_keys import Bools, Floats, Ints
-from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums, counted
+from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums, sums_by_key
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # Cases that are listed one by one.
@@ -251,7 +251,7 @@ def _after_losses(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> tupl
     behind = (traffic.live - traffic.live_in_sync)[led]
 
     def matrix(keys: Ints, weights: NDArray[Any]) -> Floats:
-        return counted(keys, weights, count * count).reshape(count, count)
+        return sums_by_key(keys, weights, count * count).reshape(count, count)
 
     required = sums.required[:count] - matrix(less, written) + matrix(more, gained)
     out_of_sync = sums.behind[:count] - matrix(less, ~traffic.in_sync[follower]) + matrix(more, behind)

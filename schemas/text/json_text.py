@@ -16,7 +16,7 @@ _BYTE_ORDER_PREFIXES = (
 )
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; the mark is not part of it.
 
     Raises:

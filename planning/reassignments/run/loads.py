@@ -94,7 +94,7 @@ def _loads(snapshot: RunSnapshot, throttles: Mapping[BrokerRole, float | None]) 
 def _traffic(
     partition: PartitionPlacement, lists: Mapping[ThrottledList, ReplicaList | None], alive: frozenset[int]
 ) -> PartitionTraffic:
-    def listed(role: Role) -> frozenset[int]:
+    def brokers_in_list(role: Role) -> frozenset[int]:
         replica_list = lists.get(ThrottledList(partition.topic, role))
         return (
             frozenset()
@@ -109,8 +109,8 @@ def _traffic(
         followers=live_followers(partition.replicas, partition.leader, alive),
         in_sync=frozenset(partition.isr),
         adding=frozenset(partition.adding),
-        leader_listed=listed(Role.LEADER),
-        follower_listed=listed(Role.FOLLOWER),
+        leader_listed=brokers_in_list(Role.LEADER),
+        follower_listed=brokers_in_list(Role.FOLLOWER),
         write_bytes_per_s=partition.write_bytes_per_s,
         down=dead_followers(partition.replicas, partition.leader, alive),
     )
