@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.long_run import burst_bytes
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.long_run import burst_bytes
 from headroom.schemas.alerts import Role, Verdict
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
 from headroom.cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role

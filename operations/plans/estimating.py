@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.elections.quiet_hours import DailyWindow
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
 from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
 from headroom.planning.reassignments.batches.finish_times import finish_times
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.estimate import estimate, running_plan
 from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment

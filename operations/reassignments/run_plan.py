@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.operations.reassignments.plan_files import whole_plan
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import foreign_moves, partitions_text

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from headroom.planning.elections.leadership import BrokerLeadership, Election
-from headroom.planning.throttles.load import (
+from headroom.planning.quotas.load import (
     FollowerTraffic,
     PartitionTraffic,
     ThrottleLoad,

@@ -17,7 +17,7 @@ from headroom.planning.elections.batching import BatchBudget, Batches
 from headroom.planning.elections.constraints import Capacity, Throttles
 from headroom.planning.elections.election_file import LARGEST_BYTES
 from headroom.planning.elections.leadership import BrokerLeadership, Election
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, TopicPartition
 

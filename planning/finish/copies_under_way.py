@@ -6,8 +6,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from headroom.planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_FETCH, FetchLimits
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole, TopicPartition
 

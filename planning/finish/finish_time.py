@@ -14,7 +14,7 @@ from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, gu
 from headroom.planning.finish.simulation import Conditions, Simulation
 from headroom.planning.finish.unused_quota import end_bounds
 from headroom.planning.finish.write_rates import at_rate, forecast
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
-from headroom.planning.finish.long_run import YIELD_RATIOS, copy_bytes_per_s
+from headroom.planning.quotas.long_run import YIELD_RATIOS, copy_bytes_per_s
 
 # Replicas that finish within this part of the elapsed time are treated as finished together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0

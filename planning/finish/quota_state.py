@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from headroom.planning.finish.limits import QuotaWindow
-from headroom.planning.finish.quota import QuotaSamples, empty_samples, steady
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.limits import QuotaWindow
+from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.samples import QuotaSamples, empty_samples, steady
 from headroom.schemas.alerts import Role
 
 # The mean of a quota is read shortly before or after the log ends of its tick.

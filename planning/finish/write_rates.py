@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

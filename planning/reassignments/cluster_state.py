@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import TopicPartition

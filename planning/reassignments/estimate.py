@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.reassignments.changes import PlanChanges
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -16,7 +17,6 @@ from headroom.planning.reassignments.replica_keys import Bools
 from headroom.planning.reassignments.timing import MoveTimes, TimeEstimate
 from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
 from headroom.planning.reassignments.what_if import WhatIf, what_if
-from headroom.planning.throttles.load import ThrottleLoad
 from headroom.planning.throttles.recommendation import (
     ACCURATE_BYTES_PER_S,
     ThrottlePolicy,

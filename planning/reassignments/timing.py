@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headroom.planning.finish.finish_time import Finish, finish, lowest_in_time, planned_finish
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.replica_keys import Ints
 from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

@@ -1,6 +1,6 @@
 """Replication traffic during a planned move as arrays, for sums and what-ifs over very many partitions.
 
-The rule is that of ``planning.throttles.load``, which a property test holds this module to. There a partition is an
+The rule is that of ``planning.quotas.load``, which a property test holds this module to. There a partition is an
 object, which costs seconds for 200,000 partitions and every leader that each of them may have.
 """
 

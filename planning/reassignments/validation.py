@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headroom.planning.log_dirs.checks import directory_errors, room_errors
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.directory_checks import directory_errors, room_errors
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headroom.planning.reassignments.cluster_state import PartitionPlacement
-from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
-from headroom.planning.reassignments.run.journal import ThrottledList
-from headroom.planning.reassignments.run.record import Submission
-from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.throttles.load import (
+from headroom.planning.quotas.load import (
     PartitionTraffic,
     ThrottleLoad,
     dead_followers,
@@ -18,6 +13,11 @@ from headroom.planning.throttles.load import (
     live_followers,
     throttle_loads,
 )
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import Submission
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from headroom.planning.elections.leadership import BrokerLeadership
 from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
-from headroom.planning.throttles.load import PartitionTraffic, live_followers
+from headroom.planning.quotas.load import PartitionTraffic, live_followers
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.tables import ELECTION_PLAN

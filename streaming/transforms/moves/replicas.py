@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from headroom.planning.finish.limits import DEFAULT_FETCH
+from headroom.planning.quotas.limits import DEFAULT_FETCH
 from headroom.streaming.transforms.moves.write_rate import with_write_rate
 from headroom.streaming.transforms.steps import aggregate_by, with_columns
 

@@ -1,6 +1,6 @@
 """Throttle headroom: the load on each broker's throttles, compared with the rates in force.
 
-The verdict is that of ``planning.throttles.load.ThrottleLoad``, as SQL expressions. A property test compares the two.
+The verdict is that of ``planning.quotas.load.ThrottleLoad``, as SQL expressions. A property test compares the two.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from headroom.planning.log_dirs.directory_moves import DirectoryMove
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.directory_moves import DirectoryMove
 from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headroom.planning.finish.limits import QuotaWindow
+from headroom.planning.quotas.limits import QuotaWindow
 
 WINDOW_S = QuotaWindow().length_s
 # In-sync followers fetch several times per second, and a sample ends with the first fetch after its time.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.quota import QuotaSamples, empty_samples, steady
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.samples import QuotaSamples, empty_samples, steady
 
 MB = 1_000_000.0
 
