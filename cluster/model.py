@@ -48,6 +48,11 @@ class Partition:
         """Whether a reassignment of the partition is running."""
         return bool(self.adding or self.removing)
 
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica that no reassignment adds is out of the ISR."""
+        return not set(self.replicas) - set(self.adding) <= set(self.isr)
+
 
 @dataclass(frozen=True)
 class TopicConfig:

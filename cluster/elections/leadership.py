@@ -80,7 +80,7 @@ def leadership_of(
             for name, partition in snapshot.partitions.items()
         },
         alive,
-        frozenset(name for name, partition in snapshot.partitions.items() if _is_under_replicated(partition)),
+        frozenset(name for name, partition in snapshot.partitions.items() if partition.is_under_replicated),
         tuple(
             _partition_traffic(snapshot.partitions[name], snapshot, alive, known_traffic)
             for name in sorted(watched_partitions(snapshot))
@@ -151,10 +151,6 @@ def _partition_state(
         write_bytes_per_s=traffic.written.get(name),
         read_bytes_per_s=traffic.read.get(name),
     )
-
-
-def _is_under_replicated(partition: Partition) -> bool:
-    return not set(partition.replicas) - set(partition.adding) <= set(partition.isr)
 
 
 def _partition_traffic(

@@ -182,13 +182,8 @@ def _by_affected_role(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, lis
     return {
         broker_role: added
         for broker_role, added in broker_roles.items()
-        if any(_counts_against_quota(traffic) for traffic in added)
+        if any(traffic.counts_against_quota for traffic in added)
     }
-
-
-def _counts_against_quota(traffic: FollowerTraffic) -> bool:
-    """Return whether a follower is in an unknown list, or is listed and has traffic or is out of sync."""
-    return traffic.listed is None or (traffic.listed and (traffic.write_bytes_per_s != 0 or not traffic.in_sync))
 
 
 def _need_bytes_per_s(added: Iterable[FollowerTraffic]) -> float:

@@ -170,6 +170,13 @@ class RequiredThrottleIncrease:
     throttle_bytes_per_s: float
     required_bytes_per_s: float
 
+    @classmethod
+    def of(cls, load: ThrottleLoad) -> RequiredThrottleIncrease:
+        """Return the increase of a throttle that is too low."""
+        assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
+        assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
+        return cls(load.broker_role, load.throttle_bytes_per_s, load.required_bytes_per_s)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -328,7 +335,7 @@ def plan_from_non_preferred(
         before=before,
         batches=tuple(made),
         left_out=tuple(sorted(left_out, key=lambda left: left.name)),
-        raise_first=tuple(_increase(load) for load in throttles.too_low(over_throttle)),
+        raise_first=tuple(map(RequiredThrottleIncrease.of, throttles.too_low(over_throttle))),
         after=_balances(leadership),
     )
 
@@ -446,12 +453,6 @@ def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeaders
 
 def _skipped_partition(election: Election, reason: Reason) -> SkippedPartition:
     return SkippedPartition(election.topic, election.partition, election.to_broker, reason)
-
-
-def _increase(load: ThrottleLoad) -> RequiredThrottleIncrease:
-    assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
-    assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
-    return RequiredThrottleIncrease(load.broker_role, load.throttle_bytes_per_s, load.required_bytes_per_s)
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

@@ -248,7 +248,10 @@ class _Scenarios:
                 number = len(ends_s)
                 copies = self._copies(number, rates)
                 bounds = end_bounds(copies, applied_s)
-                seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
+                conditions = Conditions(
+                    self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number
+                )
+                seconds, events = copied_s(copies, applied_s, conditions, most_events)
                 if seconds is None:
                     return None
                 ended_s = bounds.within(max(0.0, seconds - applied_s), self._phase(number))
@@ -260,9 +263,6 @@ class _Scenarios:
     def _phase(number: int) -> float:
         """Return the assumed part of a quota window that has passed, 0 to 1."""
         return (_QUANTILES[number] + 0.5) / _SCENARIOS
-
-    def _conditions(self, number: int) -> Conditions:
-        return Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number)
 
     def _copies(self, number: int, rates: Rates) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""

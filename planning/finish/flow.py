@@ -59,19 +59,16 @@ class Flow:
         for _ in range(_MOST_STEPS):
             if not len(self._remaining):
                 return self._at_s
-            gained = self._rates() - self._written
+            # Each replica gets an equal part of what its stream gets.
+            replicas = np.bincount(self._stream, minlength=len(self._weights))
+            new = YIELD_RATIOS[1] * self._quotas.shares(replicas, self._weights) / np.maximum(replicas, 1)
+            gained = new[self._stream] - self._written
             gaining = gained > 0
             soonest_s = np.min(self._remaining[gaining] / gained[gaining], initial=math.inf)
             if soonest_s > _LONGEST_S:
                 return None
             self._advance(max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s)), gained)
         return None
-
-    def _rates(self) -> Floats:
-        """Return the new bytes per second of each replica: an equal part of those of its stream."""
-        replicas = np.bincount(self._stream, minlength=len(self._weights))
-        rates: Floats = YIELD_RATIOS[1] * self._quotas.shares(replicas, self._weights) / np.maximum(replicas, 1)
-        return rates[self._stream]
 
     def _advance(self, step_s: float, gained: Floats) -> None:
         """Advance the time by a step, and remove replicas that are in sync."""

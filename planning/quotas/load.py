@@ -294,6 +294,11 @@ class FollowerTraffic(NamedTuple):
     peer: int | None = None
     alive: bool = True
 
+    @property
+    def counts_against_quota(self) -> bool:
+        """Whether the follower is in an unknown list, or is listed and has traffic or is out of sync."""
+        return self.listed is None or (self.listed and (self.write_bytes_per_s != 0 or not self.in_sync))
+
 
 def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:
     """Yield the traffic of each follower of a partition: once for its leader and once for itself.

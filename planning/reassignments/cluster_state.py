@@ -60,6 +60,12 @@ class BrokerState:
     fetch: FetchLimits = DEFAULT_FETCH
     unused_quotas: frozenset[Role] = frozenset()
 
+    @property
+    def room_known(self) -> bool:
+        """Whether the free space of all its online log directories is known."""
+        online = [directory for directory in self.log_dirs if not directory.offline]
+        return bool(online) and all(directory.usable_bytes is not None for directory in online)
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlacement:
@@ -100,6 +106,11 @@ class PartitionPlacement:
     def moving(self) -> bool:
         """Whether a reassignment of it is running."""
         return bool(self.adding or self.removing)
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica that no reassignment adds is out of the ISR."""
+        return len(self.isr) < len(self.replicas) and not set(self.replicas) - set(self.adding) <= set(self.isr)
 
 
 @dataclass(frozen=True)

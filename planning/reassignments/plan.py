@@ -161,7 +161,8 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     counts = Counter(assignment.name for assignment in assignments)
     twice = [str(name) for name, count in counts.items() if count > 1]
     if twice:
-        raise HeadroomError(subject, f"names {_some(twice)} more than once", _FIX)
+        more = f" and {len(twice) - _SHOWN_NAMES} more" if len(twice) > _SHOWN_NAMES else ""
+        raise HeadroomError(subject, f"names {', '.join(twice[:_SHOWN_NAMES])}{more} more than once", _FIX)
     return ReassignmentPlan(assignments)
 
 
@@ -191,8 +192,3 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if len(log_dirs) != len(replicas):
         raise HeadroomError(subject, f"{name} has {len(replicas)} replicas and {len(log_dirs)} log_dirs", _FIX)
     return TargetAssignment(topic, partition, tuple(replicas), tuple(log_dirs))
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(names[:_SHOWN_NAMES]) + more

@@ -176,7 +176,8 @@ def _loads(
     loads = []
     for index in np.flatnonzero(copies).tolist():
         role = traffic.broker_role(index)
-        own, broker = _rate_in_force(state, role), state.brokers[role.broker]
+        broker = state.brokers[role.broker]
+        own = broker.leader_bytes_per_s if role.role is Role.LEADER else broker.follower_bytes_per_s
         # A running move is not limited by a broker without a rate.
         if in_flight and own is None:
             continue
@@ -214,11 +215,6 @@ def _most_copies(traffic: PlannedTraffic) -> dict[BrokerRole, int]:
     before, after = (_limited_copies(traffic, leader)[1] for leader in (traffic.leader, traffic.preferred))
     most = np.maximum(np.bincount(before, minlength=length), np.bincount(after, minlength=length))
     return {traffic.broker_role(index): int(most[index]) for index in np.flatnonzero(most).tolist()}
-
-
-def _rate_in_force(state: ClusterState, role: BrokerRole) -> int | None:
-    broker = state.brokers[role.broker]
-    return broker.leader_bytes_per_s if role.role is Role.LEADER else broker.follower_bytes_per_s
 
 
 @dataclass(frozen=True)

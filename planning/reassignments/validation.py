@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes, replicas_before
-from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.directory_checks import directory_errors, room_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -74,7 +74,8 @@ def require_feasible(
     """
     if not plan.assignments:
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
-    _require_none([*partition_problems(plan, state, may_move), *_directory_problems(plan, state)], subject)
+    of_directories = map(_problem, directory_errors(directory_moves(plan, state), state))
+    _require_none([*partition_problems(plan, state, may_move), *of_directories], subject)
     no_room = [error for batch in batches for error in room_errors(batch, state)]
     _require_none([_problem(error) for error in no_room], subject)
 
@@ -137,11 +138,6 @@ def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, st
         yield Problem(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
 
 
-def _directory_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
-    for error in directory_errors(directory_moves(plan, state), state):
-        yield _problem(error)
-
-
 def _problem(error: HeadroomError) -> Problem:
     return Problem(error.subject, error.rule, error.remedy)
 
@@ -181,12 +177,7 @@ def _fewer_racks(target: tuple[int, ...], before: tuple[int, ...], rack_of: Mapp
 
 
 def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    behind = [
-        name
-        for name in plan.by_name
-        for p in [state.partitions[name]]
-        if len(p.isr) < len(p.replicas) and not set(replicas_before(p)) <= set(p.isr)
-    ]
+    behind = [name for name in plan.by_name if state.partitions[name].is_under_replicated]
     if behind:
         yield f"Under-replicated now: {_some(behind)}. A throttle holds these replicas back too where they are listed."
     others = [name for name, p in state.partitions.items() if p.moving and name not in plan.by_name]
@@ -202,15 +193,10 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
     """Yield, as a sentence, the brokers on which room for the copies was not checked."""
-    unseen = [broker for broker in changes.added if not _room_known(state.brokers[broker])]
+    unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")
         yield f"Free disk space is unknown, so room for the copies was not checked: brokers {names}."
-
-
-def _room_known(broker: BrokerState) -> bool:
-    online = [directory for directory in broker.log_dirs if not directory.offline]
-    return bool(online) and all(directory.usable_bytes is not None for directory in online)
 
 
 def _some(names: Iterable[TopicPartition]) -> str:

@@ -200,17 +200,13 @@ def _losses_with(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> Itera
     required = np.where((behind > 0) & (required > sums.required[:count]), required, 0.0)
     worst = required.argmax(axis=1) if count else np.zeros(0, np.int64)
     stopped = np.bincount(traffic.broker[traffic.copies], minlength=count)
-    leaderless = _leaderless(traffic, leader)
+    last = leader[(leader >= 0) & (next_leaders(traffic, leader) < 0)]
+    leaderless = np.bincount(traffic.broker[last], minlength=count)
     takes_part = np.bincount(traffic.broker[traffic.alive], minlength=count)
     for lost in np.flatnonzero(takes_part):
         most = float(required[lost, worst[lost]])
         role = traffic.broker_role(int(worst[lost])) if most else None
         yield LossCase(traffic.brokers[lost], int(stopped[lost]), int(leaderless[lost]), role, most)
-
-
-def _leaderless(traffic: PlannedTraffic, leader: Ints) -> Ints:
-    last = np.flatnonzero((leader >= 0) & (next_leaders(traffic, leader) < 0))
-    return np.bincount(traffic.broker[leader[last]], minlength=len(traffic.brokers))
 
 
 def next_leaders(traffic: PlannedTraffic, leader: Ints) -> Ints:

@@ -57,9 +57,7 @@ class RunSnapshot:
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
         """Partitions with an out-of-sync replica that no reassignment adds."""
-        return frozenset(
-            name for name, p in self.partitions.items() if not set(p.replicas) - set(p.adding) <= set(p.isr)
-        )
+        return frozenset(name for name, p in self.partitions.items() if p.is_under_replicated)
 
     def moves(self, name: TopicPartition) -> bool:
         """Return whether a reassignment of a partition is running; a missing partition does not move."""
