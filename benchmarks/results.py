@@ -169,7 +169,7 @@ def code(*modules: str, without: str = "") -> str:
     """
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
-    for path in (*sorted(product | _imported(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
+    for path in (*sorted(product | _imported_files(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
         digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + _executable_code(path) + b"\0")
     return digest.hexdigest()[:12]
 
@@ -192,7 +192,7 @@ def parts(group: str, *modules: str, without: str = "") -> Path:
     return PARTS / group / code(*modules, without=without)
 
 
-def _imported(modules: Iterable[str], without: str) -> set[Path]:
+def _imported_files(modules: Iterable[str], without: str) -> set[Path]:
     """Return the files of benchmark modules and of all benchmark modules that they import."""
     files: set[Path] = set()
     left = list(modules)

@@ -130,17 +130,17 @@ def _plan_s(model: ClusterModel, on_progress: OnProgress) -> float:
 
 def _memory_bytes(partitions: int) -> float:
     """Return the largest resident memory of a process that makes one proposal."""
-    return _printed("benchmarks.groups.balance.group", str(partitions))
+    return _printed_number("benchmarks.groups.balance.group", str(partitions))
 
 
 def _command_s(partitions: int, on_progress: OnProgress) -> float:
     with TemporaryDirectory(prefix="headroom-bench-") as folder:
-        seconds = _printed("benchmarks.groups.balance.large_command", folder, str(partitions))
+        seconds = _printed_number("benchmarks.groups.balance.large_command", folder, str(partitions))
     on_progress(f"{partitions} partitions: the command takes {seconds:.2f} s")
     return seconds
 
 
-def _printed(module: str, *words: str) -> float:
+def _printed_number(module: str, *words: str) -> float:
     """Return the number that a module prints in a process of its own."""
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -44,7 +44,7 @@ class RivalResult:
 def load_first(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
     """Return what busiest partition first copies."""
     loads = ClusterLoads(model)
-    return _settled(loads, GoalSet(goals, loads), None)
+    return _settle(loads, GoalSet(goals, loads), None)
 
 
 def goal_by_goal(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
@@ -56,7 +56,7 @@ def goal_by_goal(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResu
     copied, moves = 0.0, 0
     before: list[BalanceGoal] = []
     for name in GOAL_BY_GOAL:
-        result = _settled(loads, GoalSet([*hard, by_name[name], *before], loads), name)
+        result = _settle(loads, GoalSet([*hard, by_name[name], *before], loads), name)
         copied, moves = copied + result.bytes_copied, moves + result.moves
         before.append(by_name[name])
     return RivalResult(copied, moves, _outside(every, loads))
@@ -85,7 +85,7 @@ def _outside(goals: GoalSet, loads: ClusterLoads) -> float:
     return float(goals.outside(loads.loads, np.arange(len(loads.model.brokers))).sum())
 
 
-def _settled(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResult:
+def _settle(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResult:
     """Bring brokers into their bands, the busiest partitions first; return what that copies.
 
     Args:

@@ -87,9 +87,9 @@ def measure(on_progress: OnProgress, options: UpgradesOptions) -> list[Figure]:
     recorded = sets()
     if "library" in options.parts:
         for number, older in enumerate(recorded):
-            outcomes.append(_reported(f"set {number + 1} of {len(recorded)}", played(older), on_progress))
+            outcomes.append(_report(f"set {number + 1} of {len(recorded)}", played(older), on_progress))
     if "spark" in options.parts:
-        outcomes.append(_reported("the oldest set, by Spark", played(recorded[0], _open_by_spark), on_progress))
+        outcomes.append(_report("the oldest set, by Spark", played(recorded[0], _open_by_spark), on_progress))
     return figures(outcomes)
 
 
@@ -101,7 +101,7 @@ def figures(outcomes: Sequence[UpgradeOutcome]) -> list[Figure]:
     ]
 
 
-def _reported(name: str, outcome: UpgradeOutcome, on_progress: OnProgress) -> UpgradeOutcome:
+def _report(name: str, outcome: UpgradeOutcome, on_progress: OnProgress) -> UpgradeOutcome:
     on_progress(f"{name}: {outcome.tables} tables, {outcome.failed} of upgrade and downgrade failed")
     for fault in (*outcome.upgrade, *outcome.downgrade):
         on_progress(f"    {fault}")
@@ -194,7 +194,7 @@ def row(table: Table, number: int) -> dict[str, Any]:
         table: definition of the table.
         number: number of the row, in its first column of text.
     """
-    values = gold_row(table, ("c", 7)) | {"date": _DAY, _numbered(table): str(number)}
+    values = gold_row(table, ("c", 7)) | {"date": _DAY, _text_column(table): str(number)}
     return {name: values[name] for name in table.names()}
 
 
@@ -207,10 +207,10 @@ def write_row(store: Path, table: Table, number: int) -> None:
 
 def _rows(store: Path, table: Table) -> list[dict[str, Any]]:
     rows = query({"data": str(store / table.path)}, "SELECT * FROM data")
-    return sorted(rows, key=lambda one: str(one[_numbered(table)]))
+    return sorted(rows, key=lambda one: str(one[_text_column(table)]))
 
 
-def _numbered(table: Table) -> str:
+def _text_column(table: Table) -> str:
     return next(column.name for column in table.columns if column.type == "STRING")
 
 

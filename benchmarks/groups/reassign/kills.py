@@ -89,7 +89,7 @@ class KilledRuns:
         others = self._change_during()
         followed = follow_run(self._bench, self._start(words), others, _DEADLINE_S)
         deviation = difference(followed.throttles, others)
-        unfinished = self._unfinished(followed)
+        unfinished = self._count_unfinished(followed)
         clean = "not" if followed.clean_s is None else f"after {followed.clean_s:.1f} s"
         on_progress(
             f"chain {number + 1}: killed {'; '.join(kills)}; {unfinished} unfinished, {deviation}, clean {clean}"
@@ -153,7 +153,7 @@ class KilledRuns:
         finally:
             connection.close()
 
-    def _unfinished(self, followed: FollowedRun) -> int:
+    def _count_unfinished(self, followed: FollowedRun) -> int:
         """Return the number of partitions that are not at their target, and of runs that have not reached their end."""
         partitions = self._bench.admin.describe_topics([_TOPIC])[0]["partitions"]
         elsewhere = sum(tuple(p["replica_nodes"]) != self._target[p["partition_index"]] for p in partitions)

@@ -231,7 +231,7 @@ def _measure_watch(
 ) -> None:
     warm, first_paced = run.schedule.warm, run.schedule.warm + run.schedule.at_once
     run.at_once_s_per_tick = at_once_s_per_tick(bench, watch, producer, ticks[:first_paced], warm, on_progress)
-    _paced(bench, watch, producer, ticks[first_paced:], run)
+    _measure_paced(bench, watch, producer, ticks[first_paced:], run)
 
 
 def at_once_s_per_tick(
@@ -279,7 +279,7 @@ def _send_all(producer: TickProducer, ticks: Sequence[PreparedTick]) -> None:
         producer.send(tick)
 
 
-def _paced(
+def _measure_paced(
     bench: BenchCluster, watch: WatchProcess, producer: TickProducer, ticks: Sequence[PreparedTick], run: Run
 ) -> None:
     began_s = time.monotonic()

@@ -204,7 +204,7 @@ def _offset(text: str) -> int | None:
     return (clock[0] * 60 + clock[1]) * (-1 if text[0] == "-" else 1)
 
 
-def _listed(text: str, of: Callable[[str], Value]) -> Value:
+def _list(text: str, of: Callable[[str], Value]) -> Value:
     values = []
     for part in trimmed(text).split(","):
         value = of(part.strip(" "))
@@ -220,7 +220,7 @@ def _id(text: str) -> Value:
 
 def ids(text: str) -> Value:
     """Return the ids of 1,2."""
-    return _listed(text, _id)
+    return _list(text, _id)
 
 
 def topic(text: str) -> Value:
@@ -231,12 +231,12 @@ def topic(text: str) -> Value:
 
 def topics(text: str) -> Value:
     """Return the names of orders,payments."""
-    return _listed(text, topic)
+    return _list(text, topic)
 
 
 def goals(text: str) -> Value:
     """Return the names of disk,leaders."""
-    return _listed(text, lambda name: name if name and set(name) <= _LETTERS | _DIGITS | set("._:-") else None)
+    return _list(text, lambda name: name if name and set(name) <= _LETTERS | _DIGITS | set("._:-") else None)
 
 
 def exclusions(text: str) -> Value:
@@ -248,7 +248,7 @@ def exclusions(text: str) -> Value:
             return topic(part)
         return f"broker:{_id(broker)}" if name == "broker" and _id(broker) is not None else None
 
-    names = _listed(text, one)
+    names = _list(text, one)
     return None if names is None else sorted(names)
 
 
@@ -259,7 +259,7 @@ def replacements(text: str) -> Value:
         old, colon, new = part.partition(":")
         return (_id(old.strip(" ")), _id(new.strip(" "))) if colon else None
 
-    pairs = _listed(text, pair)
+    pairs = _list(text, pair)
     if pairs is None or any(None in one for one in pairs) or len({old for old, _ in pairs}) < len(pairs):
         return None
     return dict(pairs)
@@ -318,7 +318,7 @@ def _is_ip6(text: str) -> bool:
 
 def addresses(text: str) -> Value:
     """Return the addresses of broker1:9092,broker2:9092."""
-    return _listed(text, address)
+    return _list(text, address)
 
 
 def heap(text: str) -> Value:

@@ -55,10 +55,10 @@ def mistake_of(target: Target, text: str) -> str | None:
         return f"{target.name}: {text!r} ends with an error that is not documented"
     if value == expected and type(value) is type(expected):
         return None
-    return f"{target.name}: {text!r} is {_shown(value)}, and should be {_shown(expected)}"
+    return f"{target.name}: {text!r} is {_show(value)}, and should be {_show(expected)}"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return "refused" if value is None else repr(value)
 
 

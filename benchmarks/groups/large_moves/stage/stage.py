@@ -108,12 +108,12 @@ class SceneContext:
     def await_announced(self, *causes: Cause) -> None:
         """Return once every cause is announced, or its time is over."""
         for cause in causes:
-            while not self._announced(cause) and time.monotonic() <= cause.from_s + cause.within_s:
+            while not self._is_announced(cause) and time.monotonic() <= cause.from_s + cause.within_s:
                 self.watch.require_running()
                 time.sleep(_POLL_S)
-            self.note(f"{cause.name}: {'announced' if self._announced(cause) else 'NOT ANNOUNCED'}")
+            self.note(f"{cause.name}: {'announced' if self._is_announced(cause) else 'NOT ANNOUNCED'}")
 
-    def _announced(self, cause: Cause) -> bool:
+    def _is_announced(self, cause: Cause) -> bool:
         return any(cause.announced_by(one) for one in self.announcements())
 
     def compare(self, name: str, number: float | None, expected: float, tolerance_ratio: float) -> None:
