@@ -92,7 +92,8 @@ class MoveTimes:
         known = limited and all(d.remaining_bytes is not None and d.required_bytes_per_s is not None for d in loads)
         alone = {d.broker_role: self.alone_s(d, throttle_bytes_per_s) for d in self.before}
         for d in self.after:
-            alone[d.broker_role] = _longer(self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0))
+            after_s, before_s = self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0)
+            alone[d.broker_role] = None if after_s is None or before_s is None else max(after_s, before_s)
         known_times = {role: seconds for role, seconds in alone.items() if seconds is not None}
         bottleneck = max(known_times, key=lambda role: known_times[role], default=None)
         finish = self.finish(throttle_bytes_per_s, most) if known else None
@@ -156,10 +157,6 @@ class MoveTimes:
         if many:
             return planned_finish(loads, rate_of, 1, _FEW_EVENTS)
         return planned_finish(loads, rate_of) if most is None else planned_finish(loads, rate_of, most)
-
-
-def _longer(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else max(one, other)
 
 
 def _loads(
