@@ -20,8 +20,8 @@ from headroom.alerts.rules.rule import RuleInputs
 from headroom.alerts.tick_clock import SetBackDetector
 from headroom.alerts.watched_cluster import START_S, WatchedCluster
 from headroom.planning.finish.finish_time import Earlier
-from headroom.planning.finish.quota import WINDOW_S
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.samples import WINDOW_S
 from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 from headroom.schemas.config import AlertSettings
 from headroom.schemas.keys import BrokerRole

@@ -67,9 +67,9 @@ class BenchGroup(Generic[T]):
     @property
     def module(self) -> ModuleType:
         """Return the module with its measuring function."""
-        found = inspect.getmodule(self.measure)
-        assert found is not None
-        return found
+        module = inspect.getmodule(self.measure)
+        assert module is not None
+        return module
 
     @property
     def time_text(self) -> str:

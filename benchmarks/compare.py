@@ -95,7 +95,7 @@ def measurements(versions: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, l
     Args:
         versions: contents of results.json at different times.
     """
-    found: dict[str, dict[tuple[str, str], Measurement]] = defaultdict(dict)
+    by_figure: dict[str, dict[tuple[str, str], Measurement]] = defaultdict(dict)
     for version in versions:
         for result in version:
             of = Measurement(
@@ -106,8 +106,10 @@ def measurements(versions: Iterable[Sequence[Mapping[str, Any]]]) -> dict[str, l
                 result["commit"],
                 result["date"],
             )
-            found[result["name"]].setdefault((of.date, of.commit), of)
-    return {name: sorted(by_date.values(), key=lambda one: one.date, reverse=True) for name, by_date in found.items()}
+            by_figure[result["name"]].setdefault((of.date, of.commit), of)
+    return {
+        name: sorted(by_date.values(), key=lambda one: one.date, reverse=True) for name, by_date in by_figure.items()
+    }
 
 
 def compare(name: str, history: Sequence[Measurement]) -> Comparison:

@@ -67,7 +67,7 @@ def cost_per_tick(results: Iterable[Mapping[str, Any]]) -> str | None:
     )
     for title, line in lines.items():
         chart.add(title, line)
-    return _rendered(chart, "cost")
+    return _render(chart, "cost")
 
 
 def precision_and_recall(results: Iterable[Mapping[str, Any]]) -> str | None:
@@ -90,10 +90,10 @@ def precision_and_recall(results: Iterable[Mapping[str, Any]]) -> str | None:
     )
     for measure, line in bars.items():
         chart.add(measure, line)
-    return _rendered(chart, "precision")
+    return _render(chart, "precision")
 
 
-def _rendered(chart: pygal.graph.graph.Graph, name: str) -> str:
+def _render(chart: pygal.graph.graph.Graph, name: str) -> str:
     # A random id would change the file in every run.
     chart.uuid = name
     picture: str = chart.render(is_unicode=True)

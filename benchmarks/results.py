@@ -169,7 +169,7 @@ def code(*modules: str, without: str = "") -> str:
     """
     product = {path for folder in _PRODUCT for path in (CHECKOUT / folder).rglob("*.py")}
     digest = hashlib.sha256()
-    for path in (*sorted(product | _imported(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
+    for path in (*sorted(product | _imported_files(modules, without)), *(CHECKOUT / name for name in _VERSIONS)):
         digest.update(str(path.relative_to(CHECKOUT)).encode() + b"\0" + _executable_code(path) + b"\0")
     return digest.hexdigest()[:12]
 
@@ -192,20 +192,20 @@ def parts(group: str, *modules: str, without: str = "") -> Path:
     return PARTS / group / code(*modules, without=without)
 
 
-def _imported(modules: Iterable[str], without: str) -> set[Path]:
+def _imported_files(modules: Iterable[str], without: str) -> set[Path]:
     """Return the files of benchmark modules and of all benchmark modules that they import."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     left = list(modules)
     while left:
         name = left.pop()
         path = CHECKOUT.joinpath(*name.split(".")).with_suffix(".py")
-        if name == without or path in found or not path.is_file():
+        if name == without or path in files or not path.is_file():
             continue
-        found.add(path)
+        files.add(path)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(RESULTS.parent.name):
                 left += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return found
+    return files
 
 
 def _git(*arguments: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headroom.schemas.config import KafkaSettings, TicksSettings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text.json_text import decoded
+from headroom.schemas.text.json_text import decode_text
 
 # The longest secrets, such as tokens, have some thousand characters; a device file may never end.
 _MAX_BYTES = 65_536
@@ -51,7 +51,7 @@ def _text(file: str, subject: str) -> str:
             data = opened.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
             raise HeadroomError(subject, f"{file} is too long for a password", "Name a file that holds nothing else.")
-        return decoded(data)
+        return decode_text(data)
     # expanduser() raises RuntimeError for an unknown user.
     except RuntimeError:
         raise HeadroomError(subject, f"cannot read {file}: there is no such user", "Name the file in full.") from None

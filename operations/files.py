@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 _OTHER = "Name another file."
 
@@ -40,7 +40,7 @@ def read_text(file: Path, remedy: str = _OTHER) -> str:
         HeadroomError: the file cannot be read, or is no text.
     """
     try:
-        return decoded(read_bytes(file))
+        return decode_text(read_bytes(file))
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be read ({error.strerror})", remedy) from None
     except ValueError as error:

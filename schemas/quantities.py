@@ -79,45 +79,43 @@ class QuantityError(ValueError):
 
 def parse_whole(text: str) -> int:
     """Return the number of a text such as ``12``. Raises QuantityError."""
-    found = _whole(stripped(text))
-    return _required(found, text, "a whole number without a sign, such as 12", _whole, _NUMBER_FIXES)
+    number = _whole(strip(text))
+    return _require(number, text, "a whole number without a sign, such as 12", _whole, _NUMBER_FIXES)
 
 
 def parse_number(text: str) -> float:
     """Return the number of a text such as ``12`` or ``12.5``. Raises QuantityError."""
-    return _required(
-        _number(stripped(text)), text, "a number without a sign, such as 12 or 12.5", _number, _NUMBER_FIXES
-    )
+    return _require(_number(strip(text)), text, "a number without a sign, such as 12 or 12.5", _number, _NUMBER_FIXES)
 
 
 def parse_percentage(text: str) -> float:
     """Return the percentage of a text such as ``10`` or ``12.5``. Raises QuantityError."""
     what = "a number of percent without a sign, such as 10 or 12.5"
-    return _required(_number(stripped(text)), text, what, _number, (*_NUMBER_FIXES, _PERCENT_SIGN))
+    return _require(_number(strip(text)), text, what, _number, (*_NUMBER_FIXES, _PERCENT_SIGN))
 
 
 def parse_bytes(text: str) -> float:
     """Return the bytes of a text such as ``12000000000``, ``500GB`` or ``12GiB``. Raises QuantityError."""
     what = "an amount of bytes, such as 500GB or 12GiB"
-    return _required(_bytes(stripped(text)), text, what, _bytes, _BYTE_FIXES)
+    return _require(_bytes(strip(text)), text, what, _bytes, _BYTE_FIXES)
 
 
 def parse_bytes_per_s(text: str) -> float:
     """Return the bytes per second of a text such as ``12500000``, ``12.5MB`` or ``12 MiB/s``. Raises QuantityError."""
     what = "a rate in bytes per second, such as 12500000, 12.5MB or 12MiB/s"
-    return _required(_rate(stripped(text)), text, what, _rate, (*_BYTE_FIXES, _PER_SECOND))
+    return _require(_rate(strip(text)), text, what, _rate, (*_BYTE_FIXES, _PER_SECOND))
 
 
 def has_unit(text: str) -> bool:
     """Return whether an amount, such as ``12.5MB``, has a unit; ``/s`` alone is not a unit."""
-    match = _BYTES_PER_S.fullmatch(stripped(text))
+    match = _BYTES_PER_S.fullmatch(strip(text))
     return match is not None and match[2] != ""
 
 
 def parse_duration_s(text: str) -> float:
     """Return the seconds of a text such as ``1800``, ``90s``, ``30m``, ``1h30m`` or ``2d``. Raises QuantityError."""
     what = "seconds or a time such as 90s, 30m or 1h30m"
-    return _required(_seconds(stripped(text)), text, what, _seconds, (*_NUMBER_FIXES, *_TIME_FIXES))
+    return _require(_seconds(strip(text)), text, what, _seconds, (*_NUMBER_FIXES, *_TIME_FIXES))
 
 
 def parse_heap_bytes(text: str) -> int:
@@ -128,15 +126,15 @@ def parse_heap_bytes(text: str) -> int:
     """
     match = _HEAP.fullmatch(text)
     if match is None:
-        raise QuantityError(f"{shown(text)} is not the size of a heap", 'Write it as "1g" or "512m".')
+        raise QuantityError(f"{quote(text)} is not the size of a heap", 'Write it as "1g" or "512m".')
     return int(match[1]) * 1024 ** ("kmgt".index(match[2].lower()) + 1)
 
 
 def parse_flag(text: str) -> bool:
     """Return the value of a text such as ``true`` or ``false``. Raises QuantityError."""
-    word = stripped(text).lower()
+    word = strip(text).lower()
     if word not in (*_TRUE, *_FALSE):
-        raise QuantityError(f"{shown(text)} is neither true nor false", "Write true or false.")
+        raise QuantityError(f"{quote(text)} is neither true nor false", "Write true or false.")
     return word in _TRUE
 
 
@@ -145,20 +143,20 @@ def parse_moment_ms(text: str) -> int:
 
     A date alone is its first moment. Raises QuantityError.
     """
-    match = _MOMENT.fullmatch(stripped(text))
+    match = _MOMENT.fullmatch(strip(text))
     try:
         if match is not None:
             return _moment_ms(match)
     # A year 0, a month 13, a day 31 in April.
     except ValueError:
         pass
-    raise QuantityError(f"{shown(text)} is not a date and time", "Write it as 2026-11-22T22:00Z.")
+    raise QuantityError(f"{quote(text)} is not a date and time", "Write it as 2026-11-22T22:00Z.")
 
 
 def parse_time_of_day(text: str) -> time:
     """Return the time of a text such as ``22:00``. Raises QuantityError."""
     if not _TIME_OF_DAY.fullmatch(text):
-        raise QuantityError(f"{shown(text)} is not a time of day", 'Write it as "22:00".')
+        raise QuantityError(f"{quote(text)} is not a time of day", 'Write it as "22:00".')
     return time.fromisoformat(text)
 
 
@@ -168,17 +166,17 @@ def parse_window(text: str) -> tuple[time, time, tzinfo]:
     Raises:
         QuantityError: the text is no such window, or its time zone is not known on this machine.
     """
-    match = _WINDOW.fullmatch(stripped(text))
+    match = _WINDOW.fullmatch(strip(text))
     if match is None or match[1] == match[2]:
         remedy = 'Write it as "01:00-05:00" (UTC) or "22:00-02:00 Europe/Berlin".'
-        raise QuantityError(f"{shown(text)} is not a window of the day", remedy)
+        raise QuantityError(f"{quote(text)} is not a window of the day", remedy)
     return time.fromisoformat(match[1]), time.fromisoformat(match[2]), _zone(match[3] or "UTC")
 
 
 def parse_id(text: str) -> int:
     """Return the id of a broker or the number of a partition. Raises QuantityError."""
     what = "a broker id such as 1"
-    return _required(_id(stripped(text)), text, what, _id, _NUMBER_FIXES)
+    return _require(_id(strip(text)), text, what, _id, _NUMBER_FIXES)
 
 
 def is_id(value: object) -> bool:
@@ -208,10 +206,10 @@ def parse_names(text: str, pattern: re.Pattern[str], what: str) -> list[str]:
 def parse_address(text: str, least_port: int = 1) -> tuple[str, int]:
     """Return host and port of a text such as ``broker1:9092`` or ``[::1]:9092``. Raises QuantityError."""
 
-    def read(found: str) -> tuple[str, int] | None:
-        return _address(found, least_port)
+    def read(given: str) -> tuple[str, int] | None:
+        return _address(given, least_port)
 
-    return _required(read(stripped(text)), text, "host:port, such as broker1:9092", read, _ADDRESS_FIXES)
+    return _require(read(strip(text)), text, "host:port, such as broker1:9092", read, _ADDRESS_FIXES)
 
 
 def parse_addresses(text: str) -> list[str]:
@@ -238,7 +236,7 @@ def parse_urls(text: str) -> list[str]:
     return _list(text, lambda part: part if is_url(part) else None, what)
 
 
-def stripped(text: str) -> str:
+def strip(text: str) -> str:
     """Return a text without the spaces before and after it: those of ASCII, and no other."""
     return text.strip(" \t\r\n")
 
@@ -248,8 +246,8 @@ def _whole(text: str) -> int | None:
 
 
 def _id(text: str) -> int | None:
-    found = _whole(text)
-    return found if found is not None and found <= _MAX_ID else None
+    number = _whole(text)
+    return number if number is not None and number <= _MAX_ID else None
 
 
 def _number(text: str) -> float | None:
@@ -275,11 +273,11 @@ def _seconds(text: str) -> float | None:
         return float(text)
     match = _DURATION.fullmatch(text)
     parts = zip(match.groups(), _SECONDS.values(), strict=True) if match is not None else ()
-    found = [(number, seconds) for number, seconds in parts if number is not None]
+    terms = [(number, seconds) for number, seconds in parts if number is not None]
     # Only the last number may have a fraction: 1.5h, but not 1.5h30m.
-    if not found or any("." in number for number, _ in found[:-1]):
+    if not terms or any("." in number for number, _ in terms[:-1]):
         return None
-    return float(sum(Fraction(number) * seconds for number, seconds in found))
+    return float(sum(Fraction(number) * seconds for number, seconds in terms))
 
 
 def _moment_ms(match: re.Match[str]) -> int:
@@ -315,35 +313,35 @@ def _address(text: str, least_port: int) -> tuple[str, int] | None:
 
 def _list(text: str, read: Callable[[str], _T | None], what: str, fixes: Sequence[_Fix] = ()) -> list[_T]:
     def read_all(given: str) -> list[_T] | None:
-        found = [read(part.strip(" ")) for part in given.split(",")]
-        known = [one for one in found if one is not None]
-        return known if len(known) == len(found) else None
+        values = [read(part.strip(" ")) for part in given.split(",")]
+        known = [one for one in values if one is not None]
+        return known if len(known) == len(values) else None
 
-    found = _required(read_all(stripped(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
-    twice = sorted({str(one) for one in found if found.count(one) > 1})
+    values = _require(read_all(strip(text)), text, what, read_all, (*_LIST_FIXES, *fixes))
+    twice = sorted({str(one) for one in values if values.count(one) > 1})
     if twice:
-        raise QuantityError(f"{shown(text)} names {', '.join(twice)} twice", "Name each once.")
-    return found
+        raise QuantityError(f"{quote(text)} names {', '.join(twice)} twice", "Name each once.")
+    return values
 
 
-def _required(found: _T | None, text: str, what: str, reads: _Reader, fixes: Sequence[_Fix]) -> _T:
+def _require(value: _T | None, text: str, what: str, reads: _Reader, fixes: Sequence[_Fix]) -> _T:
     """Return a quantity that was found.
 
     Raises:
         QuantityError: there was none; the remedy is what was probably meant, if a fix of the text is a quantity.
     """
-    if found is not None:
-        return found
-    plain = stripped("".join(map(_plain, text)))
+    if value is not None:
+        return value
+    plain = strip("".join(map(_plain, text)))
     # Each fix by itself, and then all of them.
     for chosen in ((_OTHER_DIGITS,), *((fix,) for fix in fixes), fixes):
         fixed, reasons = plain, []
         for pattern, replacement, reason in chosen:
             before, fixed = fixed, pattern.sub(replacement, fixed)
             reasons += [reason] * (fixed != before or pattern is _OTHER_DIGITS[0])
-        if fixed != stripped(text) and reads(fixed) is not None:
-            raise QuantityError(f"{shown(text)} is not {what}", f"Write {fixed}: {'; '.join(reasons)}.")
-    raise QuantityError(f"{shown(text)} is not {what}")
+        if fixed != strip(text) and reads(fixed) is not None:
+            raise QuantityError(f"{quote(text)} is not {what}", f"Write {fixed}: {'; '.join(reasons)}.")
+    raise QuantityError(f"{quote(text)} is not {what}")
 
 
 def _plain(character: str) -> str:
@@ -356,7 +354,7 @@ _CREDENTIALS = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
 _HIDDEN = r"\1...@"
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text for an error, without a user and password in it."""
     # A password may contain every character that separates addresses.
     return f"'{one_line(_CREDENTIALS.sub(_HIDDEN, text), _SHOWN_CHARACTERS)}'"

@@ -51,4 +51,4 @@ class Reassigned:
     @property
     def is_under_replicated(self) -> bool:
         """Whether a replica that no reassignment adds is out of sync."""
-        return not set(self.before) <= set(self.isr)
+        return len(self.isr) < len(self.replicas) and not set(self.before) <= set(self.isr)

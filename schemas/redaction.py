@@ -13,7 +13,7 @@ _HIDDEN = "***"
 _MIN_PART_LENGTH = 8
 
 
-def redacted(text: str, secrets: Iterable[str | None]) -> str:
+def redact(text: str, secrets: Iterable[str | None]) -> str:
     """Return a text with every secret replaced by ``***``, in plain form and as encoded in JSON, HTML, URLs and base64.
 
     Args:
@@ -37,13 +37,13 @@ def secrets_of(url: str, headers: Mapping[str, str]) -> list[str]:
     parts = urlsplit(url)
     target = f"{parts.path}?{parts.query}" if parts.query else parts.path
     pieces = [*parts.path.split("/"), *(value for _, value in parse_qsl(parts.query)), parts.query]
-    found = [piece for piece in pieces if len(piece) >= _MIN_PART_LENGTH]
+    secrets = [piece for piece in pieces if len(piece) >= _MIN_PART_LENGTH]
     if len(target) > 1:
-        found += [url, target]
+        secrets += [url, target]
     authorization = headers.get("Authorization", "")
     if authorization:
-        found += [authorization, authorization.partition(" ")[2]]
-    return found
+        secrets += [authorization, authorization.partition(" ")[2]]
+    return secrets
 
 
 def _forms(secret: str) -> set[str]:

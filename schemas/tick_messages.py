@@ -225,10 +225,10 @@ def broker_lists(kind: str) -> list[str]:
 
 def samples(kind: str) -> dict[str, tuple[bool, list[str]]]:
     """Return the struct columns of a kind's rows: name to a pair of whether it is an array and its field names."""
-    found = {}
+    structs = {}
     for column in _columns(kind):
         name, _, of = column.partition(" ")
         if "STRUCT<" in of:
             fields = of[of.index("STRUCT<") + len("STRUCT<") :].rstrip(">").split(", ")
-            found[name] = (of.startswith("ARRAY"), [field.split()[0] for field in fields])
-    return found
+            structs[name] = (of.startswith("ARRAY"), [field.split()[0] for field in fields])
+    return structs

@@ -190,9 +190,9 @@ def _is_whole(folder: Path, configuration: str) -> bool:
 
     A jar that was cut off would fail much later, as a class that is missing.
     """
-    found = list((folder / configuration).glob("*.jar"))
-    required = all(any(jar.name.startswith(name) for jar in found) for name in REQUIRED[configuration])
-    return required and all(zipfile.is_zipfile(str(jar)) for jar in found)
+    jars = list((folder / configuration).glob("*.jar"))
+    required = all(any(jar.name.startswith(name) for jar in jars) for name in REQUIRED[configuration])
+    return required and all(zipfile.is_zipfile(str(jar)) for jar in jars)
 
 
 def _failure_reason(log: Path) -> str:

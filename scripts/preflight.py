@@ -33,8 +33,8 @@ def use_utf8() -> None:
 def check_python() -> None:
     """Check that this Python is new enough."""
     if sys.version_info[:2] < MIN_PYTHON:
-        found = "this is Python {}.{}, and 3.10 or newer is needed".format(*sys.version_info[:2])
-        raise SetupError("python", found, "Install one, or name it: make PYTHON=python3.12 setup")
+        rule = "this is Python {}.{}, and 3.10 or newer is needed".format(*sys.version_info[:2])
+        raise SetupError("python", rule, "Install one, or name it: make PYTHON=python3.12 setup")
 
 
 def check_venv_module() -> None:
@@ -81,8 +81,8 @@ def check_java() -> str:
 
 def java_version(version_output: str) -> "int | None":
     """Return the major version in the output of ``java -version``; None if there is none. Java 8 prints 1.8."""
-    found = re.search(r'version "(?:1\.)?(\d+)', version_output)
-    return int(found.group(1)) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', version_output)
+    return int(match.group(1)) if match else None
 
 
 def check_memory() -> None:
@@ -95,8 +95,8 @@ def check_memory() -> None:
 
 def available_memory_bytes(meminfo: Path, cgroup: Path) -> "int | None":
     """Return the available memory in bytes, limited by the container's limit; None if unknown."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", text_of(meminfo), re.MULTILINE)
-    known = [int(found.group(1)) * 1024] if found else []
+    match = re.search(r"^MemAvailable:\s+(\d+) kB", text_of(meminfo), re.MULTILINE)
+    known = [int(match.group(1)) * 1024] if match else []
     limit = text_of(cgroup / "memory.max").strip()
     # Memory of processes. The rest of a container's usage is file cache, which the kernel reclaims.
     anonymous = re.search(r"^anon (\d+)", text_of(cgroup / "memory.stat"), re.MULTILINE)

@@ -149,11 +149,11 @@ def steps(names: "list[str]", options: "list[str]", folder: Path) -> "list[tuple
     # Jars arrive beside the packages. The archives keep both cores busy, so they wait until what is fast has passed.
     # Unit tests start no JVM, but some look at the jars: what is packed, and where Kafka's tools are.
     with_jars = bool(heavy) or "unit" in names
-    found = [("set-up", [[*setup, "all-jars" if "integration" in heavy else "jars" if with_jars else "packages"]])]
-    found += [(name, commands[name]) for name in names if name not in heavy]
+    run_steps = [("set-up", [[*setup, "all-jars" if "integration" in heavy else "jars" if with_jars else "packages"]])]
+    run_steps += [(name, commands[name]) for name in names if name not in heavy]
     if heavy:
-        found += [("class archives", [[*setup, "tests" if "integration" in heavy else "spark"]])]
-    return found + [(name, commands[name]) for name in heavy]
+        run_steps += [("class archives", [[*setup, "tests" if "integration" in heavy else "spark"]])]
+    return run_steps + [(name, commands[name]) for name in heavy]
 
 
 def _run_step(name: str, commands: "list[list[str]]", folder: RunFolder) -> "dict[str, object]":
@@ -202,12 +202,12 @@ def results(file: Path) -> "dict[str, object]":
         cases = [case for case in ElementTree.parse(str(file)).iter("testcase") if case.get("name")]
     except (OSError, ElementTree.ParseError):
         return {"tests": None, "failed": [], "slowest": []}
-    failed = [(case, found) for case in cases for found in case if found.tag in ("failure", "error")]
+    failed = [(case, element) for case in cases for element in case if element.tag in ("failure", "error")]
     slowest = sorted(cases, key=lambda case: -float(case.get("time", 0)))[:_SLOWEST]
     return {
         "tests": len(cases),
         "skipped": sum(case.find("skipped") is not None for case in cases),
-        "failed": [{"test": _test_id(case), "reason": _first_line(found)} for case, found in failed],
+        "failed": [{"test": _test_id(case), "reason": _first_line(element)} for case, element in failed],
         "slowest": [{"test": _test_id(case), "seconds": float(case.get("time", 0))} for case in slowest],
     }
 
@@ -220,8 +220,8 @@ def _test_id(case: ElementTree.Element) -> str:
     return file + "::" + case.get("name", "") if module else file
 
 
-def _first_line(found: ElementTree.Element) -> str:
-    message, text = (found.get("message") or "").strip(), (found.text or "").strip()
+def _first_line(element: ElementTree.Element) -> str:
+    message, text = (element.get("message") or "").strip(), (element.text or "").strip()
     # Of a process of pytest that has crashed, or that was ended because its test hangs.
     crash = next((line for line in text.splitlines() if line.startswith("worker ")), "")
     if message == "collection failure":
@@ -231,13 +231,15 @@ def _first_line(found: ElementTree.Element) -> str:
 
 def failures(record: "dict[str, object]") -> "list[dict[str, str]]":
     """Return the failed tests of a run; a step that failed without any counts as one."""
-    found = []
+    failed_tests = []
     for step in record["steps"]:
         failed = step.get("failed", [])
-        found += failed
+        failed_tests += failed
         if step["code"] not in (0, INTERRUPTED) and not failed:
-            found.append({"test": step["name"], "reason": _EXIT_CODES.get(step["code"], _exit_text(step["code"]))})
-    return found
+            failed_tests.append(
+                {"test": step["name"], "reason": _EXIT_CODES.get(step["code"], _exit_text(step["code"]))}
+            )
+    return failed_tests
 
 
 def _exit_text(code: int) -> str:
@@ -290,10 +292,12 @@ def _results(folder: Path, name: str) -> Path:
 def _git(*arguments: str) -> "str | None":
     """Return what git prints; None where it does not answer, as in an unpacked archive or for another user's files."""
     try:
-        found = subprocess.run(["git", *arguments], cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        completed = subprocess.run(
+            ["git", *arguments], cwd=str(ROOT), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
     except OSError:
         return None
-    return found.stdout.decode().strip() if found.returncode == 0 else None
+    return completed.stdout.decode().strip() if completed.returncode == 0 else None
 
 
 if __name__ == "__main__":

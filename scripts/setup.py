@@ -185,10 +185,10 @@ def _usable_venv() -> bool:
     """Return whether .venv is complete, belongs to this folder, and has a supported Python."""
     checks = "import sys, pip; assert sys.version_info >= (3, 10); print(sys.prefix)"
     try:
-        found = subprocess.run([str(VENV_PYTHON), "-c", checks], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        completed = subprocess.run([str(VENV_PYTHON), "-c", checks], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:
         return False
-    return found.returncode == 0 and Path(found.stdout.decode().strip()).resolve() == VENV.resolve()
+    return completed.returncode == 0 and Path(completed.stdout.decode().strip()).resolve() == VENV.resolve()
 
 
 def _last_line(log: Path) -> str:
@@ -205,10 +205,10 @@ def _failure_reason(output: str) -> str:
 
 
 def _pyspark_jars() -> Path:
-    found = sorted(VENV.glob("lib/python*/site-packages/pyspark/jars"))
-    if not found:
+    folders = sorted(VENV.glob("lib/python*/site-packages/pyspark/jars"))
+    if not folders:
         raise SetupError(".venv", "has no PySpark", "Run `make clean`, then this again")
-    return found[-1]
+    return folders[-1]
 
 
 class ArchiveStep(Step):

@@ -24,7 +24,7 @@ RECORD = _REPOSITORY / "tests" / "table_definitions.json"
 
 def definitions(record: Path = RECORD) -> dict[str, list[Table]]:
     """Return all distinct definitions of each table, the newest last, by path of the table."""
-    return {path: [_table(path, one) for one in found] for path, found in _read(record)["definitions"].items()}
+    return {path: [_table(path, one) for one in recorded] for path, recorded in _read(record)["definitions"].items()}
 
 
 def sets(record: Path = RECORD) -> list[list[Table]]:
@@ -75,7 +75,7 @@ def _table(path: str, definition: dict[str, Any]) -> Table:
 def _text(content: dict[str, Any]) -> str:
     """Return the record as JSON, with one set or definition a line."""
     of_tables = [
-        f"  {json.dumps(path)}: {_lines(found, '    ')}" for path, found in sorted(content["definitions"].items())
+        f"  {json.dumps(path)}: {_lines(texts, '    ')}" for path, texts in sorted(content["definitions"].items())
     ]
     joined = ",\n".join(of_tables)
     return f'{{\n"sets": {_lines(content["sets"], "  ")},\n"definitions": {{\n{joined}\n}}\n}}\n'

@@ -371,12 +371,12 @@ def jars(settings: SparkSettings) -> list[str]:
         HeadroomError: the folder has no jars.
     """
     folder = _jar_folder(settings)
-    found = sorted(str(path) for path in folder.glob("*.jar"))
-    if not found:
+    paths = sorted(str(path) for path in folder.glob("*.jar"))
+    if not paths:
         raise HeadroomError(
             f"spark.jars ({folder})", "must hold the jars of Delta and of Spark's Kafka connector", "Run `make setup`."
         )
-    return found
+    return paths
 
 
 def _jar_folder(settings: SparkSettings) -> Path:

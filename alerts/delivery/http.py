@@ -14,7 +14,7 @@ from aiohttp import ClientError, ServerDisconnectedError
 from headroom.alerts.delivery.exchange import exchange
 from headroom.alerts.delivery.receiver import DeliveryError
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.redaction import redacted, secrets_of
+from headroom.schemas.redaction import redact, secrets_of
 from headroom.schemas.text import one_line
 
 # Returns a secret at the moment of its use; None if there is none.
@@ -102,7 +102,7 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
 
 def safe_line(text: str, hidden: Sequence[str | None] = ()) -> str:
     """Return text as one printable line of bounded length, with secrets redacted."""
-    return one_line(redacted(text, hidden)[:_MOST_READ], _ANSWER_MOST)
+    return one_line(redact(text, hidden)[:_MOST_READ], _ANSWER_MOST)
 
 
 def header_secret(secret: Secret, setting: str) -> str | None:

@@ -165,13 +165,9 @@ def _matches(event: AlertEvent, clusters: Sequence[str], kinds: Sequence[str], s
     return (
         (not clusters or event.cluster in clusters)
         and (not kinds or event.kind in kinds)
-        and (not subjects or any(_is_like(event.subject, subject) for subject in subjects))
+        # Names may have brackets, which stand for themselves.
+        and (not subjects or any(fnmatchcase(event.subject, subject.replace("[", "[[]")) for subject in subjects))
     )
-
-
-def _is_like(subject: str, pattern: str) -> bool:
-    """Return whether a subject fits a pattern with * and ?; names may have brackets, which stand for themselves."""
-    return fnmatchcase(subject, pattern.replace("[", "[[]"))
 
 
 def _some(value: str | None) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.long_run import burst_bytes
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.long_run import burst_bytes
 from headroom.schemas.alerts import Role, Verdict
 
 
@@ -392,7 +392,12 @@ def _throttle_load(
     """Return the throttle load of a row."""
     role, limited = Role(row["role"]), row["moving_replicas"] - row["free_replicas"]
     destination = role is Role.FOLLOWER
-    fetch = _fetch_limits(row)
+    fetch = FetchLimits.with_defaults(
+        row["replica_fetch_max_bytes"],
+        row["replica_fetch_response_max_bytes"],
+        row["num_replica_fetchers"],
+        row["replica_fetch_backoff_ms"],
+    )
     return ThrottleLoad(
         broker=row["broker"],
         role=role,
@@ -407,7 +412,7 @@ def _throttle_load(
         catching_up=_catching_up(partitions, limited) if destination else (),
         sources=tuple(_source(peer) for peer in peers) if destination else (),
         burst_bytes=burst_bytes(role, [fetch.burst_bytes(peer.replicas) for peer in peers]) or None,
-        quota_window=_quota_window(row),
+        quota_window=QuotaWindow.with_defaults(row["quota_window_num"], row["quota_window_size_s"]),
         fetch=fetch,
         known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
         known_required_bytes_per_s=row["known_required_bytes_per_s"],
@@ -425,23 +430,6 @@ def _source(peer: Peer) -> SourceLoad:
         largest_remaining_bytes=peer.largest_remaining_bytes,
         leaving_bytes_per_s=peer.leaving_bytes_per_s,
         leading_bytes_per_s=peer.leading_bytes_per_s or 0.0,
-    )
-
-
-def _quota_window(row: Mapping[str, Any]) -> QuotaWindow:
-    """Return the quota window of the broker; Kafka's defaults for values that it does not report."""
-    samples, sample_s = row["quota_window_num"], row["quota_window_size_s"]
-    return QuotaWindow(samples or DEFAULT_WINDOW.samples, float(sample_s or DEFAULT_WINDOW.sample_s))
-
-
-def _fetch_limits(row: Mapping[str, Any]) -> FetchLimits:
-    """Return the fetch limits of the broker as a follower; Kafka's defaults for values that it does not report."""
-    backoff_ms = row["replica_fetch_backoff_ms"]
-    return FetchLimits(
-        partition_bytes=row["replica_fetch_max_bytes"] or DEFAULT_FETCH.partition_bytes,
-        response_bytes=row["replica_fetch_response_max_bytes"] or DEFAULT_FETCH.response_bytes,
-        fetchers=row["num_replica_fetchers"] or DEFAULT_FETCH.fetchers,
-        backoff_s=DEFAULT_FETCH.backoff_s if backoff_ms is None else backoff_ms / 1000,
     )
 
 

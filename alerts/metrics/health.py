@@ -50,14 +50,12 @@ def health(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Health:
     reasons = (*_old_ticks(now, clusters), *_long_batch(now, clusters))
     starting = any(name not in now.ticks for name in clusters)
     status = "unhealthy" if reasons else "starting" if starting else "ok"
-    numbers = {name: _numbers(now, name, limits) for name, limits in clusters.items()}
+    numbers = {}
+    for name, limits in clusters.items():
+        tick = now.ticks.get(name)
+        age_s = None if tick is None else tick.age_s(now.now_ms)
+        numbers[name] = {"tick_age_s": age_s, "limit_s": limits.first_s if tick is None else limits.stale_s}
     return Health(status, reasons, numbers, now.batch_s)
-
-
-def _numbers(now: MetricsSnapshot, cluster: str, limits: Limits) -> dict[str, float | None]:
-    tick = now.ticks.get(cluster)
-    limit_s = limits.first_s if tick is None else limits.stale_s
-    return {"tick_age_s": None if tick is None else tick.age_s(now.now_ms), "limit_s": limit_s}
 
 
 def _old_ticks(now: MetricsSnapshot, clusters: Mapping[str, Limits]) -> Iterator[str]:

@@ -191,8 +191,8 @@ class LeaderWatcher:
     def _leader(self) -> int | None:
         """Return the leader of partition 0; None if the broker does not know the partition."""
         if self._node is None:
-            found = self._admin.describe_topics([self._topic])[0]["partitions"]
-            return next((p["leader_id"] for p in found if p["partition_index"] == 0), None)
+            partitions = self._admin.describe_topics([self._topic])[0]["partitions"]
+            return next((p["leader_id"] for p in partitions if p["partition_index"] == 0), None)
         topics = [MetadataRequest.MetadataRequestTopic(name=self._topic)]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         answer = self._connection.send(request, self._node, _REQUEST_S)
@@ -232,19 +232,19 @@ def find_alert(watch: WatchLines, earlier: int, broker: int) -> Line | None:
 def _readable_s(store: str, alert: Line) -> float:
     """Return the monotonic time at which the event was readable in the table, or that of its line if it was there."""
     readable_s = alert.at_s
-    while not _stored(store, alert.fields["alert_id"], "firing"):
+    while not _is_stored(store, alert.fields["alert_id"], "firing"):
         readable_s = time.monotonic()
         if readable_s - alert.at_s > 30:
             raise failure(f"event {alert.fields['alert_id']} was printed and is not in the table")
     return readable_s
 
 
-def _stored(store: str, alert_id: str, state: str) -> bool:
+def _is_stored(store: str, alert_id: str, state: str) -> bool:
     sql = f"SELECT alert_id FROM data WHERE alert_id = '{alert_id}' AND state = '{state}'"
     return bool(query(store, ALERT_EVENTS.path, sql))
 
 
 def _require_all_written(bench: BenchCluster, watch: WatchLines) -> None:
-    missing = [e.fields for e in watch.events() if not _stored(bench.store, e.fields["alert_id"], e.fields["state"])]
+    missing = [e.fields for e in watch.events() if not _is_stored(bench.store, e.fields["alert_id"], e.fields["state"])]
     if missing:
         raise failure(f"printed, and not in the table: {missing}")

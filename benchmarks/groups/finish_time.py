@@ -168,7 +168,7 @@ def _record_move(
             applied_ms = _apply(alert)
             ended_ms = _end_ms(move, case.name)
         load_average = os.getloadavg()[0]
-    recorded = _recorded(store, move.topic, case, alert, (applied_ms, ended_ms), load_average)
+    recorded = _move_record(store, move.topic, case, alert, (applied_ms, ended_ms), load_average)
     promised = "nothing" if recorded.promised["finish_s"] is None else f"{recorded.promised['finish_s']:.1f} s"
     on_progress(
         f"{case.name}: printed {promised}, really {recorded.real_s:.1f} s, "
@@ -178,7 +178,7 @@ def _record_move(
     return recorded
 
 
-def _recorded(
+def _move_record(
     store: Path, topic: str, case: MoveCase, alert: Line, from_to_ms: tuple[int, int], load_average: float
 ) -> recorded_moves.RecordedMove:
     """Return the record of a move: inputs of the prediction, and the real times."""

@@ -54,14 +54,14 @@ def measure(on_progress: OnProgress, options: SmallestOptions) -> list[Figure]:
 def _ratio(bench: BenchCluster, number: int, case: MoveCase, on_progress: OnProgress) -> float:
     with ThrottledMove(bench, f"smallest-{number}", case.partitions, LoadSettings(case.record_bytes)) as move:
         move.start_move(case.throttle_bytes_per_s)
-        recommended = _recommended(bench, number, case)
+        recommended = _recommended_throttle(bench, number, case)
         on_progress(f"{case.name}: recommended {recommended / 1e6:.2f} MB/s")
         smallest = smallest_enough(move, case.throttle_bytes_per_s, recommended, on_progress)
     on_progress(f"{case.name}: smallest found enough {smallest / 1e6:.2f} MB/s, ratio {recommended / smallest:.2f}")
     return recommended / smallest
 
 
-def _recommended(bench: BenchCluster, number: int, case: MoveCase) -> float:
+def _recommended_throttle(bench: BenchCluster, number: int, case: MoveCase) -> float:
     # New tables, because those of the previous situation have an alert that is still firing.
     with bench.watch(bench.folder / f"store-{number}") as watch:
         alert = watch.wait(

@@ -220,8 +220,8 @@ def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnPr
             read(plan)
             read_load(load)
         idle = _cpu_ratio(process, lambda: time.sleep(_READ_S))[0]
-        tick_s, tick_core_s = _measured(process, idle, read, plan)
-        load_s, load_core_s = _measured(process, idle, read_load, load)
+        tick_s, tick_core_s = _measure(process, idle, read, plan)
+        load_s, load_core_s = _measure(process, idle, read_load, load)
         during_s = _times_during(read, plan, lambda: read_load(load))
     replicas = len(plan.leads) * 2
     cost = SourceCost(
@@ -242,7 +242,7 @@ def _cost(bench: BenchCluster, source: Source, plan: ReadPlan, on_progress: OnPr
     return cost
 
 
-def _measured(process: psutil.Process, idle: float, read: _Read, plan: ReadPlan) -> tuple[list[float], float]:
+def _measure(process: psutil.Process, idle: float, read: _Read, plan: ReadPlan) -> tuple[list[float], float]:
     """Return the seconds of each read, and the core seconds that the broker spends on one."""
     times: list[float] = []
     busy, took_s = _cpu_ratio(process, lambda: times.extend(_times(read, plan)))

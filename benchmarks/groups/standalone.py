@@ -45,7 +45,7 @@ def measure(on_progress: OnProgress, options: StandaloneOptions) -> list[Figure]
         HeadroomError: ticks were not evaluated or recorded in time, a verdict was wrong, or an executor is missing.
     """
     local_s = _s_per_tick("local[2]", _local, options, on_progress)
-    submitted = partial(_submitted, options.driver_memory)
+    submitted = partial(_submit, options.driver_memory)
     standalone_s = _s_per_tick(f"{_WORKERS} workers", submitted, options, on_progress)
     return [
         Figure("local_s_per_tick", local_s, "s", _AT_ONCE),
@@ -79,7 +79,7 @@ def _local(bench: BenchCluster, running: ExitStack) -> VerdictProcess:
     return running.enter_context(VerdictProcess("headroom run", command, bench.folder / "local.log", master))
 
 
-def _submitted(driver_memory: str, bench: BenchCluster, running: ExitStack) -> VerdictProcess:
+def _submit(driver_memory: str, bench: BenchCluster, running: ExitStack) -> VerdictProcess:
     cluster = running.enter_context(SparkCluster(bench.folder / "spark", _WORKERS, _EXECUTOR_MEMORY))
     package = packaged(bench.folder / "package")
     memory = ("--driver-memory", driver_memory, "--executor-memory", _EXECUTOR_MEMORY)

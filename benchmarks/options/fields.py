@@ -11,7 +11,7 @@ import click
 from headroom.cli.common.options import MAX_DURATION_S
 from headroom.cli.common.parameters import Duration, Quantity, WholeNumber
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.quantities import QuantityError, parse_heap_bytes, parse_number, shown
+from headroom.schemas.quantities import QuantityError, parse_heap_bytes, parse_number, quote
 
 T = TypeVar("T")
 KIND, HELP = "kind", "help"
@@ -47,7 +47,7 @@ class PositiveNumber(Quantity[float]):
         """Return the number."""
         number = parse_number(text)
         if number <= 0:
-            raise QuantityError(f"{shown(text)} is not above 0")
+            raise QuantityError(f"{quote(text)} is not above 0")
         return number
 
 
@@ -77,7 +77,7 @@ class OneOf(Quantity[str]):
     def read(self, text: str) -> str:
         """Return the name."""
         if text not in self._names:
-            raise QuantityError(f"there is no {shown(text)}", f"Choose from {', '.join(self._names)}.")
+            raise QuantityError(f"there is no {quote(text)}", f"Choose from {', '.join(self._names)}.")
         return text
 
 

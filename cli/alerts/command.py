@@ -6,11 +6,10 @@ from collections.abc import Set
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from headroom.cli.alerts.silences import ack, silence, silences, unsilence
 from headroom.cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
-from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.options import config_option, format_option, require_options_after
 from headroom.cli.common.output import echo, echo_lines, print_json
 from headroom.cli.config.load import read_settings
 from headroom.operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
@@ -55,7 +54,7 @@ def alerts(
               headroom alerts silence --cluster orders --for 2h --note "disks are replaced"
     """  # noqa: D301
     if context.invoked_subcommand is not None:
-        _require_options_after(context, context.invoked_subcommand)
+        require_options_after(context, "alerts")
         return
     settings = read_settings(config)
     if undelivered:
@@ -91,7 +90,8 @@ def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: s
     elif shown:
         _print_text(shown)
     elif latest is not None:
-        echo(_no_alerts_text(latest))
+        ended = f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."
+        echo(ended if latest else "No alert was ever raised.")
     if latest is None:
         echo(_no_events_text(settings), err=output_format == "json")
     return latest is not None and all(one.is_current for one in evaluations.values())
@@ -139,13 +139,6 @@ for command in (ack, silence, silences, unsilence):
     alerts.add_command(command)
 
 
-def _require_options_after(context: click.Context, command: str) -> None:
-    """Raise a usage error for options before a subcommand's name, which would have no effect on it."""
-    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if given:
-        raise click.UsageError(f"Options go after the command: headroom alerts {command} ...", context)
-
-
 def _print_text(alerts: list[CurrentAlert]) -> None:
     from headroom.alerts.text.terminal import render_event
 
@@ -174,9 +167,3 @@ def _no_events_text(settings: Settings) -> str:
         f"No alert is known: {url} is not there. `headroom watch` makes it before it evaluates. Start that with the "
         "same settings, or correct store.path."
     )
-
-
-def _no_alerts_text(latest: list[CurrentAlert]) -> str:
-    if not latest:
-        return "No alert was ever raised."
-    return f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from headroom.cli.balance.loading import load_cluster
 from headroom.cli.balance.parameters import ChangeOfCluster
@@ -16,7 +15,7 @@ from headroom.cli.balance.proposal.run import run
 from headroom.cli.balance.proposal.status import status
 from headroom.cli.balance.score_json import score_json
 from headroom.cli.balance.score_text import print_score
-from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.options import config_option, format_option, require_options_after
 from headroom.cli.common.output import print_json
 from headroom.operations.balance.requests import ClusterChange
 from headroom.operations.balance.saved_state import write_loads
@@ -78,7 +77,7 @@ def balance(
               headroom balance run balance --execute
     """  # noqa: D301
     if context.invoked_subcommand is not None:
-        _require_options_after(context, context.invoked_subcommand)
+        require_options_after(context, "balance")
         return
     cluster = load_cluster(config, state_file)
     if save_state is not None:
@@ -88,13 +87,6 @@ def balance(
         print_json(score_json(result))
     else:
         print_score(result)
-
-
-def _require_options_after(context: click.Context, command: str) -> None:
-    """Raise a usage error for options before a subcommand's name, which would have no effect on it."""
-    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    if given:
-        raise click.UsageError(f"Options go after the command: headroom balance {command} ...", context)
 
 
 for _command in (propose, explain, status, run):

@@ -25,7 +25,7 @@ from headroom.schemas.quantities import (
     parse_id,
     parse_names,
     parse_number,
-    shown,
+    quote,
 )
 
 # A smaller number without a unit is an error, because its unit was probably forgotten.
@@ -50,7 +50,7 @@ class ByteCount(Quantity[int]):
         amount = parse_bytes(text)
         if not 0 < amount < 1e18:
             raise QuantityError(
-                f"{shown(text)} is not above 0 and below 10^18", "For a proposal that copies nothing: --elections-only."
+                f"{quote(text)} is not above 0 and below 10^18", "For a proposal that copies nothing: --elections-only."
             )
         if amount < _LEAST_BYTES_WITHOUT_UNIT and not has_unit(text):
             meant = f"Was {amount:g}GB meant? Otherwise give the unit: {amount:g}B."
@@ -78,7 +78,7 @@ class ExclusionList(Quantity[Exclusions]):
         parts = parse_names(text, _EXCLUDED, "a list of topics and brokers, such as payments,broker:3")
         brokers = [parse_id(part.removeprefix(_BROKER_PREFIX)) for part in parts if part.startswith(_BROKER_PREFIX)]
         if len(set(brokers)) < len(brokers):
-            raise QuantityError(f"{shown(text)} names a broker twice", "Name each once.")
+            raise QuantityError(f"{quote(text)} names a broker twice", "Name each once.")
         return Exclusions(frozenset(part for part in parts if not part.startswith(_BROKER_PREFIX)), frozenset(brokers))
 
 
@@ -91,7 +91,7 @@ class ChangeOfCluster(Quantity[ClusterChange]):
         """Return the change."""
         match = _CHANGE.fullmatch(text)
         if match is None or (match["topic"] and not TOPIC.fullmatch(match["topic"])):
-            raise QuantityError(f"{shown(text)} is not a change", f"Write {_FORMS}.")
+            raise QuantityError(f"{quote(text)} is not a change", f"Write {_FORMS}.")
         return ClusterChange(text, _change(match))
 
 

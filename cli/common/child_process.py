@@ -80,7 +80,9 @@ class ChildProcess:
         if self._ended_at is None:
             self._ended_at = now
             self._early_ends = self._early_ends + 1 if now - self._began_at < self._early_s else 0
-            self._restart_after_s = _delay_s(self._early_ends)
+            # The second early end in a row delays the restart, and each further one doubles the delay.
+            doubled_s = _RESTART_AFTER_S * 2.0 ** (self._early_ends - 2)
+            self._restart_after_s = 0.0 if self._early_ends < 2 else min(doubled_s, _MAX_RESTART_AFTER_S)
             delay = f" in {duration_text(self._restart_after_s)}" if self._restart_after_s else ""
             echo(f"headroom: the {self._name} ended with code {code}; it is started again{delay}", err=True)
         if now - self._ended_at >= self._restart_after_s:
@@ -100,8 +102,3 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _delay_s(early_ends: int) -> float:
-    """Return the delay before a restart after a number of early ends in a row."""
-    return 0.0 if early_ends < 2 else min(_RESTART_AFTER_S * 2.0 ** (early_ends - 2), _MAX_RESTART_AFTER_S)

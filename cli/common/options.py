@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from headroom.cli.common.parameters import Duration
 
@@ -58,6 +59,18 @@ for_option = click.option(
     metavar="SECONDS",
     help="Stop after this time, such as 90 or 10m; default: run until stopped.",
 )
+
+
+def require_options_after(context: click.Context, group: str) -> None:
+    """Raise a usage error for options before a subcommand's name, which would have no effect on it.
+
+    Args:
+        context: context of the group, which runs without a subcommand too.
+        group: name of the group.
+    """
+    if any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in context.params):
+        text = f"Options go after the command: headroom {group} {context.invoked_subcommand} ..."
+        raise click.UsageError(text, context)
 
 
 def option_group(options: Sequence[Callable[[Any], Any]], values: type[Any], name: str) -> Callable[[Command], Command]:

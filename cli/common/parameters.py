@@ -20,8 +20,8 @@ from headroom.schemas.quantities import (
     parse_moment_ms,
     parse_names,
     parse_whole,
-    shown,
-    stripped,
+    quote,
+    strip,
 )
 
 _T = TypeVar("_T")
@@ -37,7 +37,7 @@ class Quantity(click.ParamType[_T]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _T:
         """Return the value of an option."""
         try:
-            return self.read(stripped(str(value)))
+            return self.read(strip(str(value)))
         except QuantityError as error:
             self.fail(str(error), param, ctx)
 
@@ -104,7 +104,7 @@ class TopicName(Quantity[str]):
         """Return the name."""
         if not TOPIC.fullmatch(text):
             raise QuantityError(
-                f"{shown(text)} is not the name of a topic", "Topics have letters, digits, dots, _ and -."
+                f"{quote(text)} is not the name of a topic", "Topics have letters, digits, dots, _ and -."
             )
         return text
 
@@ -125,7 +125,7 @@ class Duration(Quantity[float]):
         """Return the duration in seconds."""
         seconds = parse_duration_s(text)
         if not 0 < seconds <= self._max_s:
-            raise QuantityError(f"{shown(text)} is not more than nothing and at most {self._max_s / 86_400:g} days")
+            raise QuantityError(f"{quote(text)} is not more than nothing and at most {self._max_s / 86_400:g} days")
         return seconds
 
 

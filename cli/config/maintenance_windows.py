@@ -10,7 +10,7 @@ from headroom.cli.config.nearest import suggestion
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.config import DAYS, MaintenanceWindow
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.quantities import QuantityError, parse_duration_s, parse_time_of_day, shown
+from headroom.schemas.quantities import QuantityError, parse_duration_s, parse_time_of_day, quote
 
 _WEEK_S = 7 * 86_400
 
@@ -62,7 +62,7 @@ def _at(value: Any) -> str:
 
 def _lasts_s(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise QuantityError(f"{shown(str(value))} is not a time such as 4h")
+        raise QuantityError(f"{quote(str(value))} is not a time such as 4h")
     seconds = parse_duration_s(value) if isinstance(value, str) else value
     # Before it becomes a float: a whole number of TOML may be too large for one.
     if not 0 < seconds <= _WEEK_S:

@@ -13,7 +13,7 @@ from headroom.operations.files import read_bytes
 from headroom.schemas.config import MaintenanceWindow, Settings
 from headroom.schemas.environment import PREFIX, is_setting
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -111,7 +111,7 @@ def _from_table(section: str, table: Any, file: Path) -> dict[Key, RawValue]:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        text = decoded(read_bytes(file))
+        text = decode_text(read_bytes(file))
     except FileNotFoundError:
         raise HeadroomError(str(file), "is not there", "Write one with: headroom init") from None
     except OSError as error:

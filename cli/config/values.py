@@ -19,7 +19,7 @@ from headroom.schemas.quantities import (
     parse_number,
     parse_percentage,
     parse_whole,
-    shown,
+    quote,
 )
 
 # Kinds of numbers that neither their type nor their name gives. Names in _s without a rate are durations.
@@ -92,7 +92,7 @@ def _number(key: Key, kind: type, value: Any) -> Any:
     if given is kind or (kind is float and given is int):
         return value
     name = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
-    value_text = shown(str(value).lower()) if isinstance(value, (bool, int, float)) else "a table, list or date"
+    value_text = quote(str(value).lower()) if isinstance(value, (bool, int, float)) else "a table, list or date"
     raise QuantityError(f"{value_text} is not {name}", f"Write {name}.")
 
 
@@ -104,5 +104,5 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
         elif isinstance(value, (str, bool, int, float)):
             flat[f"{prefix}{name}"] = str(value).lower() if isinstance(value, bool) else str(value)
         else:
-            raise QuantityError(f"{shown(prefix + name)} is a list or date", "Write a text, a number, true or false.")
+            raise QuantityError(f"{quote(prefix + name)} is a list or date", "Write a text, a number, true or false.")
     return flat

@@ -101,7 +101,9 @@ def run_demo(folder: Path) -> DemoOutcome:
         HeadroomError: a step of it did not happen in time, or a broker or the watch ended.
     """
     progress = ProgressView(console())
-    _warn_if_busy(progress)
+    machine = this_machine()
+    if machine is not None and machine.is_overloaded:
+        progress.print_line(f"Note: this machine is busy ({machine}), so that times will be long")
     cluster = EmbeddedCluster(folder, len(BROKERS))
     try:
         with progress.step(f"Starting {len(BROKERS)} Kafka brokers on this machine"):
@@ -113,12 +115,6 @@ def run_demo(folder: Path) -> DemoOutcome:
         ) from error
     finally:
         cluster.stop()
-
-
-def _warn_if_busy(progress: ProgressView) -> None:
-    machine = this_machine()
-    if machine is not None and machine.is_overloaded:
-        progress.print_line(f"Note: this machine is busy ({machine}), so that times will be long")
 
 
 def _run_story(cluster: EmbeddedCluster, progress: ProgressView) -> DemoOutcome:

@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from headroom.cluster.throttles.rates import apply_rates
 from headroom.cluster.throttles.replica_lists import apply_lists
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError

@@ -15,7 +15,6 @@ from headroom.planning.reassignments.estimate import MoveEstimate, ThrottleNeed
 from headroom.planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
 from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.reassignments.what_if import WhatIf
-from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.keys import BrokerRole
 
 
@@ -36,7 +35,9 @@ def result_json(result: PlanResult) -> dict[str, Any]:
             {"reason": reason.value, "partitions": [partition_json(name) for name in names]}
             for reason, names in changes.exempt.items()
         ],
-        "lists": _lists(estimate.lists),
+        "lists": {
+            topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in estimate.lists.items()
+        },
         "sides": [_need(need) for need in estimate.needs],
         "throttle_bytes_per_s": estimate.throttle_bytes_per_s,
         "recommended_bytes_per_s": None if recommendation is None else recommendation.throttle_bytes_per_s,
@@ -136,10 +137,6 @@ def _brokers(added: Mapping[int, int], removed: Mapping[int, int]) -> list[dict[
         {"broker": broker, "added": added.get(broker, 0), "removed": removed.get(broker, 0)}
         for broker in sorted(added.keys() | removed.keys())
     ]
-
-
-def _lists(lists: Mapping[str, TopicLists]) -> dict[str, Any]:
-    return {topic: {"leader": entries.leader, "follower": entries.follower} for topic, entries in lists.items()}
 
 
 def _need(need: ThrottleNeed) -> dict[str, Any]:

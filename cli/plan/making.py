@@ -13,7 +13,7 @@ from headroom.cli.common.parameters import BrokerIds, Quantity, TopicNames, Whol
 from headroom.operations.files import read_json
 from headroom.planning.reassignments.generation.request import PlanRequest
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.quantities import QuantityError, parse_id, parse_names, shown
+from headroom.schemas.quantities import QuantityError, parse_id, parse_names, quote
 
 _REPLACEMENT = re.compile(r"[0-9]+ *: *[0-9]+")
 _FORMAT = 'The format is {"topics":[{"topic":"foo"}],"version":1}.'
@@ -84,7 +84,7 @@ class Replacements(Quantity[dict[int, int]]):
         ids = [pair.split(":") for pair in pairs]
         replacements = {parse_id(old): parse_id(new) for old, new in ids}
         if len(replacements) < len(ids):
-            raise QuantityError(f"{shown(text)} names an old broker twice", "Name each old broker once.")
+            raise QuantityError(f"{quote(text)} names an old broker twice", "Name each old broker once.")
         return replacements
 
 

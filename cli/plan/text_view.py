@@ -26,13 +26,23 @@ def print_result(result: PlanResult) -> None:
     echo(verdict(result))
     echo(_summary(result))
     echo()
-    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in _needs_to_show(estimate.needs)])
+    needs = list(estimate.needs)
+    if len(needs) > MAX_ROWS:
+        # Not all are shown, so the greatest come first.
+        needs.sort(key=lambda need: -need.known_required_bytes_per_s)
+    _print("Need by broker and role", _NEEDS, [_need_row(need) for need in needs])
     for line in (*_usual_rule_lines(result), *(f"Note: {warning}" for warning in result.warnings())):
         echo(line)
     echo()
-    _print("Replicas", ("broker", "added", "removed"), _replica_rows(result))
+    added, removed = estimate.changes.added, estimate.changes.removed
+    replicas = [(str(b), f"{added.get(b, 0):,}", f"{removed.get(b, 0):,}") for b in sorted({*added, *removed})]
+    _print("Replicas", ("broker", "added", "removed"), replicas)
     _print(DIRECTORIES_TITLE, DIRECTORIES, [directory_row(moves) for moves in result.directories])
-    _print("Time by throttle", ("throttle", "done in", "bottleneck"), [_time_row(time) for time in estimate.times])
+    times = [
+        (rate_text(time.throttle_bytes_per_s), _finish(time), "" if time.bottleneck is None else _role(time.bottleneck))
+        for time in estimate.times
+    ]
+    _print("Time by throttle", ("throttle", "done in", "bottleneck"), times)
     for line in _what_if_lines(result):
         echo(line)
     echo()
@@ -122,13 +132,6 @@ def _print(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     echo()
 
 
-def _needs_to_show(needs: Sequence[ThrottleNeed]) -> list[ThrottleNeed]:
-    """Return the needs in their order, or if not all are shown, the greatest first."""
-    if len(needs) <= MAX_ROWS:
-        return list(needs)
-    return sorted(needs, key=lambda need: -need.known_required_bytes_per_s)
-
-
 def _need_row(need: ThrottleNeed) -> tuple[str, ...]:
     in_force = need.in_force_bytes_per_s
     least = "" if need.required_bytes_per_s is not None else "at least "
@@ -161,17 +164,6 @@ def _directory_time(moves: DirectoryEstimate) -> str:
     if moves.time is None:
         return UNKNOWN
     return _NEVER if moves.time.low_s is None else duration_range_text(moves.time.low_s, moves.time.high_s)
-
-
-def _replica_rows(result: PlanResult) -> list[tuple[str, ...]]:
-    added, removed = result.estimate.changes.added, result.estimate.changes.removed
-    brokers = sorted(added.keys() | removed.keys())
-    return [(str(b), f"{added.get(b, 0):,}", f"{removed.get(b, 0):,}") for b in brokers]
-
-
-def _time_row(time: TimeEstimate) -> tuple[str, str, str]:
-    bottleneck = "" if time.bottleneck is None else _role(time.bottleneck)
-    return rate_text(time.throttle_bytes_per_s), _finish(time), bottleneck
 
 
 def _finish(time: TimeEstimate) -> str:

@@ -51,7 +51,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
         print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o) for o in outcomes]})
     else:
         for outcome in outcomes:
-            _print(outcome)
+            if not outcome.moving and not outcome.record.leaves_behind:
+                echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
             echo("No run has left anything behind.")
     print_notes(notes_on_others(settings, print_step))
@@ -88,8 +89,3 @@ def _json(outcome: CleanOutcome) -> dict[str, object]:
         "moving": [{"topic": name.topic, "partition": name.partition} for name in outcome.moving],
         "left_behind": left_behind_json(outcome.record),
     }
-
-
-def _print(outcome: CleanOutcome) -> None:
-    if not outcome.moving and not outcome.record.leaves_behind:
-        echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")

@@ -54,7 +54,10 @@ def require_readable(kafka: KafkaSettings, section: str, *, by_spark: bool) -> N
     if kafka.ssl_certfile and kafka.ssl_keyfile:
         _require_certificate(f"{section}.ssl_certfile", kafka.ssl_certfile)
         pem = _read(f"{section}.ssl_keyfile", kafka.ssl_keyfile)
-        _require_password(section, kafka, pem)
+        if is_encrypted(pem) and not kafka.ssl_key_password:
+            rule = f"is not set, but {kafka.ssl_keyfile} is encrypted"
+            remedy = f"Give it by HEADROOM_{section.upper()}__SSL_KEY_PASSWORD."
+            raise HeadroomError(f"{section}.ssl_key_password", rule, remedy)
         if by_spark:
             _require_java(f"{section}.ssl_keyfile", kafka.ssl_keyfile, pem)
         _require_pair(section, kafka)
@@ -75,12 +78,6 @@ def _read(subject: str, file: str) -> str:
 def _require_certificate(subject: str, file: str) -> None:
     if not _CERTIFICATE.search(_read(subject, file)):
         raise HeadroomError(subject, f"{file} holds no certificate in PEM", "Name a file with BEGIN CERTIFICATE in it.")
-
-
-def _require_password(section: str, kafka: KafkaSettings, pem: str) -> None:
-    if is_encrypted(pem) and not kafka.ssl_key_password:
-        remedy = f"Give it by HEADROOM_{section.upper()}__SSL_KEY_PASSWORD."
-        raise HeadroomError(f"{section}.ssl_key_password", f"is not set, but {kafka.ssl_keyfile} is encrypted", remedy)
 
 
 def _require_java(subject: str, file: str, pem: str) -> None:

@@ -9,7 +9,7 @@ from headroom.cluster.elections.traffic import Traffic
 from headroom.cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
 from headroom.cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
 from headroom.planning.elections.planner import ClusterConstraints, PartitionState
-from headroom.planning.throttles.load import PartitionTraffic, dead_followers, live_followers
+from headroom.planning.quotas.load import PartitionTraffic, dead_followers, live_followers
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole, TopicPartition
 

@@ -90,14 +90,12 @@ def broker_command(files: BrokerFiles, ports: BrokerPorts, java_options: Sequenc
 
 def _java(*options: str) -> list[str]:
     logging = f"-Dlog4j2.configurationFile={_LOGGING}"
-    return [java_command(), *_JVM, *_archived_classes(), logging, *options, "-cp", str(jar_folder("kafka") / "*")]
-
-
-def _archived_classes() -> tuple[str, ...]:
-    """Return the options that let the JVM use the class data archive of set-up for a faster start."""
+    # The class data archive of set-up lets the JVM start faster. Another Java version ignores it; the -Xlog options
+    # suppress its warning at every start.
     archive = class_archive("kafka")
-    # Another Java version ignores the archive; the -Xlog options suppress its warning at every start.
-    return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off") if archive.exists() else ()
+    quiet = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+    archived = (f"-XX:SharedArchiveFile={archive}", *quiet) if archive.exists() else ()
+    return [java_command(), *_JVM, *archived, logging, *options, "-cp", str(jar_folder("kafka") / "*")]
 
 
 def _settings(files: BrokerFiles, ports: Mapping[int, BrokerPorts]) -> dict[str, str]:

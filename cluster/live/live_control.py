@@ -20,7 +20,6 @@ from headroom.cluster.throttles.list_entries import ThrottledListEntries
 from headroom.cluster.throttles.rate_change import RateChange
 from headroom.planning.elections.limits import limits_of
 from headroom.planning.elections.planner import plan_elections
-from headroom.planning.log_dirs.broker_logs import BrokerLogs
 from headroom.planning.reassignments.run.journal import Entry, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.schemas.alerts import Role
@@ -79,6 +78,8 @@ class LiveClusterControl:
         snapshot = self._cluster.snapshot()
         alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
         written, cluster_written = self._rates.now() if self._rates is not None else ({}, None)
+        placed = [name for name in sorted(self._placed) if name in snapshot.partitions]
+        hosts = {broker for name in placed for broker in snapshot.partitions[name].replicas}
         return RunSnapshot(
             {name: placement_of(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
             alive,
@@ -87,13 +88,8 @@ class LiveClusterControl:
             snapshot.topic_ids,
             frozenset(name for name, partition in snapshot.partitions.items() if partition.offline),
             cluster_written,
-            self._placed_logs(snapshot, alive),
+            self.read_logs(sorted(hosts & alive), placed).brokers if placed else {},
         )
-
-    def _placed_logs(self, snapshot: Snapshot, alive: Collection[int]) -> Mapping[int, BrokerLogs]:
-        names = [name for name in sorted(self._placed) if name in snapshot.partitions]
-        brokers = {broker for name in names for broker in snapshot.partitions[name].replicas}
-        return self.read_logs(sorted(brokers.intersection(alive)), names).brokers if names else {}
 
     def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
         """Return the log directories of brokers with the logs of some partitions, or of all if None."""
@@ -120,7 +116,10 @@ class LiveClusterControl:
         wanted: dict[int, dict[str, int | None]] = {}
         for (broker, role), rate in sorted(rates.items()):
             wanted.setdefault(broker, {})[role.value] = rate
-        values = {b: {KEY_OF[role]: _text(rate) for role, rate in by_role.items()} for b, by_role in wanted.items()}
+        values = {
+            broker: {KEY_OF[role]: None if rate is None else str(rate) for role, rate in by_role.items()}
+            for broker, by_role in wanted.items()
+        }
 
         def is_in_force(broker: int, now: BrokerThrottles) -> bool:
             return all(_own_rate(now, role) == rate for role, rate in wanted[broker].items())
@@ -192,7 +191,3 @@ def _lists_of(snapshot: Snapshot) -> dict[ThrottledList, str]:
             if text is not None:
                 lists[ThrottledList(topic, role)] = text
     return lists
-
-
-def _text(rate: int | None) -> str | None:
-    return None if rate is None else str(rate)

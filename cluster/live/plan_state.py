@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
-from headroom.cluster.model import BrokerRead, Metrics, Partition, ReplicationSettings, Snapshot
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.cluster.model import BrokerRead, Metrics, Partition, Snapshot
+from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
@@ -75,8 +75,13 @@ def _broker(broker: int, alive: bool, rack: str | None, read: BrokerRead | None)
         leader_bytes_per_s=throttles.leader_bytes_per_s,
         follower_bytes_per_s=throttles.follower_bytes_per_s,
         log_dirs_bytes_per_s=throttles.log_dirs_bytes_per_s,
-        quota_window=_quota_window(replication),
-        fetch=_fetch_limits(replication),
+        quota_window=QuotaWindow.with_defaults(replication.quota_window_num, replication.quota_window_size_s),
+        fetch=FetchLimits.with_defaults(
+            replication.replica_fetch_max_bytes,
+            replication.replica_fetch_response_max_bytes,
+            replication.num_replica_fetchers,
+            replication.replica_fetch_backoff_ms,
+        ),
         unused_quotas=_unused_quotas(read.metrics),
     )
 
@@ -87,23 +92,6 @@ def _unused_quotas(metrics: Metrics | None) -> frozenset[Role]:
         return frozenset()
     gauges = {Role.LEADER: LEADER_QUOTA, Role.FOLLOWER: FOLLOWER_QUOTA}
     return frozenset(role for role, gauge in gauges.items() if gauge not in metrics.gauges)
-
-
-def _quota_window(settings: ReplicationSettings) -> QuotaWindow:
-    """Return the quota window of a broker; Kafka's defaults for values that it does not report."""
-    samples, sample_s = settings.quota_window_num, settings.quota_window_size_s
-    return QuotaWindow(samples or DEFAULT_WINDOW.samples, float(sample_s or DEFAULT_WINDOW.sample_s))
-
-
-def _fetch_limits(settings: ReplicationSettings) -> FetchLimits:
-    """Return the fetch limits of a broker; Kafka's defaults for values that it does not report."""
-    backoff_ms = settings.replica_fetch_backoff_ms
-    return FetchLimits(
-        partition_bytes=settings.replica_fetch_max_bytes or DEFAULT_FETCH.partition_bytes,
-        response_bytes=settings.replica_fetch_response_max_bytes or DEFAULT_FETCH.response_bytes,
-        fetchers=settings.num_replica_fetchers or DEFAULT_FETCH.fetchers,
-        backoff_s=DEFAULT_FETCH.backoff_s if backoff_ms is None else backoff_ms / 1000,
-    )
 
 
 def _placement(p: Partition, reads: Mapping[int, BrokerRead], written: float | None) -> PartitionPlacement:

@@ -72,7 +72,10 @@ class TopicRefresh:
             brokers = self._read_all()
         else:
             brokers = self.read_named(first)
-            self._mark_moved_stale(brokers)
+            # A broker that joined or left changes the leaders and ISRs of its topics.
+            moved = set(self._brokers.alive).symmetric_difference(broker.node_id for broker in brokers)
+            if moved:
+                self.cache.mark_stale(self.cache.topics_on(moved))
             self._read_rest(first, began_s)
         self._last_s = began_s
         self._brokers.alive = [broker.node_id for broker in brokers]
@@ -140,12 +143,6 @@ class TopicRefresh:
         # New topics are marked stale, but the first read is no change.
         self.cache.clear_stale()
         return brokers
-
-    def _mark_moved_stale(self, brokers: Sequence[Any]) -> None:
-        """Mark the topics of brokers that joined or left, because their leaders and ISRs change."""
-        moved = set(self._brokers.alive).symmetric_difference(broker.node_id for broker in brokers)
-        if moved:
-            self.cache.mark_stale(self.cache.topics_on(moved))
 
     def _read_rest(self, first: Collection[str], began_s: float) -> None:
         try:

@@ -20,7 +20,7 @@ from headroom.cluster.metrics.source import HANGS, MetricsError
 from headroom.cluster.secrets import secret
 from headroom.schemas.config import CollectSettings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.redaction import redacted
+from headroom.schemas.redaction import redact
 from headroom.schemas.text import one_line
 
 # An exporter without a filter needs 20 % of this for 10,000 replicas.
@@ -116,7 +116,7 @@ class HttpReader:
         authorization = self._authorization().get("Authorization", "")
         scheme, _, credentials = authorization.partition(" ")
         password = base64.b64decode(credentials).decode().partition(":")[2] if scheme == "Basic" else None
-        return one_line(redacted(text, [authorization, credentials, password]), _MAX_SHOWN_CHARACTERS)
+        return one_line(redact(text, [authorization, credentials, password]), _MAX_SHOWN_CHARACTERS)
 
     def close(self) -> None:
         """Close every connection."""

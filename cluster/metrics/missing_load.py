@@ -35,7 +35,8 @@ def find_missing_load(metrics: Metrics) -> list[MissingMetric]:
     A broker has meters of a topic only after its first request, so those of topics are missing if the broker's own
     meter shows that there were requests, or is missing too.
     """
-    return [*_missing_counters(metrics), *_missing_gauges(metrics)]
+    gauges = (MissingMetric(name, consequence) for meter, name, consequence in _GAUGES if meter not in metrics.gauges)
+    return [*_missing_counters(metrics), *gauges]
 
 
 def _missing_counters(metrics: Metrics) -> Iterator[MissingMetric]:
@@ -54,9 +55,3 @@ def _missing_counters(metrics: Metrics) -> Iterator[MissingMetric]:
         suffix = as_rate_suffix(HANDLER_IDLE.meter, metrics)
         name = f"KafkaRequestHandlerPool RequestHandlerAvgIdlePercent Count{suffix}"
         yield MissingMetric(name, "no idle ratio of the request handlers")
-
-
-def _missing_gauges(metrics: Metrics) -> Iterator[MissingMetric]:
-    for meter, name, consequence in _GAUGES:
-        if meter not in metrics.gauges:
-            yield MissingMetric(name, consequence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -41,7 +41,9 @@ def submit_reassignments(
         HeadroomError: no broker accepted a request, or the user lacks the permission.
     """
     refused: dict[TopicPartition, str] = {}
-    for part in _parts(sorted(targets)):
+    names = sorted(targets)
+    for start in range(0, len(names), _PARTITIONS_PER_REQUEST):
+        part = names[start : start + _PARTITIONS_PER_REQUEST]
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=int(timeout_s * 1000),
             allow_replication_factor_change=change_factor,
@@ -55,27 +57,21 @@ def submit_reassignments(
     return refused
 
 
-def _parts(names: Sequence[TopicPartition]) -> Iterator[Sequence[TopicPartition]]:
-    for start in range(0, len(names), _PARTITIONS_PER_REQUEST):
-        yield names[start : start + _PARTITIONS_PER_REQUEST]
-
-
 def _by_topic(names: Sequence[TopicPartition], targets: Targets) -> list[Any]:
     topic_of = AlterPartitionReassignmentsRequest.ReassignableTopic
     return [
         topic_of(
             name=topic,
             partitions=[
-                topic_of.ReassignablePartition(partition_index=name.partition, replicas=_replicas(targets[name]))
+                topic_of.ReassignablePartition(
+                    partition_index=name.partition,
+                    replicas=None if (target := targets[name]) is None else list(target),
+                )
                 for name in of_topic
             ],
         )
         for topic, of_topic in groupby(names, key=lambda name: name.topic)
     ]
-
-
-def _replicas(target: tuple[int, ...] | None) -> list[int] | None:
-    return None if target is None else list(target)
 
 
 def _refusals(names: Sequence[TopicPartition], answer: Any) -> dict[TopicPartition, str]:

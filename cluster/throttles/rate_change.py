@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.cluster.admin.alter_configs import REMEDY, ConfigChange, Failure, alter_each
@@ -101,7 +101,8 @@ class RateChange:
         failed = {broker: failure for broker, failure in results.items() if failure is not None}
         accepted = self.values.keys() - failed.keys()
         if accepted:
-            on_step(self.step.format(_list_brokers(accepted)))
+            names = ", ".join(map(str, sorted(accepted)))
+            on_step(self.step.format(f"broker{'s' if len(accepted) > 1 else ''} {names}"))
         in_force = await_rates(connection, accepted, self.done, wait_s, deadline_s)
         late = sorted(accepted - in_force.keys())
         # A change without an answer may have been made: read it back once.
@@ -109,7 +110,3 @@ class RateChange:
         in_force |= await_rates(connection, unanswered, self.done, wait_s, 0.0)
         failures = {broker: failure for broker, failure in failed.items() if broker not in in_force}
         return RateOutcome(in_force, late, failures, deadline_s)
-
-
-def _list_brokers(brokers: Collection[int]) -> str:
-    return f"broker{'s' if len(brokers) > 1 else ''} {', '.join(str(b) for b in sorted(brokers))}"

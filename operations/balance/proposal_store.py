@@ -28,7 +28,10 @@ def store_proposal(result: ProposalResult) -> list[str]:
     if folder is not None and not Path(folder).is_dir():
         return [f"The proposal was not stored: {folder} does not exist (store.path)."]
     try:
-        append_proposal(store_path, _proposal_row(result), _action_rows(result))
+        batches = {action: number for number, b in enumerate(result.batches, start=1) for action in b.batch.actions}
+        chosen = enumerate(result.proposal.actions[: result.chosen], start=1)
+        rows = [_action_row(result, number, action, batches[action]) for number, action in chosen]
+        append_proposal(store_path, _proposal_row(result), rows)
     except HeadroomError as error:
         return [f"The proposal was not stored: {error}"]
     return []
@@ -61,12 +64,6 @@ def _proposal_row(result: ProposalResult) -> BalanceProposalRow:
         throttle_bytes_per_s=result.throttle.bytes_per_s,
         duration_s=result.duration_s,
     )
-
-
-def _action_rows(result: ProposalResult) -> list[BalanceActionRow]:
-    batches = {action: number for number, b in enumerate(result.batches, start=1) for action in b.batch.actions}
-    chosen = result.proposal.actions[: result.chosen]
-    return [_action_row(result, number, action, batches[action]) for number, action in enumerate(chosen, start=1)]
 
 
 def _action_row(result: ProposalResult, number: int, action: BalanceAction, batch: int) -> BalanceActionRow:

@@ -82,19 +82,16 @@ def score_result(cluster: BalanceCluster, goals: Sequence[str] | None, changes: 
     """
     chosen = chosen_goals(cluster, goals)
     before = cluster.observed.model
-    card, risks = scorecard_of(before, chosen), _risks(cluster)
+    card = scorecard_of(before, chosen)
+    # If what brokers send is unknown, the lost goals give the reason.
+    is_unknown = Resource.NETWORK_OUT in cluster.observed.unknown
+    risks = () if is_unknown else tuple(capacity_risks(before))
     if not changes:
         return ScoreResult(cluster, card, risks)
     after = before
     for change in changes:
         after = _apply_change(after, change)
     return ScoreResult(cluster, card, risks, _effects([change.text for change in changes], card, after, chosen))
-
-
-def _risks(cluster: BalanceCluster) -> tuple[CapacityRisk, ...]:
-    """Return the capacity risks; none if what brokers send is unknown, of which the lost goals give the reason."""
-    observed = cluster.observed
-    return () if Resource.NETWORK_OUT in observed.unknown else tuple(capacity_risks(observed.model))
 
 
 def _apply_change(model: ClusterModel, change: ClusterChange) -> ClusterModel:

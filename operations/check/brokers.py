@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import AdminConnection, connection_options
-from headroom.cluster.connection.refusal import Refusal, why_refused
+from headroom.cluster.connection.refusal import why_refused
 from headroom.cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
 from headroom.cluster.metrics.factory import metrics_source
 from headroom.cluster.metrics.mbeans import LOAD, TICK_AND_IDENTITY, ReadPlan
@@ -56,16 +56,12 @@ class _Probe:
         try:
             read_broker_configs(self.connection, broker.broker, READ_TIMEOUT_S)
         except KafkaError as error:
-            refusal = self._refusal(broker)
+            kafka, address = self.settings.cluster, f"{broker.host}:{broker.port}"
+            refusal = why_refused(kafka, connection_options(kafka), [address], "cluster")
             if refusal is not None:
                 return failure(name, refusal.rule, refusal.remedy)
-            return failure(name, f"{broker.host}:{broker.port}: {type(error).__name__}", RATES_REMEDY)
+            return failure(name, f"{address}: {type(error).__name__}", RATES_REMEDY)
         return ok(name, f"read from {broker.host}:{broker.port}")
-
-    def _refusal(self, broker: Broker) -> Refusal | None:
-        """Return why a broker refuses connections at its advertised address; None if it accepts them."""
-        kafka = self.settings.cluster
-        return why_refused(kafka, connection_options(kafka), [f"{broker.host}:{broker.port}"], "cluster")
 
 
 def broker_checks(settings: Settings) -> list[Check]:

@@ -67,8 +67,8 @@ class RunSession:
 
     def resumable(self, fingerprint: str) -> RecordedRun | None:
         """Return the last run of a plan that has not reached its end; None if there is none."""
-        found = [r for r in self.records if r.fingerprint == fingerprint and r.state is not RunState.DONE]
-        return found[-1] if found else None
+        unfinished = [r for r in self.records if r.fingerprint == fingerprint and r.state is not RunState.DONE]
+        return unfinished[-1] if unfinished else None
 
     def of_id(self, run_id: str) -> RecordedRun:
         """Return a run by its id, or by the beginning of it.
@@ -76,11 +76,11 @@ class RunSession:
         Raises:
             HeadroomError: no run, or more than one, has this id.
         """
-        found = [record for record in self.records if run_id and record.run_id.startswith(run_id)]
-        if len(found) != 1:
-            rule = "is the beginning of several ids" if found else f"is not in the journal of cluster {self.cluster}"
+        matches = [record for record in self.records if run_id and record.run_id.startswith(run_id)]
+        if len(matches) != 1:
+            rule = "is the beginning of several ids" if matches else f"is not in the journal of cluster {self.cluster}"
             raise HeadroomError(f"run {run_id}", rule, "The runs are listed by: headroom reassign runs")
-        return found[0]
+        return matches[0]
 
 
 def author() -> str:

@@ -10,7 +10,7 @@ from headroom.operations.files import replace_file
 from headroom.operations.reassignments.plan_file import require_plan_or_none
 from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text.json_text import decoded
+from headroom.schemas.text.json_text import decode_text
 
 ROLLBACK_FILE = "rollback.json"
 _BATCH_FILE = re.compile(r"batch-\d+\.json")
@@ -33,7 +33,7 @@ def write_batch_files(folder: Path, batches: Sequence[ReassignmentPlan], rollbac
         folder.mkdir(parents=True, exist_ok=True)
         for file in (*files, back):
             require_plan_or_none(file)
-        if back.exists() and decoded(back.read_bytes()) != text:
+        if back.exists() and decode_text(back.read_bytes()) != text:
             raise HeadroomError(str(back), "restores the replicas of another plan", "Name another folder.")
         others = sorted({path for path in folder.iterdir() if _BATCH_FILE.fullmatch(path.name)}.difference(files))
         if others:

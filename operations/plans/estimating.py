@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.elections.quiet_hours import DailyWindow
-from headroom.planning.log_dirs.directory_moves import directory_moves
-from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
+from headroom.planning.log_dirs.duration import directory_estimates
 from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
 from headroom.planning.reassignments.batches.finish_times import finish_times
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.estimate import estimate, running_plan
 from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -99,7 +99,9 @@ def estimate_plan(
     made = wanted if isinstance(wanted, MadePlan) else None
     plan = wanted.plan if isinstance(wanted, MadePlan) else wanted
     result = _whole_plan(plan, state, request.policy, request.throttle, subject)
-    result = replace(result, directories=_directories(result, request.log_dirs_throttle))
+    rates = {broker: of_broker.log_dirs_bytes_per_s for broker, of_broker in state.brokers.items()}
+    directories = directory_estimates(directory_moves(result.plan, state), rates, request.log_dirs_throttle)
+    result = replace(result, directories=directories)
     leads_first = () if made is None else made.leads_first
     if made is not None:
         result = replace(result, made=True, notes=[*made_notes(made), *result.notes])
@@ -119,12 +121,6 @@ def _whole_plan(
     notes = plan_notes(plan, changes, state)
     move = estimate(changes, state, policy, throttle, in_flight)
     return PlanResult(plan, (plan,), state, policy, move, notes, in_flight)
-
-
-def _directories(result: PlanResult, log_dirs_throttle: int | None) -> tuple[DirectoryEstimate, ...]:
-    """Return the estimates of the moves between log directories, by broker."""
-    rates = {broker: of_broker.log_dirs_bytes_per_s for broker, of_broker in result.state.brokers.items()}
-    return directory_estimates(directory_moves(result.plan, result.state), rates, log_dirs_throttle)
 
 
 def _with_batches(

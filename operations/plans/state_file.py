@@ -15,7 +15,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import is_id
-from headroom.schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 _T = TypeVar("_T")
 STATE_VERSION = 1
@@ -44,7 +44,7 @@ def write_state_json(file: Path, state: Mapping[str, Any]) -> None:
 
 def _is_state(content: bytes) -> bool:
     try:
-        document = parse_json(decoded(content))
+        document = parse_json(decode_text(content))
     except ValueError:
         return False
     return isinstance(document, dict) and {"version", "cluster", "brokers"} <= document.keys()

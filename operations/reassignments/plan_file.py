@@ -13,7 +13,7 @@ from headroom.operations.progress import OnText
 from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import is_id
-from headroom.schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 _VERSION = 1
 _WHAT = "a reassignment plan"
@@ -95,6 +95,6 @@ def require_plan_or_none(path: Path) -> None:
 
 def _is_plan_file(content: bytes) -> bool:
     try:
-        return is_plan(decoded(content))
+        return is_plan(decode_text(content))
     except ValueError:
         return False

@@ -26,11 +26,11 @@ def read_batches(files: Sequence[Path], folder: Path | None, on_note: OnText) ->
     Raises:
         HeadroomError: a file cannot be read or is no plan, or a partition is in two files.
     """
-    found = [*files, *(sorted(folder.glob(_PATTERN)) if folder is not None else ())]
-    if not found:
+    paths = [*files, *(sorted(folder.glob(_PATTERN)) if folder is not None else ())]
+    if not paths:
         subject = str(folder) if folder is not None else "the plan"
         raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")
-    batches = [read_plan(file, on_note) for file in found]
+    batches = [read_plan(file, on_note) for file in paths]
     counts = Counter(assignment.name for batch in batches for assignment in batch)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

@@ -20,7 +20,7 @@ from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.run.conditions import require_only_run
 from headroom.planning.reassignments.run.directories import named_partitions
-from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.planning.reassignments.run.record import RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
@@ -156,7 +156,9 @@ class PlanRunner:
             try:
                 outcome = executor.run()
             except HeadroomError as error:
-                return RunResult(None, _with_command(error, journal.record, again))
+                if journal.record.leaves_behind:
+                    error = HeadroomError(error.subject, error.rule, f"{error.remedy} To go on: {again}")
+                return RunResult(None, error)
         return RunResult(outcome, _error_of(outcome, again))
 
 
@@ -199,13 +201,6 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
 def is_finished(planned: PlannedRun) -> bool:
     """Return whether there is nothing to do: every partition is at its target, and no run of it is unfinished."""
     return planned.empty and planned.record.state is not RunState.UNFINISHED
-
-
-def _with_command(error: HeadroomError, record: RecordedRun, again: str) -> HeadroomError:
-    """Return the error with the command that goes on, if something of the run is still to be done or taken back."""
-    if not record.leaves_behind:
-        return error
-    return HeadroomError(error.subject, error.rule, f"{error.remedy} To go on: {again}")
 
 
 def _error_of(outcome: RunOutcome, again: str) -> HeadroomError | None:

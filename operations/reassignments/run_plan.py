@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.operations.reassignments.plan_files import whole_plan
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import foreign_moves, partitions_text
@@ -88,7 +88,8 @@ class PlannedRun:
     def notes(self) -> list[str]:
         """Return what the operator should know before the run, in sentences."""
         notes = []
-        if self.throttle_bytes_per_s is None and any(_copies(changes) for changes in self.changes):
+        moves = (move for changes in self.changes for move in changes.moves.values())
+        if self.throttle_bytes_per_s is None and any(move.before != move.after for move in moves):
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
         elif self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
@@ -114,11 +115,6 @@ class PlannedRun:
         if missing:
             notes.append(f"Partitions of the plan that do not exist: {partitions_text(missing)}.")
         return notes
-
-
-def _copies(changes: BatchChanges) -> bool:
-    """Return whether a batch has reassignments that change replicas."""
-    return any(move.before != move.after for move in changes.moves.values())
 
 
 def planned_run(

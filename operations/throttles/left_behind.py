@@ -9,7 +9,6 @@ from typing import Any
 from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.log_dirs.describe import LogDirsReading
-from headroom.cluster.model import TopicConfig
 from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
 from headroom.cluster.throttles.rates import ROLES
 from headroom.planning.reassignments.run.owners import ThrottleOwner
@@ -124,7 +123,10 @@ def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator
     for partition in view.moving():
         moving.setdefault(partition.topic, set()).add(partition.partition)
     for topic, config in view.listed_topics().items():
-        for role, key, text in _lists_of(config):
+        for role, key, text in (
+            ("leader", LEADER_LIST, config.leader_list),
+            ("follower", FOLLOWER_LIST, config.follower_list),
+        ):
             entries = _resting(text, moving.get(topic, set()))
             if entries is not None:
                 yield LeftList(topic, role, key, entries, *_owner(owners, f"topic {topic} as {role}"))
@@ -133,10 +135,6 @@ def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator
 def _owner(owners: Mapping[str, ThrottleOwner], subject: str) -> tuple[str | None, str | None]:
     owner = owners.get(subject)
     return (None, None) if owner is None else (owner.run_id, owner.command)
-
-
-def _lists_of(config: TopicConfig) -> tuple[tuple[str, str, str | None], ...]:
-    return ("leader", LEADER_LIST, config.leader_list), ("follower", FOLLOWER_LIST, config.follower_list)
 
 
 def _resting(text: str | None, moving: set[int]) -> str | None:

@@ -294,7 +294,10 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
     order = np.lexsort((np.asarray(arrays.partitions), topic))
     _require_once(topic[order], np.asarray(arrays.partitions)[order], names)
     replicas = _indices(ids, np.asarray(arrays.replicas)[order])
-    rates = [_by_partition(rate, order) for rate in (arrays.write, arrays.read, arrays.requests)]
+    rates = [
+        np.ascontiguousarray(np.asarray(rate, dtype=np.float32).T[order])
+        for rate in (arrays.write, arrays.read, arrays.requests)
+    ]
     seen = np.logical_or.reduce([np.isfinite(rate).any(axis=0) for rate in rates])
     if not seen.all() and seen.any():
         rates = [np.ascontiguousarray(rate[:, seen]) for rate in rates]
@@ -321,10 +324,6 @@ def cluster_model(brokers: Sequence[BalanceBroker], arrays: PartitionArrays, per
         moving=idle.astype(np.bool_),
         percentile=percentile,
     )
-
-
-def _by_partition(rates: AnyArray, order: AnyArray) -> RateArray:
-    return np.ascontiguousarray(np.asarray(rates, dtype=np.float32).T[order])
 
 
 def _require_once(topic: AnyArray, partition: AnyArray, names: AnyArray) -> None:

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from headroom.planning.elections.leadership import BrokerLeadership, Election
-from headroom.planning.throttles.load import (
+from headroom.planning.quotas.load import (
     FollowerTraffic,
     PartitionTraffic,
     ThrottleLoad,
@@ -115,10 +115,10 @@ class Throttles:
 
     def defers(self, number: int, election: Election) -> bool:
         """Return whether an election is deferred because a throttle would be too low, or may be; if so, remember it."""
-        p = self._changed(election)
+        p = self._changed_traffic(election)
         if p is None:
             return False
-        for broker_role, added in _affected(self._gained(p, election.to_broker)).items():
+        for broker_role, added in _by_affected_role(self._traffic_gained(p, election.to_broker)).items():
             if self._loads.load_of(broker_role, added).verdict in _NOT_ENOUGH:
                 self.waiting.add(broker_role, _need_bytes_per_s(added), number)
                 return True
@@ -126,10 +126,10 @@ class Throttles:
 
     def add(self, election: Election) -> None:
         """Add the traffic of an election to the loads of the batch."""
-        p = self._changed(election)
+        p = self._changed_traffic(election)
         if p is not None:
-            self._loads.add(self._gained(p, election.to_broker))
-            self._released += _released(p, election.to_broker)
+            self._loads.add(self._traffic_gained(p, election.to_broker))
+            self._released += _traffic_released(p, election.to_broker)
 
     def close(self) -> Iterator[int]:
         """Subtract the traffic that the batch released, and yield the elections that fit again."""
@@ -145,18 +145,20 @@ class Throttles:
         The released traffic is not subtracted. A throttle above the required rate then allows all of them, in any order
         and in one batch. Loads with unknown parts are omitted.
         """
-        changed = ((self._changed(election), election.to_broker) for election in elections)
-        gained = _affected(traffic for p, leader in changed if p is not None for traffic in self._gained(p, leader))
-        found = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
+        changed = ((self._changed_traffic(election), election.to_broker) for election in elections)
+        gained = _by_affected_role(
+            traffic for p, leader in changed if p is not None for traffic in self._traffic_gained(p, leader)
+        )
+        loads = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
         # Without a known required rate, no sufficient rate can be given.
-        return [d for d in found if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
+        return [d for d in loads if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
 
-    def _changed(self, election: Election) -> PartitionTraffic | None:
+    def _changed_traffic(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None if no throttle counts it."""
         p = self._traffic.get((election.topic, election.partition))
         return None if p is None or p.leader == election.to_broker else p
 
-    def _gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
+    def _traffic_gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
         """Return the traffic that is added to brokers and roles when another replica leads."""
         others = tuple(broker for broker in p.followers if broker != leader)
         fetches_now = (p.leader,) if p.leader is not None and p.leader in self._alive else ()
@@ -166,13 +168,13 @@ class Throttles:
         return [traffic for traffic in follower_traffic(after) if traffic.broker_role in broker_roles]
 
 
-def _released(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
+def _traffic_released(p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:
     """Return the traffic that is removed from brokers and roles when another replica leads."""
     broker_roles = ((p.leader, Role.LEADER), (leader, Role.FOLLOWER))
     return [traffic for traffic in follower_traffic(p) if traffic.broker_role in broker_roles]
 
 
-def _affected(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
+def _by_affected_role(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[FollowerTraffic]]:
     """Return the brokers and roles whose verdict this traffic can worsen, each with its part of the traffic."""
     broker_roles: dict[BrokerRole, list[FollowerTraffic]] = defaultdict(list)
     for traffic in gained:
@@ -180,13 +182,8 @@ def _affected(gained: Iterable[FollowerTraffic]) -> dict[BrokerRole, list[Follow
     return {
         broker_role: added
         for broker_role, added in broker_roles.items()
-        if any(_counts_against_quota(traffic) for traffic in added)
+        if any(traffic.counts_against_quota for traffic in added)
     }
-
-
-def _counts_against_quota(traffic: FollowerTraffic) -> bool:
-    """Return whether a follower is in an unknown list, or is listed and has traffic or is out of sync."""
-    return traffic.listed is None or (traffic.listed and (traffic.write_bytes_per_s != 0 or not traffic.in_sync))
 
 
 def _need_bytes_per_s(added: Iterable[FollowerTraffic]) -> float:

@@ -35,10 +35,10 @@ def parse_request(text: str, subject: str) -> tuple[TopicPartition, ...]:
     """
     remedy = 'The format is that of kafka-leader-election: {"partitions":[{"topic":"foo","partition":1}]}.'
     try:
-        found = parse_json(text)
+        document = parse_json(text)
     except ValueError as error:
         raise HeadroomError(subject, f"is no JSON ({error})", remedy) from None
-    entries = found.get("partitions") if isinstance(found, dict) else None
+    entries = document.get("partitions") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
         raise HeadroomError(subject, "is no list of partitions to elect", remedy)
     partitions = tuple(TopicPartition(entry["topic"], entry["partition"]) for entry in entries)

@@ -17,7 +17,7 @@ from headroom.planning.elections.batching import BatchBudget, Batches
 from headroom.planning.elections.constraints import Capacity, Throttles
 from headroom.planning.elections.election_file import LARGEST_BYTES
 from headroom.planning.elections.leadership import BrokerLeadership, Election
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
@@ -169,6 +169,13 @@ class RequiredThrottleIncrease:
     broker_role: BrokerRole
     throttle_bytes_per_s: float
     required_bytes_per_s: float
+
+    @classmethod
+    def of(cls, load: ThrottleLoad) -> RequiredThrottleIncrease:
+        """Return the increase of a throttle that is too low."""
+        assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
+        assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
+        return cls(load.broker_role, load.throttle_bytes_per_s, load.required_bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -322,13 +329,13 @@ def plan_from_non_preferred(
     ordinary = [e for e in elections if e.topic not in constraints.internal]
     made = [_batch(some, leadership) for offered in (ordinary, internal) for some in batches.make(offered)]
     over_throttle = batches.deferred_in(throttles.waiting)
-    left_out += [_skipped(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
-    left_out += [_skipped(e, Reason.OVER_THROTTLE) for e in over_throttle]
+    left_out += [_skipped_partition(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
+    left_out += [_skipped_partition(e, Reason.OVER_THROTTLE) for e in over_throttle]
     return ElectionPlan(
         before=before,
         batches=tuple(made),
         left_out=tuple(sorted(left_out, key=lambda left: left.name)),
-        raise_first=tuple(_increase(load) for load in throttles.too_low(over_throttle)),
+        raise_first=tuple(map(RequiredThrottleIncrease.of, throttles.too_low(over_throttle))),
         after=_balances(leadership),
     )
 
@@ -444,14 +451,8 @@ def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeaders
     )
 
 
-def _skipped(election: Election, reason: Reason) -> SkippedPartition:
+def _skipped_partition(election: Election, reason: Reason) -> SkippedPartition:
     return SkippedPartition(election.topic, election.partition, election.to_broker, reason)
-
-
-def _increase(load: ThrottleLoad) -> RequiredThrottleIncrease:
-    assert load.throttle_bytes_per_s is not None, "a throttle that is too low is in force"
-    assert load.required_bytes_per_s is not None, "a throttle is too low for something known"
-    return RequiredThrottleIncrease(load.broker_role, load.throttle_bytes_per_s, load.required_bytes_per_s)
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

@@ -76,9 +76,9 @@ def summarize(plan: ElectionPlan, tick_ms: int) -> ElectionPlanSummary:
         tick_ms=tick_ms,
         batches=len(plan.batches),
         elections=sum(len(batch.partitions) for batch in plan.batches),
-        write_bytes_per_s=_written(plan.batches),
+        write_bytes_per_s=_write_rate(plan.batches),
         first_batch=first.partitions if first else (),
-        first_batch_write_bytes_per_s=_written(plan.batches[:1]),
+        first_batch_write_bytes_per_s=_write_rate(plan.batches[:1]),
         outlooks=tuple(
             BalanceForecast(b.broker, (first.imbalance_ratios if first else before)[b.broker], b.imbalance_ratio)
             for b in plan.after
@@ -88,6 +88,6 @@ def summarize(plan: ElectionPlan, tick_ms: int) -> ElectionPlanSummary:
     )
 
 
-def _written(batches: Sequence[Batch]) -> float | None:
+def _write_rate(batches: Sequence[Batch]) -> float | None:
     known = all(not batch.unknown_rates for batch in batches)
     return sum((batch.write_bytes_per_s for batch in batches), 0.0) if known else None

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from headroom.planning.finish.quota import QuotaSamples
+from headroom.planning.quotas.limits import DEFAULT_FETCH, FetchLimits
+from headroom.planning.quotas.samples import QuotaSamples
 
 
 @dataclass(eq=False)

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from headroom.planning.finish.limits import DEFAULT_FETCH, FetchLimits
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_FETCH, FetchLimits
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
@@ -40,8 +40,8 @@ def copies_between(
                     _equal_copies(source, _endpoint(ends, broker, Role.LEADER), own)
                 )
     of_leader: dict[int | None, list[ReplicaCopy]] = defaultdict(list)
-    for (broker, _), found in parts.items():
-        of_leader[broker] += found
+    for (broker, _), copies in parts.items():
+        of_leader[broker] += copies
     for leader in leaders:
         parts[leader.broker, None].extend(_copies_to_unlimited(leader, of_leader[leader.broker]))
     limits: dict[int | None, FetchLimits] = {d.broker: d.fetch for d in destinations}
@@ -49,9 +49,9 @@ def copies_between(
         CopyStream(
             _endpoint(ends, leader, Role.LEADER), _endpoint(ends, destination, Role.FOLLOWER), deque(share), fetch
         )
-        for (leader, destination), found in sorted(parts.items(), key=_order)
+        for (leader, destination), copies in sorted(parts.items(), key=_order)
         for fetch in [limits.get(destination, DEFAULT_FETCH)]
-        for share in _per_fetcher(found, fetch)
+        for share in _per_fetcher(copies, fetch)
     ]
 
 

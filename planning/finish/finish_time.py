@@ -10,11 +10,11 @@ from statistics import fmean, median
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
 from headroom.planning.finish.copies_under_way import copies_between
 from headroom.planning.finish.flow import Flow
-from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, planned, steady_bytes_per_s
+from headroom.planning.finish.quota_state import Guess, at_quantile, guesses, guesses_at_start, steady_bytes_per_s
 from headroom.planning.finish.simulation import Conditions, Simulation
 from headroom.planning.finish.unused_quota import end_bounds
 from headroom.planning.finish.write_rates import at_rate, forecast
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 
@@ -106,7 +106,7 @@ def planned_finish(
     """
     if any(d.remaining_bytes is None for d in throttle_loads):
         return None
-    states = {d.broker_role: planned(d) for d in throttle_loads}
+    states = {d.broker_role: guesses_at_start(d) for d in throttle_loads}
     return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 
@@ -144,8 +144,8 @@ def lowest_in_time(
     """
 
     def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
-        found = finish_at(throttle, most)
-        return found is not None and found.middle_s <= within_s
+        finish = finish_at(throttle, most)
+        return finish is not None and finish.middle_s <= within_s
 
     low = max((d.required_bytes_per_s or 0.0 for d in throttle_loads), default=0.0)
     means = [(d.required_bytes_per_s or 0.0) + (d.remaining_bytes or 0) / within_s for d in throttle_loads]
@@ -239,30 +239,30 @@ class _Scenarios:
         """
         if not any(d.remaining_bytes for d in self._loads[0]):
             return Finish(0.0, 0.0, 0.0)
-        found: list[float] = []
+        ends_s: list[float] = []
         latest_s: list[float] = []
         events = 0
         # Long simulations have many copies, whose random effects even out, so one scenario is enough.
-        while not found or (len(found) < most and (len(found) + 2) * events <= _MOST_EVENTS):
-            for _ in range(2 if found else 1):
-                number = len(found)
+        while not ends_s or (len(ends_s) < most and (len(ends_s) + 2) * events <= _MOST_EVENTS):
+            for _ in range(2 if ends_s else 1):
+                number = len(ends_s)
                 copies = self._copies(number, rates)
                 bounds = end_bounds(copies, applied_s)
-                seconds, events = copied_s(copies, applied_s, self._conditions(number), most_events)
+                conditions = Conditions(
+                    self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number
+                )
+                seconds, events = copied_s(copies, applied_s, conditions, most_events)
                 if seconds is None:
                     return None
                 ended_s = bounds.within(max(0.0, seconds - applied_s), self._phase(number))
-                found.append(ended_s + COMPLETE_S)
+                ends_s.append(ended_s + COMPLETE_S)
                 latest_s.append(bounds.latest_s(ended_s) + COMPLETE_S)
-        return _range(found, latest_s)
+        return _range(ends_s, latest_s)
 
     @staticmethod
     def _phase(number: int) -> float:
         """Return the assumed part of a quota window that has passed, 0 to 1."""
         return (_QUANTILES[number] + 0.5) / _SCENARIOS
-
-    def _conditions(self, number: int) -> Conditions:
-        return Conditions(self._batches_bytes[number], _BURSTS_BYTES_PER_S[number], _RETRY_RATIOS[number], seed=number)
 
     def _copies(self, number: int, rates: Rates) -> list[CopyStream]:
         """Return the copy streams of one scenario, with every quota in the state assumed there."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
-from headroom.planning.finish.long_run import YIELD_RATIOS, copy_bytes_per_s
+from headroom.planning.quotas.long_run import YIELD_RATIOS, copy_bytes_per_s
 
 # Replicas that finish within this part of the elapsed time are treated as finished together.
 _STEP_RATIO, _STEP_S = 0.03, 1.0
@@ -59,19 +59,16 @@ class Flow:
         for _ in range(_MOST_STEPS):
             if not len(self._remaining):
                 return self._at_s
-            gained = self._rates() - self._written
+            # Each replica gets an equal part of what its stream gets.
+            replicas = np.bincount(self._stream, minlength=len(self._weights))
+            new = YIELD_RATIOS[1] * self._quotas.shares(replicas, self._weights) / np.maximum(replicas, 1)
+            gained = new[self._stream] - self._written
             gaining = gained > 0
             soonest_s = np.min(self._remaining[gaining] / gained[gaining], initial=math.inf)
             if soonest_s > _LONGEST_S:
                 return None
             self._advance(max(soonest_s, _STEP_S, _STEP_RATIO * (self._at_s - self._began_s)), gained)
         return None
-
-    def _rates(self) -> Floats:
-        """Return the new bytes per second of each replica: an equal part of those of its stream."""
-        replicas = np.bincount(self._stream, minlength=len(self._weights))
-        rates: Floats = YIELD_RATIOS[1] * self._quotas.shares(replicas, self._weights) / np.maximum(replicas, 1)
-        return rates[self._stream]
 
     def _advance(self, step_s: float, gained: Floats) -> None:
         """Advance the time by a step, and remove replicas that are in sync."""
@@ -104,9 +101,9 @@ class _Quotas:
         self._leader = self._positions([copy.leader for copy in streams])
         self._destination = self._positions([copy.destination for copy in streams])
         # By limits and number of replicas: one round of fetches of a stream, bytes.
-        limits = {found: number for number, found in enumerate(dict.fromkeys(copy.limits for copy in streams))}
+        limits = {limit: number for number, limit in enumerate(dict.fromkeys(copy.limits for copy in streams))}
         most = max((len(copy.parts) for copy in streams), default=0)
-        self._rounds = np.array([[found.burst_bytes(n) for n in range(most + 1)] for found in limits], float)
+        self._rounds = np.array([[limit.burst_bytes(n) for n in range(most + 1)] for limit in limits], float)
         self._limits = np.array([limits[copy.limits] for copy in streams], np.intp)
 
     def _positions(self, ends: Sequence[QuotaEndpoint | None]) -> Ints:
@@ -151,9 +148,9 @@ class _Quotas:
                 waits[ends[scarcest < per_weight[ends]]] = True
             divided = ~waits[leader] | ~waits[destination]
             limited = divided & np.isfinite(scarcest)
-            found = scarcest[limited] * own[limited]
-            shares[streams[limited]] = found
-            left -= self._sums(leader[limited], found) + self._sums(destination[limited], found)
+            limited_shares = scarcest[limited] * own[limited]
+            shares[streams[limited]] = limited_shares
+            left -= self._sums(leader[limited], limited_shares) + self._sums(destination[limited], limited_shares)
             streams = streams[~divided]
         return shares
 
@@ -163,8 +160,8 @@ class _Quotas:
         # As ``burst_bytes``: the sum of what a destination fetches, the greatest of what a leader sends.
         bursts = self._sums(self._destination, rounds)
         np.maximum.at(bursts, self._leader, rounds)
-        found = zip(self._ends, self._in_sync.tolist(), bursts.tolist(), strict=False)
-        return np.array([*(_throughput(*of_end) for of_end in found), math.inf], float)
+        quotas = zip(self._ends, self._in_sync.tolist(), bursts.tolist(), strict=False)
+        return np.array([*(_throughput(*of_end) for of_end in quotas), math.inf], float)
 
     def _sums(self, ends: Ints, values: Floats) -> Floats:
         """Return the sum of values per quota, and of those without a limit."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from headroom.planning.finish.limits import QuotaWindow
-from headroom.planning.finish.quota import QuotaSamples, steady, unused
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.limits import QuotaWindow
+from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.samples import QuotaSamples, empty_samples, steady
 from headroom.schemas.alerts import Role
 
 # The mean of a quota is read shortly before or after the log ends of its tick.
@@ -89,17 +89,17 @@ def guesses(
     """
     ticks = [*(_Tick(-age_s, older) for age_s, older in reversed(earlier)), _Tick(0.0, load)]
     history = _LoadHistory(ticks, _move_start(ticks))
-    found = [
+    candidates = [
         _guess(history, window, weight, copy_time)
         for phase in phases
         for window, weight in _initial_states(history, phase)
         for copy_time in copy_times
     ]
-    total = sum(guess.weight for guess in found)
-    return sorted((Guess(g.window, g.weight / total) for g in found), key=lambda g: -g.weight)
+    total = sum(guess.weight for guess in candidates)
+    return sorted((Guess(g.window, g.weight / total) for g in candidates), key=lambda g: -g.weight)
 
 
-def planned(load: ThrottleLoad) -> list[Guess]:
+def guesses_at_start(load: ThrottleLoad) -> list[Guess]:
     """Return possible states of a quota at the start of a move, from the least to the most room.
 
     A quota has room for a whole window at once, if its samples are that old and empty. Those of a leader are, because
@@ -111,16 +111,16 @@ def planned(load: ThrottleLoad) -> list[Guess]:
     """
     window = load.quota_window
     if load.used_bytes_per_s is None:
-        return [Guess(unused(0.0, 0.0, window), 1.0)]
+        return [Guess(empty_samples(0.0, 0.0, window), 1.0)]
     if load.role is Role.LEADER:
         return [Guess(steady(steady_bytes_per_s(load.role, 0.0), 0.0, window), 1.0)]
     return [Guess(samples, 1 / window.samples) for samples in _reset_at_once(0.0, 0.5, window)]
 
 
-def at_quantile(found: Sequence[Guess], quantile: float) -> QuotaSamples:
+def at_quantile(candidates: Sequence[Guess], quantile: float) -> QuotaSamples:
     """Return a copy of the samples at a quantile of the guesses, 0 to 1."""
     passed = 0.0
-    for guess in found:
+    for guess in candidates:
         passed += guess.weight
         if passed >= quantile:
             break
@@ -159,7 +159,7 @@ def _initial_states(history: _LoadHistory, phase: float) -> Iterator[tuple[Quota
     if made_s > at_s and first.throttle_known:
         # A quota without any traffic so far has no gauge, and its first sample begins with its first amount.
         before_s = max(s for s, _ in history.ticks if s < made_s)
-        yield unused(before_s + phase * (made_s - before_s), at_s, settings), 1.0
+        yield empty_samples(before_s + phase * (made_s - before_s), at_s, settings), 1.0
     elif idle and first.role is Role.FOLLOWER and not first.limited_replicas:
         yield from _idle(at_s, phase, settings)
     else:
@@ -179,7 +179,7 @@ def _idle(at_s: float, phase: float, settings: QuotaWindow) -> Iterator[tuple[Qu
 
 def _reset_at_once(at_s: float, phase: float, settings: QuotaWindow) -> list[QuotaSamples]:
     """Return samples that were reset together within the last window, from the latest to the earliest reset."""
-    return [unused(at_s - (age + phase) * settings.sample_s, at_s, settings) for age in range(settings.samples)]
+    return [empty_samples(at_s - (age + phase) * settings.sample_s, at_s, settings) for age in range(settings.samples)]
 
 
 def _guess(history: _LoadHistory, initial: QuotaSamples, weight: float, copy_time: float) -> Guess:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -168,7 +168,10 @@ class Simulation:
         if open_at_s > at_s:
             self._check_at(end, open_at_s + self._gap_s(end))
             return
-        copy = self._next_waiting(end.waiting)
+        if self._random.random() < _SERVED_FIRST:
+            copy = max(end.waiting, key=lambda one: one.served_s)
+        else:
+            copy = self._random.choices(end.waiting, [one.luck for one in end.waiting])[0]
         end.waiting.remove(copy)
         if end is copy.destination:
             self._fetch(copy, at_s)
@@ -179,11 +182,6 @@ class Simulation:
             self._respond(copy, at_s)
         if end.waiting:
             self._check_at(end, at_s + self._gap_s(end))
-
-    def _next_waiting(self, waiting: Sequence[CopyStream]) -> CopyStream:
-        if self._random.random() < _SERVED_FIRST:
-            return max(waiting, key=lambda copy: copy.served_s)
-        return self._random.choices(waiting, [copy.luck for copy in waiting])[0]
 
     def _respond(self, copy: CopyStream, at_s: float) -> None:
         """Send a response, and plan its arrival."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 
@@ -42,12 +42,12 @@ def forecast(
     """
     # A destination receives the same from whichever broker leads. Its copies count at their leaders too.
     destinations = [d for d in throttle_loads if d.role is Role.FOLLOWER]
-    known = [found for d in destinations or throttle_loads if len(found := _comparable(d, earlier)) > 1]
-    total = sum(found[0] for found in known)
+    known = [rates for d in destinations or throttle_loads if len(rates := _comparable(d, earlier)) > 1]
+    total = sum(rates[0] for rates in known)
     if not total:
         return Forecast(1.0, _LEAST_SPREAD)
-    ratio = sum(fmean(found) for found in known) / total
-    spread = sum(pstdev(found) for found in known) / total
+    ratio = sum(fmean(rates) for rates in known) / total
+    spread = sum(pstdev(rates) for rates in known) / total
     return Forecast(ratio, min(max(_LASTING * spread, _LEAST_SPREAD), _MOST_SPREAD))
 
 
@@ -57,16 +57,16 @@ def _comparable(load: ThrottleLoad, earlier: Sequence[tuple[float, Mapping[Broke
     Only the same replicas are comparable: one that was in sync, or had another leader, wrote at a rate of its own.
     In-sync traffic is not comparable, because after a leader switch another broker sends it.
     """
-    found, after_s, after = [load.behind_bytes_per_s], 0.0, load
+    rates, after_s, after = [load.behind_bytes_per_s], 0.0, load
     for age_s, throttle_loads in earlier:
         before = throttle_loads.get(load.broker_role)
         rate = None if before is None else _rate_of_same(load, before, after, age_s - after_s)
         if before is None or rate is None:
             break
         if before.required_bytes_per_s is not None and before.in_sync_bytes_per_s is not None:
-            found.append(rate)
+            rates.append(rate)
         after_s, after = age_s, before
-    return found
+    return rates
 
 
 def _rate_of_same(load: ThrottleLoad, before: ThrottleLoad, after: ThrottleLoad, between_s: float) -> float | None:

@@ -1,1 +1,1 @@
-"""Log directories: moves of replicas between the directories of a broker, their space, time and progress."""
+"""Log directories: the logs that brokers report, and the time and progress of moves between directories."""

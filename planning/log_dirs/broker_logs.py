@@ -62,8 +62,8 @@ def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> Cluste
         read: logs by broker that reported them.
     """
     brokers = {
-        broker: replace(found, log_dirs=read[broker].directories) if broker in read else found
-        for broker, found in state.brokers.items()
+        broker: replace(own, log_dirs=read[broker].directories) if broker in read else own
+        for broker, own in state.brokers.items()
     }
     partitions = {name: _with_logs(placement, read) for name, placement in state.partitions.items()}
     return replace(state, brokers=brokers, partitions=partitions)

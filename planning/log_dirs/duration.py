@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.long_run import CopyTime, copy_rate
-from headroom.planning.log_dirs.directory_moves import DirectoryMove, bytes_by_broker, within_brokers
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.long_run import CopyTime, copy_rate
+from headroom.planning.reassignments.directory_moves import DirectoryMove, bytes_by_broker, within_brokers
 
 
 def directory_moves_time(

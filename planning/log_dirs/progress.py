@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.log_dirs.broker_logs import BrokerLogs
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from headroom.schemas.keys import TopicPartition
 
 
@@ -60,14 +60,9 @@ def directory_progress(plan: ReassignmentPlan, read: Mapping[int, BrokerLogs]) -
     return tuple(
         replica_progress(assignment.name, broker, path, read.get(broker))
         for assignment in plan
-        for broker, path in _named(assignment)
+        for broker, path in zip(assignment.replicas, assignment.log_dirs or (), strict=False)
+        if path != ANY_LOG_DIR
     )
-
-
-def _named(assignment: TargetAssignment) -> Iterator[tuple[int, str]]:
-    for broker, path in zip(assignment.replicas, assignment.log_dirs or (), strict=False):
-        if path != ANY_LOG_DIR:
-            yield broker, path
 
 
 def replica_progress(name: TopicPartition, broker: int, path: str, logs: BrokerLogs | None) -> DirectoryProgress:

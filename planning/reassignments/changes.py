@@ -69,7 +69,9 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     for name, target in plan.by_name.items():
         placement = state.partitions[name]
         before = placement.before
-        named = _directories(placement, before) if target.names_log_dirs else None
+        named = None
+        if target.names_log_dirs:
+            named = tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
         before_all.append(TargetAssignment(name.topic, name.partition, before, named))
         factor_changes += len(before) != len(target.replicas)
         new = [broker for broker in target.replicas if broker not in before]
@@ -93,19 +95,11 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
     )
 
 
-def _directories(placement: PartitionPlacement, before: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the present directories of some replicas."""
-    return tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
-
-
 def _exemption(target: TargetAssignment, placement: PartitionPlacement, before: tuple[int, ...]) -> Exemption:
     if len(target.replicas) < len(before):
         return Exemption.REDUCED
     if target.replicas != before:
         return Exemption.REORDERED
-    return Exemption.OTHER_DIRECTORY if _changes_directory(target, placement) else Exemption.UNCHANGED
-
-
-def _changes_directory(target: TargetAssignment, placement: PartitionPlacement) -> bool:
     named = zip(target.replicas, target.log_dirs or (), strict=False)
-    return any(path not in (ANY_LOG_DIR, placement.log_dirs.get(broker)) for broker, path in named)
+    is_moved = any(path not in (ANY_LOG_DIR, placement.log_dirs.get(broker)) for broker, path in named)
+    return Exemption.OTHER_DIRECTORY if is_moved else Exemption.UNCHANGED

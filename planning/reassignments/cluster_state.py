@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import TopicPartition
@@ -60,6 +60,12 @@ class BrokerState:
     quota_window: QuotaWindow = DEFAULT_WINDOW
     fetch: FetchLimits = DEFAULT_FETCH
     unused_quotas: frozenset[Role] = frozenset()
+
+    @property
+    def room_known(self) -> bool:
+        """Whether the free space of all its online log directories is known."""
+        online = [directory for directory in self.log_dirs if not directory.offline]
+        return bool(online) and all(directory.usable_bytes is not None for directory in online)
 
 
 @dataclass(frozen=True, slots=True)

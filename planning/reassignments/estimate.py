@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.reassignments.changes import PlanChanges
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -16,7 +17,6 @@ from headroom.planning.reassignments.replica_keys import Bools
 from headroom.planning.reassignments.timing import MoveTimes, TimeEstimate
 from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
 from headroom.planning.reassignments.what_if import WhatIf, what_if
-from headroom.planning.throttles.load import ThrottleLoad
 from headroom.planning.throttles.recommendation import (
     ACCURATE_BYTES_PER_S,
     ThrottlePolicy,
@@ -258,7 +258,7 @@ def _need(
         in_sync_bytes_per_s=in_sync,
         required_bytes_per_s=load.required_bytes_per_s,
         known_required_bytes_per_s=load.known_required_bytes_per_s or 0.0,
-        recommended_bytes_per_s=_recommended(load, policy),
+        recommended_bytes_per_s=_sufficient_throttle(load, policy),
         copies=times.copies[load.broker_role],
         remaining_bytes=load.remaining_bytes,
         alone_s=None if throttle is None else times.alone_s(load, throttle),
@@ -266,7 +266,7 @@ def _need(
     )
 
 
-def _recommended(load: ThrottleLoad, policy: ThrottlePolicy) -> int | None:
+def _sufficient_throttle(load: ThrottleLoad, policy: ThrottlePolicy) -> int | None:
     """Return the throttle that is enough for one broker and role, and ends its own copies before the deadline."""
     required = load.required_bytes_per_s
     if required is None:
@@ -302,8 +302,8 @@ def _copied_bytes(traffic: PlannedTraffic) -> int | None:
 
 def _names(traffic: PlannedTraffic, chosen: Bools) -> tuple[TopicPartition, ...]:
     """Return the partitions with a chosen replica that copies."""
-    found = np.unique(traffic.partition[traffic.copies & chosen])
-    return tuple(traffic.names[number] for number in found.tolist())
+    numbers = np.unique(traffic.partition[traffic.copies & chosen])
+    return tuple(traffic.names[number] for number in numbers.tolist())
 
 
 def _ceilings(traffic: PlannedTraffic, state: ClusterState, policy: ThrottlePolicy) -> dict[BrokerRole, float]:

@@ -145,23 +145,24 @@ def parse_plan(text: str, subject: str) -> ReassignmentPlan:
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
     try:
-        found = parse_json(text)
+        document = parse_json(text)
     except ValueError as error:
         raise HeadroomError(subject, f"is no JSON ({error})", _FIX) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise HeadroomError(subject, "is no JSON object", _FIX)
     # Kafka reads a file without a version as version 1.
-    version = found.get("version", PLAN_VERSION)
+    version = document.get("version", PLAN_VERSION)
     if version != PLAN_VERSION or not is_id(version):
         raise HeadroomError(subject, f"has version {version!r}, and only version {PLAN_VERSION} is known", _FIX)
-    entries = found.get("partitions")
+    entries = document.get("partitions")
     if not isinstance(entries, list):
         raise HeadroomError(subject, 'has no list "partitions"', _FIX)
     assignments = tuple(_assignment(entry, number, subject) for number, entry in enumerate(entries))
     counts = Counter(assignment.name for assignment in assignments)
     twice = [str(name) for name, count in counts.items() if count > 1]
     if twice:
-        raise HeadroomError(subject, f"names {_some(twice)} more than once", _FIX)
+        more = f" and {len(twice) - _SHOWN_NAMES} more" if len(twice) > _SHOWN_NAMES else ""
+        raise HeadroomError(subject, f"names {', '.join(twice[:_SHOWN_NAMES])}{more} more than once", _FIX)
     return ReassignmentPlan(assignments)
 
 
@@ -191,8 +192,3 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
     if len(log_dirs) != len(replicas):
         raise HeadroomError(subject, f"{name} has {len(replicas)} replicas and {len(log_dirs)} log_dirs", _FIX)
     return TargetAssignment(topic, partition, tuple(replicas), tuple(log_dirs))
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(names[:_SHOWN_NAMES]) + more

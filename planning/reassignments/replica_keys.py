@@ -38,8 +38,8 @@ class ReplicaKeys:
         """Return the position of each broker; -1 for an id that no broker has."""
         if not len(self._ids):
             return np.full(len(ids), -1)
-        found = np.searchsorted(self._ids, ids).clip(max=len(self._ids) - 1)
-        return np.where(self._ids[found] == ids, found, -1)
+        at = np.searchsorted(self._ids, ids).clip(max=len(self._ids) - 1)
+        return np.where(self._ids[at] == ids, at, -1)
 
     def partition_and_broker(self, keys: Ints) -> tuple[Ints, Ints]:
         """Return the partition of each replica, and the position of its broker."""
@@ -56,5 +56,5 @@ def is_among(keys: Ints, others: Ints) -> Bools:
     if not len(others):
         return np.zeros(len(keys), bool)
     ordered = np.sort(others)
-    found = np.searchsorted(ordered, keys).clip(max=len(ordered) - 1)
-    return np.asarray(ordered[found] == keys)
+    at = np.searchsorted(ordered, keys).clip(max=len(ordered) - 1)
+    return np.asarray(ordered[at] == keys)

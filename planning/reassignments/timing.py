@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headroom.planning.finish.finish_time import Finish, finish, lowest_in_time, planned_finish
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.replica_keys import Ints
 from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 
@@ -92,12 +92,13 @@ class MoveTimes:
         known = limited and all(d.remaining_bytes is not None and d.required_bytes_per_s is not None for d in loads)
         alone = {d.broker_role: self.alone_s(d, throttle_bytes_per_s) for d in self.before}
         for d in self.after:
-            alone[d.broker_role] = _longer(self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0))
+            after_s, before_s = self.alone_s(d, throttle_bytes_per_s), alone.get(d.broker_role, 0.0)
+            alone[d.broker_role] = None if after_s is None or before_s is None else max(after_s, before_s)
         known_times = {role: seconds for role, seconds in alone.items() if seconds is not None}
         bottleneck = max(known_times, key=lambda role: known_times[role], default=None)
-        found = self.finish(throttle_bytes_per_s, most) if known else None
+        finish = self.finish(throttle_bytes_per_s, most) if known else None
         bottleneck_s = None if bottleneck is None else known_times[bottleneck]
-        return TimeEstimate(throttle_bytes_per_s, found, known, bottleneck, bottleneck_s)
+        return TimeEstimate(throttle_bytes_per_s, finish, known, bottleneck, bottleneck_s)
 
     def finish(self, throttle_bytes_per_s: float, most: int | None = None) -> Finish | None:
         """Return the time until all is copied; None if it never is.
@@ -158,10 +159,6 @@ class MoveTimes:
         return planned_finish(loads, rate_of) if most is None else planned_finish(loads, rate_of, most)
 
 
-def _longer(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else max(one, other)
-
-
 def _loads(
     traffic: PlannedTraffic, leader: Ints, sums: RoleSums, state: ClusterState, in_flight: bool
 ) -> list[ThrottleLoad]:
@@ -176,7 +173,8 @@ def _loads(
     loads = []
     for index in np.flatnonzero(copies).tolist():
         role = traffic.broker_role(index)
-        own, broker = _rate_in_force(state, role), state.brokers[role.broker]
+        broker = state.brokers[role.broker]
+        own = broker.leader_bytes_per_s if role.role is Role.LEADER else broker.follower_bytes_per_s
         # A running move is not limited by a broker without a rate.
         if in_flight and own is None:
             continue
@@ -216,11 +214,6 @@ def _most_copies(traffic: PlannedTraffic) -> dict[BrokerRole, int]:
     return {traffic.broker_role(index): int(most[index]) for index in np.flatnonzero(most).tolist()}
 
 
-def _rate_in_force(state: ClusterState, role: BrokerRole) -> int | None:
-    broker = state.brokers[role.broker]
-    return broker.leader_bytes_per_s if role.role is Role.LEADER else broker.follower_bytes_per_s
-
-
 @dataclass(frozen=True)
 class _Details:
     """Copies of each destination, one by one or as sums per leader."""
@@ -231,8 +224,8 @@ class _Details:
     def parts_by_leader(self) -> Mapping[int, int]:
         """Return the number of copies that the sums stand for, by leader; empty if copies are known one by one."""
         parts: Counter[int] = Counter()
-        for found in self.sources.values():
-            for source in found:
+        for sources in self.sources.values():
+            for source in sources:
                 parts[source.leader] += source.replicas
         return parts
 
@@ -248,14 +241,14 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
     if len(copy) > _MOST_COPIES:
         return _Details({}, _sources(traffic, leader, copy))
     starts = np.searchsorted(traffic.partition, np.arange(len(traffic.names) + 1))
-    found: dict[int, list[CatchingUpReplica]] = defaultdict(list)
+    catching_up: dict[int, list[CatchingUpReplica]] = defaultdict(list)
     for at in copy.tolist():
         number = int(traffic.partition[at])
         own = slice(starts[number], starts[number + 1])
         replicas = tuple(traffic.brokers[b] for b in traffic.broker[own])
         target = tuple(b for b, leaves in zip(replicas, traffic.leaves[own], strict=True) if not leaves)
         size = traffic.remaining[at]
-        found[traffic.brokers[traffic.broker[at]]].append(
+        catching_up[traffic.brokers[traffic.broker[at]]].append(
             CatchingUpReplica(
                 *traffic.names[number],
                 leader=traffic.brokers[traffic.broker[leader[number]]],
@@ -265,7 +258,7 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
                 target=target,
             )
         )
-    return _Details(found, {})
+    return _Details(catching_up, {})
 
 
 def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, list[SourceLoad]]:
@@ -288,9 +281,9 @@ def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, lis
     numbers, bytes_, writes, ends, leads = (
         np.bincount(at, weights) for weights in (np.ones(len(copy)), size, written, ended, leading)
     )
-    found: dict[int, list[SourceLoad]] = defaultdict(list)
+    sources: dict[int, list[SourceLoad]] = defaultdict(list)
     for n, key in enumerate(pairs.tolist()):
-        found[traffic.brokers[key // count]].append(
+        sources[traffic.brokers[key // count]].append(
             SourceLoad(
                 traffic.brokers[key % count],
                 min(_MOST_PARTS, int(numbers[n])),
@@ -301,4 +294,4 @@ def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, lis
                 float(leads[n]),
             )
         )
-    return found
+    return sources

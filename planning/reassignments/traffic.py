@@ -1,6 +1,6 @@
 """Replication traffic during a planned move as arrays, for sums and what-ifs over very many partitions.
 
-The rule is that of ``planning.throttles.load``, which a property test holds this module to. There a partition is an
+The rule is that of ``planning.quotas.load``, which a property test holds this module to. There a partition is an
 object, which costs seconds for 200,000 partitions and every leader that each of them may have.
 """
 
@@ -169,20 +169,20 @@ class PlannedTraffic:
         in_sync = self.in_sync[to]
         keys = np.concatenate([at, count + self.broker[to]])
 
-        def summed(leaders: NDArray[Any], destinations: NDArray[Any]) -> Floats:
-            return counted(keys, np.concatenate([leaders, destinations]), 2 * count)
+        def sums(leaders: NDArray[Any], destinations: NDArray[Any]) -> Floats:
+            return sums_by_key(keys, np.concatenate([leaders, destinations]), 2 * count)
 
         lost, lost_in_sync = self.unknown_write[led] * followers[led], self.unknown_write[led] * in_sync_followers[led]
         return RoleSums(
-            summed(self.known_write[led] * followers[led], written),
-            summed(self.known_write[led] * in_sync_followers[led], written * in_sync),
-            summed(lost, unknown).astype(np.int64),
-            summed(lost_in_sync, unknown & in_sync).astype(np.int64),
-            summed(followers[led] - in_sync_followers[led], ~in_sync).astype(np.int64),
+            sums(self.known_write[led] * followers[led], written),
+            sums(self.known_write[led] * in_sync_followers[led], written * in_sync),
+            sums(lost, unknown).astype(np.int64),
+            sums(lost_in_sync, unknown & in_sync).astype(np.int64),
+            sums(followers[led] - in_sync_followers[led], ~in_sync).astype(np.int64),
         )
 
 
-def counted(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
+def sums_by_key(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
     """Return the sum of the weights by key, for keys from 0 to below ``length``."""
     # Without any key numpy returns integers.
     return np.bincount(keys, weights, minlength=length).astype(np.float64)
@@ -196,7 +196,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         changes: changes of the plan.
         lists: throttled replica lists that the move adds; empty for a move that runs with the lists in force.
     """
-    in_force = {topic: _brokers_by_role(found) for topic, found in state.lists.items()}
+    in_force = {topic: _brokers_by_role(topic_lists) for topic, topic_lists in state.lists.items()}
     placements = [*changes.placements, *_listed_besides(state, changes, in_force)]
     # A partition that does not move keeps its replicas.
     kept = [p.replicas for p in placements[len(changes.placements) :]]
@@ -209,7 +209,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     order = np.argsort(partition, kind="stable")
     replica, partition, broker = replica[order], partition[order], broker[order]
 
-    alive = np.array([state.brokers[found].alive for found in keys.brokers], bool)[broker]
+    alive = np.array([state.brokers[b].alive for b in keys.brokers], bool)[broker]
     in_sync = is_among(replica, keys.of([p.isr for p in placements]))
     added = ~is_among(replica, before)
     copies = added & ~in_sync
@@ -222,13 +222,14 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         brokers=keys.brokers,
         write=np.where(leader >= 0, _or_nan([p.write_bytes_per_s for p in placements]), 0.0),
         leader=leader,
-        preferred=_preferred(state, leader, partition, added, alive & in_sync),
+        preferred=_preferred_leaders(state, leader, partition, added, alive & in_sync),
         partition=partition,
         broker=broker,
         alive=alive,
         in_sync=in_sync,
-        leader_listed=newly_listed & ~added | _listed(in_force, Role.LEADER, placements, keys, replica, partition),
-        follower_listed=newly_listed & added | _listed(in_force, Role.FOLLOWER, placements, keys, replica, partition),
+        leader_listed=newly_listed & ~added | _is_listed(in_force, Role.LEADER, placements, keys, replica, partition),
+        follower_listed=newly_listed & added
+        | _is_listed(in_force, Role.FOLLOWER, placements, keys, replica, partition),
         copies=copies,
         leaves=~is_among(replica, target),
         remaining=_remaining(placements, keys.brokers, partition, broker, copies),
@@ -246,12 +247,12 @@ def _listed_besides(
         name
         for name in state.partitions.keys() - moving
         if name.topic in in_force
-        and any(found is None or name.partition in found for found in in_force[name.topic].values())
+        and any(entries is None or name.partition in entries for entries in in_force[name.topic].values())
     ]
     return [state.partitions[name] for name in sorted(listed)]
 
 
-def _listed(
+def _is_listed(
     in_force: Mapping[str, _ListsByRole],
     role: Role,
     placements: Sequence[PartitionPlacement],
@@ -263,8 +264,8 @@ def _listed(
     if not in_force:
         return np.zeros(len(replica), bool)
     lists = [in_force[p.topic][role] if p.topic in in_force else {} for p in placements]
-    named = keys.of([(found or {}).get(p.partition, ()) for found, p in zip(lists, placements, strict=True)])
-    every = np.array([found is None for found in lists], bool)
+    named = keys.of([(entries or {}).get(p.partition, ()) for entries, p in zip(lists, placements, strict=True)])
+    every = np.array([entries is None for entries in lists], bool)
     return every[partition] | is_among(replica, named)
 
 
@@ -278,7 +279,7 @@ def _leading_replicas(
     return leader
 
 
-def _preferred(state: ClusterState, leader: Ints, partition: Ints, added: Bools, electable: Bools) -> Ints:
+def _preferred_leaders(state: ClusterState, leader: Ints, partition: Ints, added: Bools, electable: Bools) -> Ints:
     """Return the replica that leads once Kafka has elected preferred leaders, by partition.
 
     The first target replica is the preferred leader from the moment of submission.
@@ -310,19 +311,19 @@ def _or_nan(values: Sequence[float | None]) -> Floats:
 
 
 def _brokers_by_role(lists: TopicLists) -> _ListsByRole:
-    return {Role.LEADER: _parsed(lists.leader), Role.FOLLOWER: _parsed(lists.follower)}
+    return {Role.LEADER: _brokers_by_partition(lists.leader), Role.FOLLOWER: _brokers_by_partition(lists.follower)}
 
 
-def _parsed(text: str | None) -> Mapping[int, set[int]] | None:
+def _brokers_by_partition(text: str | None) -> Mapping[int, set[int]] | None:
     """Return the brokers in a list by partition; None if it contains every replica."""
     try:
-        found = parse_replica_list(text)
+        replica_list = parse_replica_list(text)
     except ValueError:
         # Kafka ignores a list that it cannot read.
         return {}
-    if found is None:
+    if replica_list is None:
         return {}
     by_partition: dict[int, set[int]] = {}
-    for partition, broker in found.entries:
+    for partition, broker in replica_list.entries:
         by_partition.setdefault(partition, set()).add(broker)
-    return None if found.every else by_partition
+    return None if replica_list.every else by_partition

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from headroom.planning.log_dirs.checks import directory_errors, room_errors
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
-from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
+from headroom.planning.reassignments.directory_checks import directory_errors, room_errors
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -74,7 +74,8 @@ def require_feasible(
     """
     if not plan.assignments:
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
-    _require_none([*partition_problems(plan, state, may_move), *_directory_problems(plan, state)], subject)
+    of_directories = map(_problem, directory_errors(directory_moves(plan, state), state))
+    _require_none([*partition_problems(plan, state, may_move), *of_directories], subject)
     no_room = [error for batch in batches for error in room_errors(batch, state)]
     _require_none([_problem(error) for error in no_room], subject)
 
@@ -137,11 +138,6 @@ def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, st
         yield Problem(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
 
 
-def _directory_problems(plan: ReassignmentPlan, state: ClusterState) -> Iterator[Problem]:
-    for error in directory_errors(directory_moves(plan, state), state):
-        yield _problem(error)
-
-
 def _problem(error: HeadroomError) -> Problem:
     return Problem(error.subject, error.rule, error.remedy)
 
@@ -158,14 +154,14 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
-    without = sorted(b for b, found in state.brokers.items() if found.alive and found.rack is None)
-    racks = {found.rack for found in state.brokers.values() if found.rack is not None}
+    without = sorted(b for b, own in state.brokers.items() if own.alive and own.rack is None)
+    racks = {own.rack for own in state.brokers.values() if own.rack is not None}
     if not racks:
         return
     if without:
         names = ", ".join(map(str, without[:_MOST_NAMES])) + (" and more" if len(without) > _MOST_NAMES else "")
         yield f"Only some brokers have a rack ({names} have none): whether racks are kept apart is unknown."
-    rack_of = {broker: found.rack for broker, found in state.brokers.items()}
+    rack_of = {broker: own.rack for broker, own in state.brokers.items()}
     together = [
         name
         for name, target in plan.by_name.items()
@@ -197,24 +193,19 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
     """Yield, as a sentence, the brokers on which room for the copies was not checked."""
-    unseen = [broker for broker in changes.added if not _room_known(state.brokers[broker])]
+    unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")
         yield f"Free disk space is unknown, so room for the copies was not checked: brokers {names}."
 
 
-def _room_known(broker: BrokerState) -> bool:
-    online = [directory for directory in broker.log_dirs if not directory.offline]
-    return bool(online) and all(directory.usable_bytes is not None for directory in online)
-
-
 def _some(names: Iterable[TopicPartition]) -> str:
-    found = list(names)
-    by_topic = Counter(name.topic for name in found)
-    shown = ", ".join(map(str, sorted(found)[:_MOST_NAMES]))
-    if len(found) <= _MOST_NAMES:
+    partitions = list(names)
+    by_topic = Counter(name.topic for name in partitions)
+    shown = ", ".join(map(str, sorted(partitions)[:_MOST_NAMES]))
+    if len(partitions) <= _MOST_NAMES:
         return shown
-    return f"{shown} and {len(found) - _MOST_NAMES} more of {_count(len(by_topic), 'topic')}"
+    return f"{shown} and {len(partitions) - _MOST_NAMES} more of {_count(len(by_topic), 'topic')}"
 
 
 def _count(number: int, noun: str) -> str:

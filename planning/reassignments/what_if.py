@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.planning.reassignments.replica_keys import Bools, Floats, Ints
-from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums, counted
+from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums, sums_by_key
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # Cases that are listed one by one.
@@ -103,18 +103,18 @@ def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> What
     bases = [(traffic.leader, traffic.before)]
     if not np.array_equal(traffic.leader, traffic.preferred):
         bases.append((traffic.preferred, traffic.after))
-    found = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
+    evaluated = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
     throttle = np.inf if throttle_bytes_per_s is None else throttle_bytes_per_s
-    short = [case for leader, switches in found for case in _worst(traffic, leader, switches, throttle)]
+    short = [case for leader, switches in evaluated for case in _worst(traffic, leader, switches, throttle)]
     losses = _losses(traffic, bases)
     highest = [
-        *(float(switches.required.max(initial=0.0)) for _, switches in found),
+        *(float(switches.required.max(initial=0.0)) for _, switches in evaluated),
         *(case.required_bytes_per_s for case in losses),
     ]
     return WhatIf(
-        switches=sum(len(switches.at) for _, switches in found),
-        unknown_switches=sum(int((switches.unknown > 0).sum()) for _, switches in found),
-        short_switches=sum(int((switches.required >= throttle).sum()) for _, switches in found),
+        switches=sum(len(switches.at) for _, switches in evaluated),
+        unknown_switches=sum(int((switches.unknown > 0).sum()) for _, switches in evaluated),
+        short_switches=sum(int((switches.required >= throttle).sum()) for _, switches in evaluated),
         worst_switches=tuple(sorted(short, key=lambda case: -case.required_bytes_per_s)[:MOST_CASES]),
         losses=losses,
         required_bytes_per_s=max(highest, default=0.0),
@@ -200,17 +200,13 @@ def _losses_with(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> Itera
     required = np.where((behind > 0) & (required > sums.required[:count]), required, 0.0)
     worst = required.argmax(axis=1) if count else np.zeros(0, np.int64)
     stopped = np.bincount(traffic.broker[traffic.copies], minlength=count)
-    leaderless = _leaderless(traffic, leader)
+    last = leader[(leader >= 0) & (next_leaders(traffic, leader) < 0)]
+    leaderless = np.bincount(traffic.broker[last], minlength=count)
     takes_part = np.bincount(traffic.broker[traffic.alive], minlength=count)
     for lost in np.flatnonzero(takes_part):
         most = float(required[lost, worst[lost]])
         role = traffic.broker_role(int(worst[lost])) if most else None
         yield LossCase(traffic.brokers[lost], int(stopped[lost]), int(leaderless[lost]), role, most)
-
-
-def _leaderless(traffic: PlannedTraffic, leader: Ints) -> Ints:
-    last = np.flatnonzero((leader >= 0) & (next_leaders(traffic, leader) < 0))
-    return np.bincount(traffic.broker[leader[last]], minlength=len(traffic.brokers))
 
 
 def next_leaders(traffic: PlannedTraffic, leader: Ints) -> Ints:
@@ -223,9 +219,9 @@ def next_leaders(traffic: PlannedTraffic, leader: Ints) -> Ints:
     others[leader[leader >= 0]] = False
     candidates = np.flatnonzero(others)
     partitions, first = np.unique(traffic.partition[candidates], return_index=True)
-    found = np.full(len(leader), -1, np.int64)
-    found[partitions] = candidates[first]
-    return found
+    successors = np.full(len(leader), -1, np.int64)
+    successors[partitions] = candidates[first]
+    return successors
 
 
 def _after_losses(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> tuple[Floats, Ints]:
@@ -251,7 +247,7 @@ def _after_losses(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> tupl
     behind = (traffic.live - traffic.live_in_sync)[led]
 
     def matrix(keys: Ints, weights: NDArray[Any]) -> Floats:
-        return counted(keys, weights, count * count).reshape(count, count)
+        return sums_by_key(keys, weights, count * count).reshape(count, count)
 
     required = sums.required[:count] - matrix(less, written) + matrix(more, gained)
     out_of_sync = sums.behind[:count] - matrix(less, ~traffic.in_sync[follower]) + matrix(more, behind)

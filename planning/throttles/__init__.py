@@ -1,1 +1,1 @@
-"""The load on replication throttles, and the rate that is enough."""
+"""Replication throttles: the rate that is enough, the options that set it, and the throttled replica lists."""

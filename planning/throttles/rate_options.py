@@ -21,7 +21,9 @@ def rate_options(rates: Mapping[str, int | None]) -> list[str]:
         rates: bytes per second by option; options with None are left out.
     """
     given = {option: rate for option, rate in rates.items() if rate is not None}
-    words = [word for option, rate in given.items() for word in (option, _rate_word(rate))]
+    words = []
+    for option, rate in given.items():
+        words += [option, f"{rate}B" if rate < LEAST_WITHOUT_UNIT_BYTES_PER_S else str(rate)]
     return words + [LOW_RATE] * any(map(is_low, given.values()))
 
 
@@ -52,7 +54,3 @@ def check_rate(bytes_per_s: float, unit_given: bool = False) -> int:
             "Check its unit.",
         )
     return round(bytes_per_s)
-
-
-def _rate_word(bytes_per_s: int) -> str:
-    return f"{bytes_per_s}B" if bytes_per_s < LEAST_WITHOUT_UNIT_BYTES_PER_S else str(bytes_per_s)

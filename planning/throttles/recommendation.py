@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headroom.planning.finish.finish_time import Earlier, throttle_for
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.schemas.keys import BrokerRole
 
 # Below this rate Kafka's quotas are inaccurate: a sample covers whole seconds, and one fetch brings a megabyte.

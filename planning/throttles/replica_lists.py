@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.quantities import QuantityError, parse_id, shown, stripped
+from headroom.schemas.quantities import QuantityError, parse_id, quote, strip
 
 EVERY_REPLICA = "*"
 _ENTRY = re.compile(r"([0-9]+):([0-9]+)")
@@ -24,7 +24,7 @@ class ReplicaListError(HeadroomError, ValueError):
     def __init__(self, entry: str) -> None:
         super().__init__(
             "a throttled replica list",
-            f"has the entry {shown(entry)}, which is not partition:broker",
+            f"has the entry {quote(entry)}, which is not partition:broker",
             "See it with headroom throttle show, and correct it with kafka-configs.sh.",
         )
 
@@ -84,16 +84,16 @@ def parse_replica_list(text: str | None) -> ReplicaList | None:
 
     Source: Kafka 4.3.1, ``ThrottledReplicaListValidator``, which allows empty entries.
     """
-    given = stripped(text or "")
+    given = strip(text or "")
     if not given:
         return None
     if given == EVERY_REPLICA:
         return ReplicaList(every=True, entries=())
-    return ReplicaList(every=False, entries=tuple(_entry(part) for part in given.split(",") if stripped(part)))
+    return ReplicaList(every=False, entries=tuple(_entry(part) for part in given.split(",") if strip(part)))
 
 
 def _entry(text: str) -> tuple[int, int]:
-    match = _ENTRY.fullmatch(stripped(text))
+    match = _ENTRY.fullmatch(strip(text))
     if match is None:
         raise ReplicaListError(text)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.schemas.quantities import stripped
+from headroom.schemas.quantities import strip
 
 # Of /metrics: this machine only, because the endpoint has neither TLS nor a password.
 DEFAULT_LISTEN = "127.0.0.1:9644"
@@ -30,7 +30,7 @@ class MetricsSettings:
 
     def address(self) -> str:
         """Return the effective listen address as ``host:port``; empty: disabled."""
-        listen = DEFAULT_LISTEN if self.listen is None else stripped(self.listen)
+        listen = DEFAULT_LISTEN if self.listen is None else strip(self.listen)
         return "" if listen == "off" else listen
 
     def stale_s(self, interval_s: float) -> float:

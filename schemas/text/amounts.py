@@ -89,17 +89,17 @@ def clock_text(epoch_ms: int | None) -> str:
     """Return a time of day such as ``12:34:56 UTC``; None: ``the start``."""
     if epoch_ms is None:
         return "the start"
-    return _formatted(epoch_ms, "%H:%M:%S UTC")
+    return _format(epoch_ms, "%H:%M:%S UTC")
 
 
 def moment_text(epoch_ms: int) -> str:
     """Return a date and time such as ``2026-11-21 12:34:56 UTC``; milliseconds if out of the range of dates."""
-    return _formatted(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
+    return _format(epoch_ms, "%Y-%m-%d %H:%M:%S UTC")
 
 
 def file_moment(epoch_ms: int) -> str:
     """Return a date and time as part of a file name, such as ``20261121-123456``."""
-    return _formatted(epoch_ms, "%Y%m%d-%H%M%S").replace(" ", "-")
+    return _format(epoch_ms, "%Y%m%d-%H%M%S").replace(" ", "-")
 
 
 def join_names(names: Sequence[str], count: int | None = None, most: int = 3) -> str:
@@ -116,7 +116,7 @@ def join_names(names: Sequence[str], count: int | None = None, most: int = 3) ->
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _formatted(epoch_ms: int, form: str) -> str:
+def _format(epoch_ms: int, form: str) -> str:
     try:
         return datetime.fromtimestamp(epoch_ms / 1000, timezone.utc).strftime(form)
     except (ValueError, OverflowError, OSError):

@@ -12,7 +12,7 @@ def printable(text: str) -> str:
     Escaped are control characters, line breaks, characters that change the writing direction, and halves of surrogate
     pairs: everything that ``str.isprintable`` rejects. Other text is unchanged in any script.
     """
-    return text if text.isprintable() else "".join(map(_escaped, text))
+    return text if text.isprintable() else "".join(map(_escape, text))
 
 
 def one_line(text: str, most: int | None = None) -> str:
@@ -31,7 +31,7 @@ def printable_json(text: str) -> str:
 
     The parsed value is the same. Line breaks occur only between values and are kept.
     """
-    return "\n".join(line if line.isprintable() else "".join(map(_json_escaped, line)) for line in text.split("\n"))
+    return "\n".join(line if line.isprintable() else "".join(map(_escape_json, line)) for line in text.split("\n"))
 
 
 def shell_quoted(text: str) -> str:
@@ -42,19 +42,19 @@ def shell_quoted(text: str) -> str:
     """
     if text.isprintable():
         return shlex.quote(text)
-    escaped = "".join(_shell_escaped(character) for character in text)
+    escaped = "".join(_escape_shell(character) for character in text)
     return f"$'{escaped}'"
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
-def _json_escaped(character: str) -> str:
+def _escape_json(character: str) -> str:
     return character if character.isprintable() else json.dumps(character)[1:-1]
 
 
-def _shell_escaped(character: str) -> str:
+def _escape_shell(character: str) -> str:
     if character in "\\'":
         return f"\\{character}"
     if character.isprintable():

@@ -16,7 +16,7 @@ _BYTE_ORDER_PREFIXES = (
 )
 
 
-def decoded(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Return the text of a file in UTF-8, or in UTF-16 with a byte order mark; the mark is not part of it.
 
     Raises:
@@ -47,12 +47,12 @@ def parse_json(text: str) -> Any:
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"an object has the name {twice!r} twice")
-    return found
+    return content
 
 
 def _finite(text: str) -> float:

@@ -20,7 +20,7 @@ def page(text: str) -> str:
     Args:
         text: the page. The working directory must be the repository, without settings in it.
     """
-    return _EXAMPLE.sub(lambda found: f"{found[1]}{_output(found[2])}{found[4]}", text)
+    return _EXAMPLE.sub(lambda match: f"{match[1]}{_output(match[2])}{match[4]}", text)
 
 
 def _output(command: str) -> str:

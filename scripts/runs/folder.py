@@ -55,11 +55,11 @@ class RunFolder:
         Args:
             with_java: whether those of JVMs are needed, which print a line about it.
         """
-        found = {MARK: str(self.folder), "TMPDIR": str(self.temporary)}
+        variables = {MARK: str(self.folder), "TMPDIR": str(self.temporary)}
         if with_java:
             given = os.environ.get("JAVA_TOOL_OPTIONS", "")
-            found["JAVA_TOOL_OPTIONS"] = f'{given} "-Djava.io.tmpdir={self.temporary}"'.strip()
-        return found
+            variables["JAVA_TOOL_OPTIONS"] = f'{given} "-Djava.io.tmpdir={self.temporary}"'.strip()
+        return variables
 
     def end_processes(self) -> "list[str]":
         """Kill the processes that tests have left running, and return their command lines."""

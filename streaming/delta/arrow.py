@@ -26,7 +26,8 @@ def arrow_table(columns: Mapping[str, Sequence[Any]], schema: Schema) -> ArrowTa
 
 def _array(values: Sequence[Any], of: DataType) -> Array:
     if DataType.is_struct(of):
-        return _structs(values, of)
+        children = [_array([None if v is None else v.get(f.name) for v in values], f.type) for f in of.fields]
+        return struct_array(children, fields=list(of.fields), mask=_nulls(values))
     if DataType.is_list(of):
         return _lists(values, of)
     if DataType.is_date32(of):
@@ -34,11 +35,6 @@ def _array(values: Sequence[Any], of: DataType) -> Array:
         days = [None if day is None else day.toordinal() - _EPOCH for day in values]
         return Array(days, DataType.int32()).cast(of)
     return Array(values, of)
-
-
-def _structs(values: Sequence[Mapping[str, Any] | None], of: DataType) -> Array:
-    children = [_array([None if v is None else v.get(f.name) for v in values], f.type) for f in of.fields]
-    return struct_array(children, fields=list(of.fields), mask=_nulls(values))
 
 
 def _lists(values: Sequence[Sequence[Any] | None], of: DataType) -> Array:

@@ -101,7 +101,9 @@ class TickTable:
         version = opened.transaction_version(_WRITER) or 0
         since_ms = min(tick_ms for _, tick_ms in ticks)
         if version != self._version or since_ms < self._since_ms or len(self._known) > _MOST_KNOWN:
-            self._known = _ticks_since(opened, since_ms)
+            sql = f"""SELECT DISTINCT "cluster", tick_ms FROM data
+                WHERE date >= DATE '{day_of(since_ms)}' AND tick_ms >= {since_ms}"""
+            self._known = {(row["cluster"], row["tick_ms"]) for row in delta_query.rows({"data": opened}, sql)}
             self._version, self._since_ms = version, since_ms
         return frozenset(ticks) - self._known
 
@@ -119,9 +121,3 @@ class TickTable:
 def day_of(tick_ms: int) -> date:
     """Return the day of a tick in UTC, the folder of its rows."""
     return datetime.fromtimestamp(tick_ms / 1000, timezone.utc).date()
-
-
-def _ticks_since(opened: DeltaTable, since_ms: int) -> set[Tick]:
-    sql = f"""SELECT DISTINCT "cluster", tick_ms FROM data
-        WHERE date >= DATE '{day_of(since_ms)}' AND tick_ms >= {since_ms}"""
-    return {(row["cluster"], row["tick_ms"]) for row in delta_query.rows({"data": opened}, sql)}

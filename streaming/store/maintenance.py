@@ -89,7 +89,8 @@ class Maintenance:
         # Raises if another program's table is here: Headroom must not delete from it.
         self._store.state(table)
         path = local_path(self._store.location(table))
-        keep_from = self._keep_from(table, today)
+        days = self._settings.keep_days(table.path)
+        keep_from = today - timedelta(days=days - 1) if days and table.partition_by else None
         if path is not None and table in PROMPT_TABLES:
             return maintain_prompt(path, table, attempts, keep_from)
         delta = DeltaTable.forPath(self._spark, self._store.location(table))
@@ -110,10 +111,6 @@ class Maintenance:
         return MaintenanceResult(
             table.path, before["numFiles"], after["numFiles"], after["sizeInBytes"], keep_from, took_s
         )
-
-    def _keep_from(self, table: Table, today: date) -> date | None:
-        days = self._settings.keep_days(table.path)
-        return today - timedelta(days=days - 1) if days and table.partition_by else None
 
     @staticmethod
     def _size(delta: DeltaTable) -> Row:

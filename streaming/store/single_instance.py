@@ -97,7 +97,9 @@ def _lock(file: IO[str], error_texts: tuple[str, SecondProcess], until_s: float,
     """
     while not _try_lock(file):
         if time.monotonic() >= until_s or stop.wait(_POLL_S):
-            raise _in_use_error(file, *error_texts)
+            store, second = error_texts
+            rule = f"is worked on by another process{_owner_text(file)}: {second.why}"
+            raise HeadroomError(f"store {store}", rule, second.remedy)
     _write_owner(file)
 
 
@@ -124,12 +126,6 @@ def _write_owner(file: IO[str]) -> None:
     except OSError:
         # Locks work on a full disk too; only the identity is missing.
         return
-
-
-def _in_use_error(file: IO[str], store: str, second: SecondProcess) -> HeadroomError:
-    owner = _owner_text(file)
-    rule = f"is worked on by another process{owner}: {second.why}"
-    return HeadroomError(f"store {store}", rule, second.remedy)
 
 
 def _owner_text(file: IO[str]) -> str:

@@ -55,11 +55,11 @@ def cause_of(error: BaseException | str) -> str:
 
 def _cause(lines: Sequence[str]) -> tuple[int, str]:
     """Return the index of the line with the cause, and the cause."""
-    found = [(at, match) for at, line in enumerate(lines) if (match := _BEGIN.match(line))]
-    if not found:
+    causes = [(at, match) for at, line in enumerate(lines) if (match := _BEGIN.match(line))]
+    if not causes:
         return 0, lines[0]
     # The last cause of a Java exception; otherwise the last exception, because Python prints the relevant one last.
-    at, last = next((one for one in reversed(found) if one[1]["caused"]), found[-1])
+    at, last = next((one for one in reversed(causes) if one[1]["caused"]), causes[-1])
     if last["name"] == _OURS:
         return at, last["text"]
     return at, f"{last['name']}: {last['text']}" if last["text"] else last["name"]

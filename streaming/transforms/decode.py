@@ -369,13 +369,12 @@ def _columns_outside(kind: str) -> str:
 
 def _columns_long(kind: str) -> str:
     """Return the condition that an array in a column of a columnar message is too long."""
-    return _any(_column_long(f"message.columns.{name}") for name in array_columns(kind))
-
-
-def _column_long(column: str) -> str:
-    """Return the condition for one column of arrays, looked at one by one only if all together are too long."""
-    every = f"coalesce(size(flatten({column})), {MOST_IN_ARRAY + 1})"
-    return f"({every} > {MOST_IN_ARRAY} AND exists({column}, x -> size(x) > {MOST_IN_ARRAY}))"
+    # Arrays are looked at one by one only if all together are too long.
+    return _any(
+        f"(coalesce(size(flatten({column})), {MOST_IN_ARRAY + 1}) > {MOST_IN_ARRAY}"
+        f" AND exists({column}, x -> size(x) > {MOST_IN_ARRAY}))"
+        for column in (f"message.columns.{name}" for name in array_columns(kind))
+    )
 
 
 def _columns_lack_broker(kind: str) -> str:

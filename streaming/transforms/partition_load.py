@@ -28,7 +28,7 @@ from headroom.streaming.transforms.silver import (
     PRODUCE_REQUESTS,
     of_meter,
 )
-from headroom.streaming.transforms.steps import grouped, literal, named, with_columns
+from headroom.streaming.transforms.steps import aggregate_by, literal, named_expressions, with_columns
 from headroom.streaming.transforms.tick_status import TICK
 
 HOUR_MS, BUCKET_MS = 3_600_000, 300_000
@@ -168,7 +168,7 @@ def buckets(messages: DataFrame) -> DataFrame:
         One row per cluster and 5 minutes: ``cluster``, ``bucket_ms`` (their start, epoch milliseconds), ``messages``,
         and of the first tick that has ended ``edge_ms`` and ``edge_messages`` (null if none has).
     """
-    return grouped(grouped(messages, TICK, _TICK), ("cluster", "bucket_ms"), _BUCKET)
+    return aggregate_by(aggregate_by(messages, TICK, _TICK), ("cluster", "bucket_ms"), _BUCKET)
 
 
 def partition_load(
@@ -204,11 +204,11 @@ def partition_load(
     every = (
         with_columns(rates, sums)
         .join(_described_sizes(inputs.sizes, hour), [*_PARTITION, "broker"], "left")
-        .join(grouped(growth, ("topic",), {name: f"sum({name})" for name in _READ_APART}), "topic", "left")
+        .join(aggregate_by(growth, ("topic",), {name: f"sum({name})" for name in _READ_APART}), "topic", "left")
         # The time for which the broker that was seen longest was seen. One row.
-        .crossJoin(F.broadcast(growth.agg(*map(F.expr, named(_SEEN)))))
+        .crossJoin(F.broadcast(growth.agg(*map(F.expr, named_expressions(_SEEN)))))
     )
-    rows = every.selectExpr(*_PARTITION, *named(constants | _LOAD))
+    rows = every.selectExpr(*_PARTITION, *named_expressions(constants | _LOAD))
     return as_table(rows, PARTITION_LOAD, time="hour_ms")
 
 
@@ -231,8 +231,8 @@ def _readings(logs: DataFrame, meters: DataFrame) -> DataFrame:
     """Return one row per partition with ``readings`` of its leader's log, in the order of time, without duplicates."""
     at = ("tick_ms", "broker", "topic")
     of_topics = meters.where(f"topic IS NOT NULL AND meter IN ('{BYTES_IN}', '{MESSAGES_IN}')")
-    read = logs.where("is_leader").join(grouped(of_topics, at, _COUNTERS), list(at), "left")
-    return grouped(read, _PARTITION, {"readings": f"array_sort(collect_set({_READING}))"})
+    read = logs.where("is_leader").join(aggregate_by(of_topics, at, _COUNTERS), list(at), "left")
+    return aggregate_by(read, _PARTITION, {"readings": f"array_sort(collect_set({_READING}))"})
 
 
 def _growth(meters: DataFrame) -> DataFrame:
@@ -244,14 +244,14 @@ def _growth(meters: DataFrame) -> DataFrame:
     names = ", ".join(f"'{meter}'" for meter in _READ_APART.values())
     own = meters.where(f"topic IS NOT NULL AND meter IN ({names})")
     # One reading at a time, so that one that was delivered twice counts once.
-    of_readings = grouped(own, ("tick_ms", "broker", "topic"), _GROWTH)
-    return grouped(of_readings, ("broker", "topic"), {name: f"sum({name})" for name in _GROWTH})
+    of_readings = aggregate_by(own, ("tick_ms", "broker", "topic"), _GROWTH)
+    return aggregate_by(of_readings, ("broker", "topic"), {name: f"sum({name})" for name in _GROWTH})
 
 
 def _described_sizes(sizes: DataFrame, hour: LoadHour) -> DataFrame:
     """Return the last size of each replica in the last quarter of the hour: ``described_bytes``."""
     last = _in_hour(sizes, hour).where(f"NOT is_future AND tick_ms >= {hour.edges_ms[-1] - _SIZES_MS}")
-    return grouped(last, (*_PARTITION, "broker"), {"described_bytes": "max_by(size_bytes, tick_ms)"})
+    return aggregate_by(last, (*_PARTITION, "broker"), {"described_bytes": "max_by(size_bytes, tick_ms)"})
 
 
 def _watched_rates(write_rates: DataFrame) -> DataFrame:
@@ -261,6 +261,6 @@ def _watched_rates(write_rates: DataFrame) -> DataFrame:
         write_rates: rows of ``gold/partition_write_rate``.
     """
     known = with_columns(write_rates.where("write_bytes_per_s IS NOT NULL"), {"bucket_ms": _BUCKET_MS})
-    by_bucket = grouped(known, (*_PARTITION, "bucket_ms"), _WATCHED)
+    by_bucket = aggregate_by(known, (*_PARTITION, "bucket_ms"), _WATCHED)
     entries = f"collect_list(struct(bucket_ms, struct({', '.join(_WATCHED)})))"
-    return grouped(by_bucket, _PARTITION, {"watched": f"map_from_entries({entries})"})
+    return aggregate_by(by_bucket, _PARTITION, {"watched": f"map_from_entries({entries})"})

@@ -22,15 +22,15 @@ def with_columns(frame: DataFrame, columns: Mapping[str, str], without: Sequence
         without: columns to drop. One of the new columns may have the same name.
     """
     rest = f"* EXCEPT ({', '.join(without)})" if without else "*"
-    return frame.selectExpr(rest, *named(columns))
+    return frame.selectExpr(rest, *named_expressions(columns))
 
 
-def named(columns: Mapping[str, str]) -> list[str]:
+def named_expressions(columns: Mapping[str, str]) -> list[str]:
     """Return expressions with their names, for ``selectExpr``."""
     return [f"{expression} AS {name}" for name, expression in columns.items()]
 
 
-def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
+def aggregate_by(frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]) -> DataFrame:
     """Return one row for each combination of the keys.
 
     Args:
@@ -38,7 +38,7 @@ def grouped(frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]
         keys: columns.
         aggregates: name to expression.
     """
-    return frame.groupBy(*keys).agg(*map(F.expr, named(aggregates)))
+    return frame.groupBy(*keys).agg(*map(F.expr, named_expressions(aggregates)))
 
 
 def literal(text: str) -> str:

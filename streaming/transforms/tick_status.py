@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from headroom.schemas.keys import Tick
 from headroom.streaming.transforms.decode import with_headers
-from headroom.streaming.transforms.steps import grouped, named
+from headroom.streaming.transforms.steps import aggregate_by, named_expressions
 
 TICK = ["cluster", "tick_ms"]
 # Over the messages of a tick, of which only tick_end has most of the columns.
@@ -108,8 +108,8 @@ def tick_status(messages: DataFrame, extra_columns: Sequence[ExtraTickColumn] = 
     """
     aggregates = {**_AGGREGATES, **{column.name: column.aggregate for column in extra_columns}}
     status = {**_STATUS, **{column.name: column.name for column in extra_columns}}
-    by_tick = grouped(messages, TICK, aggregates)
-    return by_tick.selectExpr(*TICK, *named(status)).orderBy("tick_ms", "cluster")
+    by_tick = aggregate_by(messages, TICK, aggregates)
+    return by_tick.selectExpr(*TICK, *named_expressions(status)).orderBy("tick_ms", "cluster")
 
 
 def ended_ticks(records: DataFrame) -> DataFrame:
@@ -129,7 +129,7 @@ def ended_ticks(records: DataFrame) -> DataFrame:
     }
     valid = with_headers(records).where("reason IS NULL")
     named_as_rows = valid.selectExpr("header.cluster", "header.tick_ms", "kind", "offset", f"{sent} AS lane_messages")
-    return grouped(named_as_rows, TICK, aggregates).where("end_offset IS NOT NULL")
+    return aggregate_by(named_as_rows, TICK, aggregates).where("end_offset IS NOT NULL")
 
 
 def complete_ticks(messages: DataFrame) -> DataFrame:

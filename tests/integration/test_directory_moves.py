@@ -28,10 +28,10 @@ from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from headroom.cluster.throttles.rates import clear_rates
 from headroom.cluster.throttles.replica_lists import clear_lists
 from headroom.planning.log_dirs.broker_logs import with_log_dirs
-from headroom.planning.log_dirs.directory_moves import directory_moves
 from headroom.planning.log_dirs.duration import directory_moves_time
 from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState, directory_progress
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.config import Settings
 from headroom.schemas.keys import ReplicaKey, TopicPartition

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from headroom.alerts.inputs.leader_balance import plan_summary
 from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, plan_elections
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers

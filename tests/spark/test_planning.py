@@ -1,4 +1,4 @@
-"""The verdicts in Spark are those of ``planning.throttles.load``, on random clusters."""
+"""The verdicts in Spark are those of ``planning.quotas.load``, on random clusters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 from headroom.streaming.transforms.decode import alert_messages
 from headroom.streaming.transforms.moves.replicas import replicas

@@ -82,7 +82,9 @@ class AlertmanagerReceiver:
         alert = event, reference
         errors = self._post({url: [alert] for url in self._urls})
         if len(errors) == len(self._urls):
-            raise _all_failed(errors)
+            waits = [error.retry_after_s for error in errors.values() if error.retry_after_s is not None]
+            answer = "; ".join(error.answer for error in errors.values())
+            raise DeliveryError(answer, min(waits, default=None), all(error.unsent for error in errors.values()))
         self._update_firing(alert, errors)
         took = f"{len(self._urls) - len(errors)} of {len(self._urls)} took it"
         return Receipt("; ".join([took, *(error.answer for error in errors.values())]), reference)
@@ -119,15 +121,12 @@ class AlertmanagerReceiver:
                 missed.clear()
             else:
                 missed.update(self._firing)
-                self._forget_old_ends(missed)
+                # Alerts that have resolved by timeout need no resolution.
+                old_ms = self._clock_ms() - self._alive_ms()
+                for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
+                    del missed[alert_id]
         if errors:
             raise DeliveryError("; ".join(error.answer for error in errors.values()))
-
-    def _forget_old_ends(self, missed: dict[str, PostedAlert]) -> None:
-        """Remove missed resolutions of alerts that have resolved by timeout."""
-        old_ms = self._clock_ms() - self._alive_ms()
-        for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
-            del missed[alert_id]
 
     def _alive_ms(self) -> int:
         return round(_INTERVALS_UNTIL_END * self._settings.resend_s * 1000)
@@ -230,9 +229,3 @@ def alert_annotations(event: AlertEvent, links: dict[str, str]) -> dict[str, str
 def _time(epoch_ms: int) -> str:
     at = datetime.fromtimestamp(min(max(epoch_ms, 0), _LAST_MS) / 1000, timezone.utc)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _all_failed(errors: dict[str, DeliveryError]) -> DeliveryError:
-    waits = [error.retry_after_s for error in errors.values() if error.retry_after_s is not None]
-    answer = "; ".join(error.answer for error in errors.values())
-    return DeliveryError(answer, min(waits, default=None), all(error.unsent for error in errors.values()))

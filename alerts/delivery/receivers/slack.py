@@ -64,6 +64,12 @@ class MessageRef:
     ts: str
     shared: bool = False
 
+    @classmethod
+    def of(cls, text: str) -> MessageRef:
+        """Return a stored reference; what a newer version has added to it is ignored."""
+        known = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
+
 
 class SlackReceiver:
     """Posts alerts to a channel.
@@ -113,7 +119,7 @@ class SlackReceiver:
         if not before:
             return self._post_new(event, may_have_arrived)
         try:
-            return self._update(event, _message_ref(before), may_have_arrived)
+            return self._update(event, MessageRef.of(before), may_have_arrived)
         except SlackError as error:
             if error.code not in _GONE:
                 raise
@@ -130,7 +136,10 @@ class SlackReceiver:
         missing = [event for event in events if event_key(event) not in receipts]
         if missing:
             text = f"{len(missing)} alerts fire at once"
-            mention = self._mentions(missing)
+            # The mentions of all severities, each once.
+            present = {event.severity for event in missing}
+            mentions = [self._mention(severity.value) for severity in Severity if severity.value in present]
+            mention = " ".join(dict.fromkeys(filter(None, mentions)))
             message = self._post(
                 missing, text, lambda most: digest_blocks(missing, self._links, mention, most), shared=True
             )
@@ -144,12 +153,6 @@ class SlackReceiver:
                 self._severities.pop(event.alert_id, None)
             else:
                 self._severities[event.alert_id] = event.severity
-
-    def _mentions(self, events: Sequence[AlertEvent]) -> str:
-        """Return the mentions for the severities of some alerts, each once."""
-        present = {event.severity for event in events}
-        mentions = [self._mention(severity.value) for severity in Severity if severity.value in present]
-        return " ".join(dict.fromkeys(mention for mention in mentions if mention))
 
     def _must_be_seen(self, event: AlertEvent) -> bool:
         """Return whether people in the channel must notice a change: a rise of the severity, or an escalation.
@@ -257,12 +260,6 @@ class SlackReceiver:
         if error.code not in _CANNOT_READ:
             raise error
         log.warning("slack: cannot check whether a message arrived (%s), so it may be sent twice", error.code)
-
-
-def _message_ref(text: str) -> MessageRef:
-    """Return a stored reference; what a newer version has added to it is ignored."""
-    known = {field.name for field in fields(MessageRef)}
-    return MessageRef(**{name: value for name, value in json.loads(text).items() if name in known})
 
 
 def _slack_id(form: re.Pattern[str], answer: Mapping[str, object], name: str, default: str = "") -> str:

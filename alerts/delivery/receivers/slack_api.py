@@ -131,7 +131,9 @@ class SlackApi:
             more = {"cursor": cursor} if cursor else {}
             # Reading methods accept no JSON.
             answer = self._call(method, data={"channel": self._settings.channel, **where, **page, **more})
-            yield from (message for message in _list(answer.get("messages")) if isinstance(message, dict))
+            messages = answer.get("messages")
+            if isinstance(messages, list):
+                yield from (message for message in messages if isinstance(message, dict))
             cursor = str(_object(answer.get("response_metadata")).get("next_cursor") or "")
             if not cursor:
                 return
@@ -152,10 +154,6 @@ def event_keys_of(message: Mapping[str, Any]) -> list[str]:
 
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 class _BoundedResponse(ClientResponse):

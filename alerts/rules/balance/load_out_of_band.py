@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.broker_load import LOADS, BrokerLoadState, MinuteLoads
@@ -37,7 +37,10 @@ class LoadOutOfBand(BrokerLoadRule):
         active = tick.active_of(self.kind)
         if loads.is_broker_down:
             return Assessment(keep_firing=active)
-        moved, resources = changed_by_move(tick), _resources(tick)
+        moved = changed_by_move(tick)
+        # While leaders are not the preferred ones, the bands of what only leaders carry do not count.
+        away = any(state.is_out_of_balance or state.unavailable for state in tick.balances or ())
+        resources = [resource for resource in LOADS if not (away and resource in OF_LEADERS)]
         findings = []
         kept = {subject for subject in active if any(subject[1] == f"broker {broker}" for broker in moved)}
         for broker, states in loads.by_broker.items():
@@ -65,10 +68,3 @@ class LoadOutOfBand(BrokerLoadRule):
             weight=abs(deviation(states[0])),
             continues=(UNEVEN,),
         )
-
-
-def _resources(tick: RuleInputs) -> Collection[str]:
-    """Return the resources whose bands count: those of leaders do not while leaders are not the preferred ones."""
-    balances = tick.balances or ()
-    away = any(state.is_out_of_balance or state.unavailable for state in balances)
-    return [resource for resource in LOADS if not (away and resource in OF_LEADERS)]

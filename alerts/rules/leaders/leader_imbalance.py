@@ -9,7 +9,6 @@ from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
 from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.schemas.alerts import AlertKind, Severity
-from headroom.schemas.config import AlertSettings
 from headroom.schemas.text.amounts import percent_text, rate_text
 
 # With auto.leader.rebalance.enable, Kafka gets this many of its own checks before the alert fires.
@@ -39,6 +38,7 @@ class LeaderImbalance(LeaderBalanceRule):
         )
 
     def _finding(self, state: LeaderBalance, tick: RuleInputs) -> Finding:
+        checks_s = _CHECKS * (state.check_interval_s or 0) if state.auto_leader_rebalance else 0
         return Finding(
             kind=self.kind,
             subject=f"broker {state.broker}",
@@ -46,7 +46,7 @@ class LeaderImbalance(LeaderBalanceRule):
             summary=_summary(state),
             evidence=LeaderBalanceEvidence.of(state),
             recommendation=tick.recommender.elect_preferred(),
-            hold_s=_pending_for_s(state, tick.settings),
+            hold_s=max(tick.settings.imbalance_s, checks_s),
             # One group, because one command elects for all brokers.
             cause="leader imbalance",
             weight=float(state.balance.electable_now),
@@ -60,11 +60,6 @@ def _write_rate_deviates(state: LeaderBalance) -> bool:
     if written is None or preferred is None:
         return False
     return abs(preferred - written) > state.threshold_ratio * preferred
-
-
-def _pending_for_s(state: LeaderBalance, settings: AlertSettings) -> float:
-    checks_s = _CHECKS * (state.check_interval_s or 0) if state.auto_leader_rebalance else 0
-    return max(settings.imbalance_s, checks_s)
 
 
 def _summary(state: LeaderBalance) -> str:

@@ -62,7 +62,11 @@ class ThrottleLeftBehind(Rule):
             if status.load.throttle_bytes_per_s is not None and (listed or status.throttle_source != "default")
         ]
         findings = [self._finding(rated, listed, tick)] if rated or listed else []
-        return Assessment(findings, {(self.kind, _SUBJECT)} if _has_unread_rates(tick.statuses) else set())
+        is_unread = any(
+            status.alive and status.throttle_source is None and status.load.throttle_bytes_per_s is None
+            for status in tick.statuses
+        )
+        return Assessment(findings, {(self.kind, _SUBJECT)} if is_unread else set())
 
     def _finding(self, rated: Sequence[ThrottleStatus], listed: Collection[str], tick: RuleInputs) -> Finding:
         statuses = tick.statuses
@@ -123,8 +127,3 @@ def _resting_count(statuses: Sequence[ThrottleStatus], names: Sequence[str]) -> 
     # Counted on leaders, because each partition has one leader and a follower list may contain only some replicas.
     led = sum(status.resting_listed_partitions for status in statuses if status.role is Role.LEADER)
     return max(led, len(names), *(status.resting_listed_partitions for status in statuses), 0)
-
-
-def _has_unread_rates(statuses: Sequence[ThrottleStatus]) -> bool:
-    """Return whether the rate of a live broker is unknown."""
-    return any(s.alive and s.throttle_source is None and s.load.throttle_bytes_per_s is None for s in statuses)

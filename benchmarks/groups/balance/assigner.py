@@ -71,8 +71,8 @@ class SpreadBand(ResourceBand):
 
     def bounds(self, model: ClusterModel, usage: BrokerUsage) -> LoadBounds:
         """Return the band of every broker."""
-        found = band_bounds(model, self.resource, usage.load(self.resource), self.detect_below)
-        return LoadBounds(found.mean * (1 - self.ratio), found.mean * (1 + self.ratio), found.mean, found.length)
+        band = band_bounds(model, self.resource, usage.load(self.resource), self.detect_below)
+        return LoadBounds(band.mean * (1 - self.ratio), band.mean * (1 + self.ratio), band.mean, band.length)
 
 
 def assigner_python(place: str | None) -> Path:
@@ -146,8 +146,8 @@ def _retentions_ms(model: ClusterModel) -> FloatArray:
     rates = np.bincount(model.topic, model.write.mean(axis=1))
     known = np.array(RETENTIONS_S)
     nearest = np.abs(np.log(known[:, None]) - np.log(sizes / rates)[None, :]).argmin(axis=0)
-    found: FloatArray = known[nearest] * 1000.0
-    return found
+    retentions: FloatArray = known[nearest] * 1000.0
+    return retentions
 
 
 def _run(command: list[str], given: str | None = None) -> str:

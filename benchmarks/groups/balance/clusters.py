@@ -117,7 +117,7 @@ def _block_replicas(shape: ClusterShape, draw: np.random.Generator) -> IntArray:
     slots = np.r_[np.arange(shape.brokers), np.arange(shape.large)]
     width, step = len(slots), max(1, shape.racks)
     blocks = -(-shape.partitions // width)
-    found = np.empty((blocks, width, shape.replication), dtype=np.int64)
+    replicas = np.empty((blocks, width, shape.replication), dtype=np.int64)
     for block in range(blocks):
         turned = np.roll(slots, int(draw.integers(width)))
         while True:
@@ -129,8 +129,8 @@ def _block_replicas(shape: ClusterShape, draw: np.random.Generator) -> IntArray:
             ordered = np.sort(rows, axis=1)
             if not (ordered[:, 1:] == ordered[:, :-1]).any():
                 break
-        found[block] = rows
-    return found.reshape(-1, shape.replication)[: shape.partitions]
+        replicas[block] = rows
+    return replicas.reshape(-1, shape.replication)[: shape.partitions]
 
 
 def _brokers(shape: ClusterShape, arrays: PartitionArrays) -> tuple[BalanceBroker, ...]:

@@ -130,17 +130,17 @@ def _plan_s(model: ClusterModel, on_progress: OnProgress) -> float:
 
 def _memory_bytes(partitions: int) -> float:
     """Return the largest resident memory of a process that makes one proposal."""
-    return _printed("benchmarks.groups.balance.group", str(partitions))
+    return _printed_number("benchmarks.groups.balance.group", str(partitions))
 
 
 def _command_s(partitions: int, on_progress: OnProgress) -> float:
     with TemporaryDirectory(prefix="headroom-bench-") as folder:
-        seconds = _printed("benchmarks.groups.balance.large_command", folder, str(partitions))
+        seconds = _printed_number("benchmarks.groups.balance.large_command", folder, str(partitions))
     on_progress(f"{partitions} partitions: the command takes {seconds:.2f} s")
     return seconds
 
 
-def _printed(module: str, *words: str) -> float:
+def _printed_number(module: str, *words: str) -> float:
     """Return the number that a module prints in a process of its own."""
     command = [sys.executable, "-m", module, *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -166,72 +166,73 @@ class _Measured:
 
 
 def _known_answers(options: BalanceOptions, on_progress: OnProgress) -> list[Figure]:
-    found, python = _Measured(), assigner_python(options.assigner_folder)
+    measured, python = _Measured(), assigner_python(options.assigner_folder)
     count = options.clusters
     for number, cluster in enumerate(scenarios(count, _HOURS)):
-        _measure_cluster(number, cluster, found, on_progress)
-        _measure_assigner(cluster.model, python, found, on_progress)
+        _measure_cluster(number, cluster, measured, on_progress)
+        _measure_assigner(cluster.model, python, measured, on_progress)
     figures = [
-        Figure("balance_in_band_ratio", min(found.in_band), "ratio", count),
-        Figure("balance_bytes_over_known_ratio", max(found.over_known), "ratio", count),
-        Figure("balance_hard_goals_broken", found.broken, "goals", count),
-        Figure("balance_second_plan_actions", found.again, "actions", count),
+        Figure("balance_in_band_ratio", min(measured.in_band), "ratio", count),
+        Figure("balance_bytes_over_known_ratio", max(measured.over_known), "ratio", count),
+        Figure("balance_hard_goals_broken", measured.broken, "goals", count),
+        Figure("balance_second_plan_actions", measured.again, "actions", count),
     ]
     for name in (*_RIVALS, "assigner_rate", "assigner_size"):
-        ratios = getattr(found, name)
+        ratios = getattr(measured, name)
         if ratios:
             figures.append(Figure(f"balance_bytes_over_{name}_ratio", median(ratios), "ratio", len(ratios)))
             figures.append(Figure(f"balance_bytes_over_{name}_ratio_max", max(ratios), "ratio", len(ratios)))
     figures += [
         Figure(f"balance_moves_over_{name}_ratio", median(ratios), "ratio", count)
-        for name, ratios in found.moves.items()
+        for name, ratios in measured.moves.items()
     ]
     return figures
 
 
-def _measure_cluster(number: int, cluster: KnownCluster, found: _Measured, on_progress: OnProgress) -> None:
+def _measure_cluster(number: int, cluster: KnownCluster, measured: _Measured, on_progress: OnProgress) -> None:
     goals = built_in_goals()
     proposal = propose(cluster.model, goals)
     ours = float(proposal.copied_bytes[-1])
-    found.in_band.append(_in_band(proposal))
-    found.over_known.append(ours / cluster.known_bytes)
+    measured.in_band.append(_in_band(proposal))
+    measured.over_known.append(ours / cluster.known_bytes)
     events = load_events(ClusterLoads(cluster.model), proposal.actions)
-    found.broken += int(breaks_limits(proposal.goals, events).sum())
+    measured.broken += int(breaks_limits(proposal.goals, events).sum())
     again = len(propose(_carried_out(proposal), goals).actions)
-    found.again += again
+    measured.again += again
     network = [goal for goal in goals if goal.hard or goal.name in _NETWORK]
     by_network = propose(cluster.model, network)
     ours_network = float(by_network.copied_bytes[-1])
     rivals = load_first(cluster.model, network), goal_by_goal(cluster.model, goals), generated(cluster.model)
-    found.load_first.append(ours_network / max(1.0, rivals[0].bytes_copied))
-    found.goal_by_goal.append(ours / max(1.0, rivals[1].bytes_copied))
-    found.generate.append(ours / rivals[2].bytes_copied)
+    measured.load_first.append(ours_network / max(1.0, rivals[0].bytes_copied))
+    measured.goal_by_goal.append(ours / max(1.0, rivals[1].bytes_copied))
+    measured.generate.append(ours / rivals[2].bytes_copied)
     for name, mine, rival in zip(_RIVALS, (by_network, proposal, proposal), rivals, strict=True):
-        found.moves.setdefault(name, []).append(float(mine.copied_replicas[-1]) / max(1, rival.moves))
+        measured.moves.setdefault(name, []).append(float(mine.copied_replicas[-1]) / max(1, rival.moves))
     on_progress(
-        f"{number} {cluster.name}: {found.in_band[-1]:.1%} in band, {ours / 1e12:.2f} TB in "
+        f"{number} {cluster.name}: {measured.in_band[-1]:.1%} in band, {ours / 1e12:.2f} TB in "
         f"{int(proposal.copied_replicas[-1])} copies, known {cluster.known_bytes / 1e12:.2f} TB in "
-        f"{cluster.known_moves}; second plan {again}; over load first {found.load_first[-1]:.2f}, "
-        f"goal by goal {found.goal_by_goal[-1]:.2f} (left {rivals[1].outside:.3f}), generate {found.generate[-1]:.3f}"
+        f"{cluster.known_moves}; second plan {again}; over load first {measured.load_first[-1]:.2f}, "
+        f"goal by goal {measured.goal_by_goal[-1]:.2f} (left {rivals[1].outside:.3f}), "
+        f"generate {measured.generate[-1]:.3f}"
     )
 
 
-def _measure_assigner(model: ClusterModel, python: Path, found: _Measured, on_progress: OnProgress) -> None:
+def _measure_assigner(model: ClusterModel, python: Path, measured: _Measured, on_progress: OnProgress) -> None:
     goals = built_in_goals()
     hard = [goal for goal in goals if goal.hard]
     rate, size = (assigner_replicas(model, module, python) for module in ("rate", "size"))
     network = [goal for goal in goals if goal.name in _NETWORK]
     ours_rate = float(propose(model, [*hard, *network]).copied_bytes[-1])
-    found.assigner_rate.append(ours_rate / max(1.0, copied_bytes(model, rate)))
-    on_progress(f"  over kafka-assigner: rate {found.assigner_rate[-1]:.3f}")
+    measured.assigner_rate.append(ours_rate / max(1.0, copied_bytes(model, rate)))
+    on_progress(f"  over kafka-assigner: rate {measured.assigner_rate[-1]:.3f}")
     spread = disk_spread(model, size)
     if spread >= disk_spread(model, model.replicas):
         # It knows no capacities: where these differ, it takes brokers away from their shares.
         return
     by_disk = propose(model, [*hard, SpreadBand("disk", Resource.DISK, "disk", ratio=spread)])
     reached = disk_spread(model, by_disk.state(len(by_disk.actions)).replicas)
-    found.assigner_size.append(float(by_disk.copied_bytes[-1]) / max(1.0, copied_bytes(model, size)))
-    on_progress(f"  size {found.assigner_size[-1]:.3f} at a spread of {spread:.3%} (ours {reached:.3%})")
+    measured.assigner_size.append(float(by_disk.copied_bytes[-1]) / max(1.0, copied_bytes(model, size)))
+    on_progress(f"  size {measured.assigner_size[-1]:.3f} at a spread of {spread:.3%} (ours {reached:.3%})")
 
 
 def _carried_out(proposal: Proposal) -> ClusterModel:

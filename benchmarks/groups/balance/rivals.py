@@ -44,7 +44,7 @@ class RivalResult:
 def load_first(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
     """Return what busiest partition first copies."""
     loads = ClusterLoads(model)
-    return _settled(loads, GoalSet(goals, loads), None)
+    return _settle(loads, GoalSet(goals, loads), None)
 
 
 def goal_by_goal(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
@@ -56,8 +56,8 @@ def goal_by_goal(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResu
     copied, moves = 0.0, 0
     before: list[BalanceGoal] = []
     for name in GOAL_BY_GOAL:
-        found = _settled(loads, GoalSet([*hard, by_name[name], *before], loads), name)
-        copied, moves = copied + found.bytes_copied, moves + found.moves
+        result = _settle(loads, GoalSet([*hard, by_name[name], *before], loads), name)
+        copied, moves = copied + result.bytes_copied, moves + result.moves
         before.append(by_name[name])
     return RivalResult(copied, moves, _outside(every, loads))
 
@@ -85,7 +85,7 @@ def _outside(goals: GoalSet, loads: ClusterLoads) -> float:
     return float(goals.outside(loads.loads, np.arange(len(loads.model.brokers))).sum())
 
 
-def _settled(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResult:
+def _settle(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResult:
     """Bring brokers into their bands, the busiest partitions first; return what that copies.
 
     Args:
@@ -131,10 +131,10 @@ def _one(
         order = np.flatnonzero(usable)
         order = order[np.argsort(-weight[order], kind="stable")][:200]
         for partition in order.tolist():
-            found = _best(loads, goals, row, partition, broker, gives, elects, of_leaders)
-            if found is None:
+            pair = _best(loads, goals, row, partition, broker, gives, elects, of_leaders)
+            if pair is None:
                 continue
-            source, target = found
+            source, target = pair
             if elects:
                 loads.elect(np.array([partition]), source, target)
                 return 0.0

@@ -89,8 +89,8 @@ class DamageRound:
 
     def all_failed(self, fault: str) -> None:
         """Note a fault of which any damage may be the cause."""
-        for found in self.faults.values():
-            found.append(fault)
+        for faults in self.faults.values():
+            faults.append(fault)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def measure(on_progress: OnProgress, options: DamagesOptions) -> list[Figure]:
         HeadroomError: the tables were not written before the first damage.
     """
     rounds = ROUNDS[: options.rounds]
-    found = []
+    played_rounds = []
     with BenchCluster(3) as bench, Receivers(bench.folder) as receivers:
         receivers.configure(bench)
         bench.add_section("alerts", _ALERTS)
@@ -118,11 +118,11 @@ def measure(on_progress: OnProgress, options: DamagesOptions) -> list[Figure]:
                 stage.fill_tables({damage for planned in rounds for damage in planned})
                 for number, planned in enumerate(rounds):
                     on_progress(f"round {number + 1} of {len(rounds)}")
-                    found.append(stage.play(planned))
-                    _report(found[-1], on_progress)
+                    played_rounds.append(stage.play(planned))
+                    _report(played_rounds[-1], on_progress)
             finally:
                 stage.stop()
-    return figures(found)
+    return figures(played_rounds)
 
 
 def _report(played: DamageRound, on_progress: OnProgress) -> None:

@@ -143,8 +143,8 @@ class EndlessRuns:
     def _observe(self) -> None:
         """Note which partitions Kafka moves, or has moved."""
         with suppress(KafkaError):
-            for found in self._admin.describe_topics([TOPIC])[0]["partitions"]:
-                partition, first = found["partition_index"], found["replica_nodes"][0]
+            for description in self._admin.describe_topics([TOPIC])[0]["partitions"]:
+                partition, first = description["partition_index"], description["replica_nodes"][0]
                 if first != self._seen[partition]:
                     self._seen[partition] = self._acted[partition] = first
 

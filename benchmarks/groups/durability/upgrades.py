@@ -87,9 +87,9 @@ def measure(on_progress: OnProgress, options: UpgradesOptions) -> list[Figure]:
     recorded = sets()
     if "library" in options.parts:
         for number, older in enumerate(recorded):
-            outcomes.append(_reported(f"set {number + 1} of {len(recorded)}", played(older), on_progress))
+            outcomes.append(_report(f"set {number + 1} of {len(recorded)}", played(older), on_progress))
     if "spark" in options.parts:
-        outcomes.append(_reported("the oldest set, by Spark", played(recorded[0], _open_by_spark), on_progress))
+        outcomes.append(_report("the oldest set, by Spark", played(recorded[0], _open_by_spark), on_progress))
     return figures(outcomes)
 
 
@@ -101,7 +101,7 @@ def figures(outcomes: Sequence[UpgradeOutcome]) -> list[Figure]:
     ]
 
 
-def _reported(name: str, outcome: UpgradeOutcome, on_progress: OnProgress) -> UpgradeOutcome:
+def _report(name: str, outcome: UpgradeOutcome, on_progress: OnProgress) -> UpgradeOutcome:
     on_progress(f"{name}: {outcome.tables} tables, {outcome.failed} of upgrade and downgrade failed")
     for fault in (*outcome.upgrade, *outcome.downgrade):
         on_progress(f"    {fault}")
@@ -142,9 +142,9 @@ def _open_by_spark(store: Path) -> None:
         tables = Store(spark, str(store))
         tables.ensure(*ALL_TABLES)
         for table in ALL_TABLES:
-            found = tables.read(table)
-            rows = found.collect()
-            new = spark.createDataFrame([row(table, _NEW_ROW)], found.schema)
+            frame = tables.read(table)
+            rows = frame.collect()
+            new = spark.createDataFrame([row(table, _NEW_ROW)], frame.schema)
             new.write.format("delta").mode("append").save(tables.location(table))
             if tables.read(table).count() != len(rows) + 1:
                 raise ValueError(f"{table.path}: Spark reads other rows than it has appended")
@@ -194,7 +194,7 @@ def row(table: Table, number: int) -> dict[str, Any]:
         table: definition of the table.
         number: number of the row, in its first column of text.
     """
-    values = gold_row(table, ("c", 7)) | {"date": _DAY, _numbered(table): str(number)}
+    values = gold_row(table, ("c", 7)) | {"date": _DAY, _text_column(table): str(number)}
     return {name: values[name] for name in table.names()}
 
 
@@ -206,32 +206,32 @@ def write_row(store: Path, table: Table, number: int) -> None:
 
 
 def _rows(store: Path, table: Table) -> list[dict[str, Any]]:
-    found = query({"data": str(store / table.path)}, "SELECT * FROM data")
-    return sorted(found, key=lambda one: str(one[_numbered(table)]))
+    rows = query({"data": str(store / table.path)}, "SELECT * FROM data")
+    return sorted(rows, key=lambda one: str(one[_text_column(table)]))
 
 
-def _numbered(table: Table) -> str:
+def _text_column(table: Table) -> str:
     return next(column.name for column in table.columns if column.type == "STRING")
 
 
-def _require(found: Any, table: Table, number: int) -> None:
+def _require(actual: Any, table: Table, number: int) -> None:
     """Check a row that is read.
 
     Raises:
         ValueError: a value differs from the written one, or one that was not written is not null.
     """
-    if wrong := difference(found, row(table, number)):
+    if wrong := difference(actual, row(table, number)):
         raise ValueError(f"row {number}: {wrong}")
 
 
-def difference(found: Any, wanted: Any, at: str = "") -> str:
+def difference(actual: Any, wanted: Any, at: str = "") -> str:
     """Return where a value that is read differs from the one that was written, apart from nulls; empty if nowhere."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        parts = [difference(found.get(name), wanted.get(name), f"{at}.{name}") for name in (*wanted, *found)]
-    elif isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
-        parts = [difference(one, other, f"{at}[]") for one, other in zip(found, wanted, strict=True)]
-    elif isinstance(found, dict) and wanted is None:
-        parts = [difference(value, None, f"{at}.{name}") for name, value in found.items()]
+    if isinstance(actual, dict) and isinstance(wanted, dict):
+        parts = [difference(actual.get(name), wanted.get(name), f"{at}.{name}") for name in (*wanted, *actual)]
+    elif isinstance(actual, list) and isinstance(wanted, list) and len(actual) == len(wanted):
+        parts = [difference(one, other, f"{at}[]") for one, other in zip(actual, wanted, strict=True)]
+    elif isinstance(actual, dict) and wanted is None:
+        parts = [difference(value, None, f"{at}.{name}") for name, value in actual.items()]
     else:
-        parts = [] if found == wanted else [f"{at.lstrip('.')} is {found!r}, not {wanted!r}"]
+        parts = [] if actual == wanted else [f"{at.lstrip('.')} is {actual!r}, not {wanted!r}"]
     return next((part for part in parts if part), "")

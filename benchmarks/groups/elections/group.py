@@ -38,7 +38,7 @@ from headroom.planning.elections.planner import (
     balances,
     plan_elections,
 )
-from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

@@ -173,26 +173,26 @@ class LeadershipReader:
         """Return the partitions; none while the connected broker is down."""
         try:
             self._admin = self._admin or self._connect()
-            found: list[dict[str, Any]] = self._admin.describe_topics([_TOPIC])[0]["partitions"]
+            partitions: list[dict[str, Any]] = self._admin.describe_topics([_TOPIC])[0]["partitions"]
         except KafkaError:
             self.close()
             return []
-        return found
+        return partitions
 
     def leads_none(self, broker: int) -> bool:
         """Return whether a broker leads no partition while every partition has a leader."""
-        found = self.partitions()
-        return bool(found) and all(p["leader_id"] not in (broker, -1) for p in found)
+        partitions = self.partitions()
+        return bool(partitions) and all(p["leader_id"] not in (broker, -1) for p in partitions)
 
     def all_in_sync(self) -> bool:
         """Return whether all replicas of every partition are in sync."""
-        found = self.partitions()
-        return bool(found) and all(len(p["isr_nodes"]) == _REPLICAS for p in found)
+        partitions = self.partitions()
+        return bool(partitions) and all(len(p["isr_nodes"]) == _REPLICAS for p in partitions)
 
     def non_preferred(self) -> int | None:
         """Return the number of partitions not led by their preferred leader; None if unknown."""
-        found = self.partitions()
-        return sum(p["leader_id"] != p["replica_nodes"][0] for p in found) if found else None
+        partitions = self.partitions()
+        return sum(p["leader_id"] != p["replica_nodes"][0] for p in partitions) if partitions else None
 
     def close(self) -> None:
         """Close the connection. The next read opens a new one."""

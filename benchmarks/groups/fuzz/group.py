@@ -145,9 +145,9 @@ def _crashes(reader: Reader, ticks: list[list[FuzzedRecord]], on_progress: OnPro
 def _texts(count: int, on_progress: OnProgress) -> tuple[int, int]:
     """Return the number of texts that were read, and of those that crashed."""
     read = crashed = 0
-    with text_readers() as found:
-        for reading in found:
-            texts, failed = _read(reading, count // len(found), on_progress)
+    with text_readers() as readers:
+        for reading in readers:
+            texts, failed = _read(reading, count // len(readers), on_progress)
             read, crashed = read + texts, crashed + failed
             on_progress(f"{reading.name}: {texts} read, {failed} crashed")
     return read, crashed

@@ -120,7 +120,7 @@ def text_readers() -> Iterator[list[TextReader]]:
         yield [
             TextReader(
                 "exposition",
-                _responses(_garbled(_EXPOSITION.encode())),
+                _responses(_garbled_texts(_EXPOSITION.encode())),
                 answered(lambda: prometheus.read(1, endpoint, _PLAN, _TIMEOUT_S)),
                 (MetricsError,),
             ),
@@ -133,7 +133,7 @@ def text_readers() -> Iterator[list[TextReader]]:
             TextReader("slack", _responses(_json(_SLACK)), answered(lambda: slack.find(["a"], 0)), (DeliveryError,)),
             TextReader(
                 "receiver",
-                _responses(_garbled(b"accepted")),
+                _responses(_garbled_texts(b"accepted")),
                 answered(lambda: poster.post(f"http://{endpoint}/secret", b"{}", {})),
                 (DeliveryError,),
             ),
@@ -144,7 +144,7 @@ def text_readers() -> Iterator[list[TextReader]]:
                 (ValueError,),
             ),
             # Lower depth: a key with 100,000 parts is slow to read, and only the operator writes this file.
-            TextReader("settings", _garbled(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
+            TextReader("settings", _garbled_texts(_SETTINGS.encode(), 2000), settings, (HeadroomError,)),
             TextReader(
                 "reassignment file", _json(_PLAN_FILE), lambda text: is_plan(text.decode("utf-8", "replace")), ()
             ),
@@ -158,7 +158,7 @@ def _responses(bodies: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return st.builds(bytes.__add__, head, bodies)
 
 
-def _garbled(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
+def _garbled_texts(text: bytes, depth: int = 100_000) -> st.SearchStrategy[bytes]:
     """Return a strategy for a text with pieces replaced, and sometimes for other texts.
 
     Args:
@@ -190,7 +190,7 @@ def _json(template: Any) -> st.SearchStrategy[bytes]:
         return json.dumps(made).encode()
 
     replaced = st.builds(replace, st.integers(0, 1000), st.sampled_from(EDGES))
-    return st.one_of(replaced, replaced, _garbled(json.dumps(template).encode()))
+    return st.one_of(replaced, replaced, _garbled_texts(json.dumps(template).encode()))
 
 
 def _lists() -> st.SearchStrategy[bytes]:

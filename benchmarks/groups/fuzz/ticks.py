@@ -67,12 +67,12 @@ class Reader:
 
     def _alerts(self, records: DataFrame) -> None:
         with self._complete_ticks.read(records) as complete:
-            found: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in complete.ticks}
+            rows_by_tick: dict[tuple[str, int], list[Mapping[str, Any]]] = {tick: [] for tick in complete.ticks}
             for row in headroom_rows(complete.messages).collect():
-                found[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
-            for (cluster, tick_ms), rows in found.items():
+                rows_by_tick[row["cluster"], row["tick_ms"]].append(row.asDict(recursive=True))
+            for (cluster, tick_ms), rows in rows_by_tick.items():
                 self._engine.evaluate(cluster, tick_ms, [throttle_status_of(row) for row in rows])
-            self.evaluated += len(found)
+            self.evaluated += len(rows_by_tick)
             rows_of_gold = self._gold.rows(complete.messages)
             for table in TABLES:
                 _compute(rows_of_gold.of(table))

@@ -122,7 +122,7 @@ def _ages(count: int, on_progress: OnProgress) -> dict[Table, list[float]]:
     interval_s = CollectSettings().interval_s
     with BenchCluster(1) as bench:
         bench.configure(interval_s)
-        prepared = _prepared(bench, _WARM_TICKS + count, interval_s)
+        prepared = _prepare_ticks(bench, _WARM_TICKS + count, interval_s)
         tables = {table: TicksOfTable(bench.store, table) for table in (THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS)}
         # The producer creates the topic, which must exist when the watch starts.
         with (
@@ -143,7 +143,7 @@ def _ages(count: int, on_progress: OnProgress) -> dict[Table, list[float]]:
     return ages
 
 
-def _prepared(bench: BenchCluster, count: int, interval_s: float) -> list[PreparedTick]:
+def _prepare_ticks(bench: BenchCluster, count: int, interval_s: float) -> list[PreparedTick]:
     """Return ticks of which the first is of now, after the start of a watch."""
     workload = Workload(
         brokers=6,

@@ -100,7 +100,7 @@ def figures(samples: list[UsageSample], files: int) -> list[Figure]:
     """
     end, middle = samples[-1], min(samples, key=lambda sample: abs(sample.at_s - samples[-1].at_s / 2))
     n, half_s = len(samples), end.at_s - middle.at_s
-    found = [
+    measured = [
         Figure("watch_cores_idle", end.total.cpu_s / end.at_s, "cores", n),
         Figure("watch_cores_idle_steady", (end.total.cpu_s - middle.total.cpu_s) / half_s, "cores", n),
         Figure("watch_memory_bytes_idle", max(sample.total.resident_bytes for sample in samples), "bytes", n),
@@ -110,6 +110,6 @@ def figures(samples: list[UsageSample], files: int) -> list[Figure]:
     ]
     for role, used in sorted(end.by_role.items()):
         cores = (used.cpu_s - middle.by_role.get(role, Usage()).cpu_s) / half_s
-        found.append(Figure(f"watch_cores_idle_{role}", cores, "cores", n))
-        found.append(Figure(f"watch_memory_bytes_idle_{role}", used.share_bytes, "bytes", n))
-    return found
+        measured.append(Figure(f"watch_cores_idle_{role}", cores, "cores", n))
+        measured.append(Figure(f"watch_memory_bytes_idle_{role}", used.share_bytes, "bytes", n))
+    return measured

@@ -23,8 +23,8 @@ def main(options: LargeMovesOptions) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGTERM, _interrupt)
     began_s = time.monotonic()
-    found = measure(lambda text: click.echo(f"{time.monotonic() - began_s:7.1f} s  {text}"), options)
-    print_table("", ("name", "value", "unit", "n"), [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in found])
+    figures = measure(lambda text: click.echo(f"{time.monotonic() - began_s:7.1f} s  {text}"), options)
+    print_table("", ("name", "value", "unit", "n"), [(f.name, f"{f.value:.3f}", f.unit, str(f.n)) for f in figures])
 
 
 def _interrupt(_number: int, _frame: Any) -> None:

@@ -33,7 +33,7 @@ def row(record: Record) -> tuple[str, ...]:
 
 def problems(record: Record) -> list[str]:
     """Return a sentence for each problem of a scene, with the text of the alert."""
-    alerts = [(alert, _shown(alert["announcements"][0])) for alert in record["alerts"]]
+    alerts = [(alert, _describe(alert["announcements"][0])) for alert in record["alerts"]]
     sentences = [f"void: {record['void']}"] if record["void"] else []
     sentences += [f"false: {shown} ({alert['wrong']})" for alert, shown in alerts if alert["wrong"] is not None]
     sentences += [f"doubled, {alert['cause']}: {shown}" for alert, shown in alerts if alert["doubled"]]
@@ -48,7 +48,7 @@ def problems(record: Record) -> list[str]:
     return [*sentences, *(f"wrong number: {text}" for text in record["wrong_numbers"])]
 
 
-def _shown(first: Record) -> str:
+def _describe(first: Record) -> str:
     return f"{first['s']:.0f} s {first['severity']} {first['kind']} [{first['subject']}] {first['summary']}"
 
 
@@ -73,7 +73,7 @@ def scene_record(scene: MoveScene, context: SceneContext, void: str | None) -> d
         "causes": [_cause(cause, began_s, scored) for cause in context.causes],
         "alerts": [_alert(alert, context, scored) for alert in scored.alerts],
         "infos": [_announcement(one, began_s) for one in announcements if not one.is_page],
-        "advice": [_followed(followed, began_s, announcements) for followed in context.followed],
+        "advice": [_followed_json(followed, began_s, announcements) for followed in context.followed],
         "verdicts": [
             {"s": round(line.at_s - began_s, 1), "brokers": line.fields["sides"]}
             for line in context.watch.lines
@@ -125,7 +125,7 @@ def _announcement(one: PrintedAlert, began_s: float) -> Record:
     }
 
 
-def _followed(followed: FollowedAdvice, began_s: float, announcements: Sequence[PrintedAlert]) -> Record:
+def _followed_json(followed: FollowedAdvice, began_s: float, announcements: Sequence[PrintedAlert]) -> Record:
     return {
         "kind": followed.announcement.kind,
         "subject": followed.announcement.subject,

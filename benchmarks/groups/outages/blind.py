@@ -67,15 +67,15 @@ def blind(moments: Sequence[float], over: Span, interval_s: float, kafka: Iterab
         kafka_s = sum(gap.overlap_s(span) for span in spans)
         return Blind(max(0.0, gap.length_s - interval_s - kafka_s), gap, kafka_s)
 
-    return max(map(own, gaps(moments, over)), key=lambda found: found.blind_s)
+    return max(map(own, gaps(moments, over)), key=lambda one: one.blind_s)
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
     """Return the union of spans as spans without overlaps."""
-    found: list[Span] = []
+    union: list[Span] = []
     for span in sorted(spans, key=lambda one: one.from_s):
-        if found and span.from_s <= found[-1].until_s:
-            found[-1] = Span(found[-1].from_s, max(found[-1].until_s, span.until_s))
+        if union and span.from_s <= union[-1].until_s:
+            union[-1] = Span(union[-1].from_s, max(union[-1].until_s, span.until_s))
         else:
-            found.append(span)
-    return found
+            union.append(span)
+    return union

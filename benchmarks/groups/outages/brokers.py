@@ -55,8 +55,8 @@ class OutageBrokers(BrokerFaults):
 
     def controller(self) -> int:
         """Return the active controller."""
-        found = self._bench.retry(lambda: self._bench.admin.describe_metadata_quorum())
-        leader: int = found["topics"][0]["partitions"][0]["leader_id"]
+        quorum = self._bench.retry(lambda: self._bench.admin.describe_metadata_quorum())
+        leader: int = quorum["topics"][0]["partitions"][0]["leader_id"]
         if leader not in self._bench.brokers:
             raise failure(f"there is no active controller, but {leader}")
         return leader

@@ -135,14 +135,14 @@ def _play_batch(tools: ScenarioTools, batch: Sequence[Play], numbers: count[int]
             with session(tools, batch[0].scenario.arrangement, next(numbers)) as context:
                 for play in batch:
                     tools.on_progress(f"{play.name}: {play.scenario.title}")
-                    records.append(_stored(play, play_once(context, play), tools.on_progress))
+                    records.append(_store(play, play_once(context, play), tools.on_progress))
                     # A play that did not complete leaves its watch in an unknown state.
                     is_complete = records[-1].failed is None and records[-1].void is None
                     if not is_complete or play.scenario.fresh_after:
                         break
             return records
         except Void as void:
-            return [_stored(play, replace(play.new_record(), void=void.rule), tools.on_progress) for play in batch]
+            return [_store(play, replace(play.new_record(), void=void.rule), tools.on_progress) for play in batch]
         except (HeadroomError, KafkaError, OSError) as error:
             if records or attempt == _STARTS:
                 raise failure(f"no watch started, or the brokers did not recover: {error}") from error
@@ -150,7 +150,7 @@ def _play_batch(tools: ScenarioTools, batch: Sequence[Play], numbers: count[int]
     return []
 
 
-def _stored(play: Play, record: RunRecord, on_progress: OnProgress) -> RunRecord:
+def _store(play: Play, record: RunRecord, on_progress: OnProgress) -> RunRecord:
     """Store a record, print it, and return it."""
     RECORDS.write(play, asdict(record))
     blind = "" if record.blind_s is None else f"blind for {record.blind_s:.1f} s, "

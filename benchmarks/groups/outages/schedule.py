@@ -78,7 +78,7 @@ def batches(plays: Sequence[Play]) -> list[list[Play]]:
     Args:
         plays: runs in their order.
     """
-    found: list[list[Play]] = []
+    groups: list[list[Play]] = []
     for arrangement in Arrangement:
         own = [play for play in plays if play.scenario.arrangement is arrangement]
         last = [play for play in own if play.scenario.fresh_after]
@@ -87,5 +87,5 @@ def batches(plays: Sequence[Play]) -> list[list[Play]]:
         count = max(len(last), -(-len(others) // (_MOST_IN_A_BATCH - bool(last)))) if own else 0
         for number in range(count):
             first, end = (len(others) * n // count for n in (number, number + 1))
-            found.append([*others[first:end], *last[number : number + 1]])
-    return found
+            groups.append([*others[first:end], *last[number : number + 1]])
+    return groups

@@ -84,10 +84,10 @@ def _replicas(factor: int, chance: Random) -> tuple[int, ...]:
 def entries(lists: TopicLists, partitions: Iterable[int]) -> frozenset[ListEntry]:
     """Return the entries of some partitions in the lists of a topic."""
     chosen = frozenset(partitions)
-    found = {"leader": parse_replica_list(lists.leader), "follower": parse_replica_list(lists.follower)}
+    by_role = {"leader": parse_replica_list(lists.leader), "follower": parse_replica_list(lists.follower)}
     return frozenset(
         (role, partition, broker)
-        for role, listed in found.items()
+        for role, listed in by_role.items()
         if listed is not None
         for partition, broker in listed.entries
         if partition in chosen
@@ -135,13 +135,13 @@ def _file(bench: BenchCluster, twin: TwinPlan, who: str) -> Path:
 
 def _planned_lists(bench: BenchCluster, twins: Sequence[TwinPlan]) -> dict[int, frozenset[ListEntry]]:
     """Return the lists of every plan by its number, all from one saved state."""
-    commands, state, found = HeadroomCommands(bench.config), bench.folder / "state.json", {}
+    commands, state, by_number = HeadroomCommands(bench.config), bench.folder / "state.json", {}
     commands.json("plan", str(_file(bench, twins[0], _HEADROOM)), "--save-state", str(state))
     for twin in twins:
         planned = commands.json("plan", str(_file(bench, twin, _HEADROOM)), "--state", str(state))
         lists = planned["lists"][twin.topic(_HEADROOM)]
-        found[twin.number] = entries(TopicLists(lists["leader"], lists["follower"]), range(len(twin.before)))
-    return found
+        by_number[twin.number] = entries(TopicLists(lists["leader"], lists["follower"]), range(len(twin.before)))
+    return by_number
 
 
 def _execute_with_tool(bench: BenchCluster, twin: TwinPlan) -> TopicLists:
@@ -178,7 +178,7 @@ def _replicas_of(bench: BenchCluster, twins: Sequence[TwinPlan], who: str) -> di
     """Return the present replicas of every partition of a twin, under the number of the plan."""
     numbers = {twin.topic(who): str(twin.number) for twin in twins}
     return {
-        TopicPartition(numbers[topic["name"]], found["partition_index"]): tuple(found["replica_nodes"])
+        TopicPartition(numbers[topic["name"]], partition["partition_index"]): tuple(partition["replica_nodes"])
         for topic in bench.admin.describe_topics(list(numbers))
-        for found in topic["partitions"]
+        for partition in topic["partitions"]
     }

@@ -304,10 +304,10 @@ _CLASSES: tuple[type[Fault], ...] = (
 def schedule(count: int) -> list[Fault]:
     """Return the first faults of a fixed order, in which every class comes once before any is repeated."""
     draw = random.Random(_SEED)
-    return [_drawn(of, draw) for of in islice(in_rounds(_CLASSES, draw), count)]
+    return [_draw_fault(of, draw) for of in islice(in_rounds(_CLASSES, draw), count)]
 
 
-def _drawn(of: type[Fault], draw: random.Random) -> Fault:
+def _draw_fault(of: type[Fault], draw: random.Random) -> Fault:
     # The fourth broker is no controller, so alerts about its death are about its replicas.
     a, b, c = draw.sample((1, 2, 3), 3)
     return of(a, b, c, 4, draw.choice((1.0, 1.5, 2.0)) * _MB, draw.random())

@@ -125,10 +125,10 @@ def figures(tool: str, prefix: str, windows: Sequence[Window], pages: Sequence[A
     detected = {window.from_s: page for window in own if (page := first_detection(tool, window, pages))}
     # Without alerts none is false.
     precision = len(true) / len(calls) if calls else 1.0
-    found = [Figure(f"{prefix}_precision", precision, "ratio", len(calls))]
+    measured = [Figure(f"{prefix}_precision", precision, "ratio", len(calls))]
     if own:
-        found.append(Figure(f"{prefix}_recall", len(detected) / len(own), "ratio", len(own)))
+        measured.append(Figure(f"{prefix}_recall", len(detected) / len(own), "ratio", len(own)))
     if detected:
         delays_s = [page.at_s - from_s for from_s, page in detected.items()]
-        found.append(Figure(f"{prefix}_delay_s_median", percentile(delays_s, 0.5), "s", len(delays_s)))
-    return found
+        measured.append(Figure(f"{prefix}_delay_s_median", percentile(delays_s, 0.5), "s", len(delays_s)))
+    return measured

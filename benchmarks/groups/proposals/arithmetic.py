@@ -13,7 +13,7 @@ _LEAST_RATIO = 0.1
 Record = Mapping[str, Any]
 
 
-def load_errors(proposal: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, float]:
+def load_errors(proposal: Mapping[str, Any], reached: Mapping[str, Any]) -> dict[str, float]:
     """Return the distance of each broker's measured load from the promised one, as a share of the promised one.
 
     What was written since the proposal is added to the promised disk: the promised bytes in per second, for the time
@@ -21,13 +21,13 @@ def load_errors(proposal: Mapping[str, Any], found: Mapping[str, Any]) -> dict[s
 
     Args:
         proposal: JSON of ``headroom balance propose``.
-        found: JSON of ``headroom balance`` after it was carried out.
+        reached: JSON of ``headroom balance`` after it was carried out.
 
     Returns:
         Errors by ``resource of broker N``.
     """
-    elapsed_s = (found["read_ms"] - proposal["read_ms"]) / 1000
-    measured = {broker["broker"]: broker["loads"] for broker in found["brokers"]}
+    elapsed_s = (reached["read_ms"] - proposal["read_ms"]) / 1000
+    measured = {broker["broker"]: broker["loads"] for broker in reached["brokers"]}
     promised = {broker["broker"]: broker["loads"] for broker in proposal["after"]["brokers"]}
     errors: dict[str, float] = {}
     for resource in _RESOURCES:

@@ -39,8 +39,8 @@ def record_proposal(bench: BenchCluster, topic: str, case: ProposalCase, on_prog
         real_s = [_carry_out(bench, commands, folder, batch, throttle) for batch in proposal["batches"]]
         copied = sum(len(own - before[number]) for number, own in _replicas(bench, topic).items())
         time.sleep(_SETTLE_S)
-        found = commands.json("balance")
-    errors, times = load_errors(proposal, found), batch_times(proposal["batches"], real_s)
+        reached = commands.json("balance")
+    errors, times = load_errors(proposal, reached), batch_times(proposal["batches"], real_s)
     took = ", ".join(f"{predicted:.1f} s, really {real:.1f} s" for predicted, real in times)
     on_progress(
         f"{case.name}: {len(proposal['actions'])} actions, {copied} replicas copied; loads off by at most "
@@ -70,5 +70,5 @@ def _carry_out(
 
 def _replicas(bench: BenchCluster, topic: str) -> dict[int, set[int]]:
     """Return the brokers of each partition of the topic."""
-    found = bench.admin.describe_topics([topic])[0]["partitions"]
-    return {int(p["partition_index"]): {int(b) for b in p["replica_nodes"]} for p in found}
+    partitions = bench.admin.describe_topics([topic])[0]["partitions"]
+    return {int(p["partition_index"]): {int(b) for b in p["replica_nodes"]} for p in partitions}

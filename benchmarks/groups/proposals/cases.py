@@ -37,7 +37,7 @@ class ProposalCase:
     busy: int = 0
 
 
-def _placed(
+def _placement(
     count: int, replicas: Sequence[tuple[int, ...]], live_mb_per_s: float, history_mb: float, growth_ratio: float = 0.0
 ) -> tuple[MovedPartition, ...]:
     """Return partitions on the given replicas in turn; the proposal decides where they go."""
@@ -47,18 +47,18 @@ def _placed(
 _FROM_1 = ((1, 2), (1, 3), (1, 4))
 _FROM_1_OF_3 = ((1, 2, 3), (1, 3, 4), (1, 4, 2))
 CASES: tuple[ProposalCase, ...] = (
-    ProposalCase("RF 2, all leads on one broker", _placed(12, _FROM_1, 0.5, 2), _LEADS),
-    ProposalCase("RF 3, all leads on one broker", _placed(12, _FROM_1_OF_3, 0.3, 2), _LEADS),
-    ProposalCase("RF 2, unequal writes, leads on two brokers", _placed(12, ((1, 3), (2, 4)), 0.3, 2, 0.1), _LEADS),
-    ProposalCase("RF 1, network, two brokers full", _placed(8, ((1,), (2,)), 0.1, 60), _NETWORK, 4e6),
-    ProposalCase("RF 2, network, two brokers full", _placed(8, ((1, 2), (2, 1)), 0.06, 80), _NETWORK, 5e6),
-    ProposalCase("RF 3, network, one broker empty", _placed(12, ((1, 2, 3), (2, 3, 1)), 0.05, 40), _NETWORK, 5e6),
-    ProposalCase("RF 1, disk, one broker full", _placed(12, ((1,),), 0.05, 26), "disk", 3e6),
-    ProposalCase("RF 2, disk, two brokers full", _placed(8, ((1, 2),), 0.05, 40), "disk", 4e6),
-    ProposalCase("RF 2, disk, unequal sizes", _placed(12, ((1, 2), (1, 3)), 0.05, 20, 0.2), "disk", 4e6),
-    ProposalCase("RF 2, all goals, two brokers full", _placed(12, ((1, 2),), 0.06, 40), _ALL, 5e6),
-    ProposalCase("RF 3, all goals, all leads on one broker", _placed(12, _FROM_1_OF_3, 0.05, 30), _ALL, 5e6),
-    ProposalCase("RF 1, all goals, a new broker", _placed(12, ((1,), (2,), (3,)), 0.1, 40), _ALL, 4e6),
-    ProposalCase("RF 2, network, busy machine", _placed(8, ((1, 2), (2, 1)), 0.06, 80), _NETWORK, 5e6, busy=2),
-    ProposalCase("RF 2, disk, busy machine", _placed(8, ((1, 2),), 0.05, 40), "disk", 4e6, busy=2),
+    ProposalCase("RF 2, all leads on one broker", _placement(12, _FROM_1, 0.5, 2), _LEADS),
+    ProposalCase("RF 3, all leads on one broker", _placement(12, _FROM_1_OF_3, 0.3, 2), _LEADS),
+    ProposalCase("RF 2, unequal writes, leads on two brokers", _placement(12, ((1, 3), (2, 4)), 0.3, 2, 0.1), _LEADS),
+    ProposalCase("RF 1, network, two brokers full", _placement(8, ((1,), (2,)), 0.1, 60), _NETWORK, 4e6),
+    ProposalCase("RF 2, network, two brokers full", _placement(8, ((1, 2), (2, 1)), 0.06, 80), _NETWORK, 5e6),
+    ProposalCase("RF 3, network, one broker empty", _placement(12, ((1, 2, 3), (2, 3, 1)), 0.05, 40), _NETWORK, 5e6),
+    ProposalCase("RF 1, disk, one broker full", _placement(12, ((1,),), 0.05, 26), "disk", 3e6),
+    ProposalCase("RF 2, disk, two brokers full", _placement(8, ((1, 2),), 0.05, 40), "disk", 4e6),
+    ProposalCase("RF 2, disk, unequal sizes", _placement(12, ((1, 2), (1, 3)), 0.05, 20, 0.2), "disk", 4e6),
+    ProposalCase("RF 2, all goals, two brokers full", _placement(12, ((1, 2),), 0.06, 40), _ALL, 5e6),
+    ProposalCase("RF 3, all goals, all leads on one broker", _placement(12, _FROM_1_OF_3, 0.05, 30), _ALL, 5e6),
+    ProposalCase("RF 1, all goals, a new broker", _placement(12, ((1,), (2,), (3,)), 0.1, 40), _ALL, 4e6),
+    ProposalCase("RF 2, network, busy machine", _placement(8, ((1, 2), (2, 1)), 0.06, 80), _NETWORK, 5e6, busy=2),
+    ProposalCase("RF 2, disk, busy machine", _placement(8, ((1, 2),), 0.05, 40), "disk", 4e6, busy=2),
 )

@@ -55,5 +55,5 @@ def measure(on_progress: OnProgress, options: ProposalsOptions) -> list[Figure]:
                 bench.add_section(section, {"pause_s": 0.0})
             for number in left:
                 write_record(folder, names[number], record_proposal(bench, names[number], CASES[number], on_progress))
-    found = (read_record(folder, name) for name in names)
-    return figures([record for record in found if record is not None])
+    records = (read_record(folder, name) for name in names)
+    return figures([record for record in records if record is not None])

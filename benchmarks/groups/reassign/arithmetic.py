@@ -42,7 +42,7 @@ def run_average_errors(samples: Sequence[tuple[float, float, float]], real_s: fl
 def move_figures(records: Sequence[Record]) -> list[Figure]:
     """Return the errors of estimates of moves, and those of the run's average during them."""
     errors = [error_ratio(r["predicted_s"], r["real_s"]) for r in records]
-    found = [
+    figures = [
         Figure("plan_error_ratio_median", percentile(errors, 0.5), "ratio", len(errors)),
         Figure("plan_error_ratio_max", max(errors), "ratio", len(errors)),
     ]
@@ -51,8 +51,10 @@ def move_figures(records: Sequence[Record]) -> list[Figure]:
         name = f"{share * 100:.0f}"
         known = [errors_of[name] for errors_of in averages if name in errors_of]
         if known:
-            found.append(Figure(f"run_average_error_ratio_median_{name}", percentile(known, 0.5), "ratio", len(known)))
-    return found
+            figures.append(
+                Figure(f"run_average_error_ratio_median_{name}", percentile(known, 0.5), "ratio", len(known))
+            )
+    return figures
 
 
 def batched_figures(records: Sequence[Record]) -> list[Figure]:

@@ -135,12 +135,12 @@ def follow_move(
 def copied_bytes(bench: BenchCluster, move: ThrottledMove) -> tuple[int, int]:
     """Return the bytes that the new replicas of a move have now, and those that they are to have."""
     sizes = {
-        (found["partition_index"], broker["broker"]): int(found["partition_size"])
+        (partition["partition_index"], broker["broker"]): int(partition["partition_size"])
         for broker in bench.admin.describe_log_dirs()
         for folder in broker["log_dirs"]
         for topic in folder["topics"]
         if topic["name"] == move.topic
-        for found in topic["partitions"]
+        for partition in topic["partitions"]
     }
     done = total = 0
     for number, moved in enumerate(move.partitions):

@@ -142,5 +142,5 @@ def _name(part: str, number: int) -> str:
 
 
 def _records(part: str, folder: Path) -> list[Record]:
-    found = (read_record(folder, _name(part, number)) for number in range(_ITEMS[part]))
-    return [record for record in found if record is not None]
+    records = (read_record(folder, _name(part, number)) for number in range(_ITEMS[part]))
+    return [record for record in records if record is not None]

@@ -88,15 +88,17 @@ class KilledRuns:
         kills = [kill for most in _MOST_STEPS[:KILLS_EACH] if (kill := self._kill_one(words, most)) is not None]
         others = self._change_during()
         followed = follow_run(self._bench, self._start(words), others, _DEADLINE_S)
-        found = difference(followed.throttles, others)
-        unfinished = self._unfinished(followed)
+        deviation = difference(followed.throttles, others)
+        unfinished = self._count_unfinished(followed)
         clean = "not" if followed.clean_s is None else f"after {followed.clean_s:.1f} s"
-        on_progress(f"chain {number + 1}: killed {'; '.join(kills)}; {unfinished} unfinished, {found}, clean {clean}")
+        on_progress(
+            f"chain {number + 1}: killed {'; '.join(kills)}; {unfinished} unfinished, {deviation}, clean {clean}"
+        )
         return {
             "kills": kills,
             "unfinished": unfinished,
             "foreign": len(others),
-            **found._asdict(),
+            **deviation._asdict(),
             "clean_s": followed.clean_s,
         }
 
@@ -151,10 +153,10 @@ class KilledRuns:
         finally:
             connection.close()
 
-    def _unfinished(self, followed: FollowedRun) -> int:
+    def _count_unfinished(self, followed: FollowedRun) -> int:
         """Return the number of partitions that are not at their target, and of runs that have not reached their end."""
-        found = self._bench.admin.describe_topics([_TOPIC])[0]["partitions"]
-        elsewhere = sum(tuple(p["replica_nodes"]) != self._target[p["partition_index"]] for p in found)
+        partitions = self._bench.admin.describe_topics([_TOPIC])[0]["partitions"]
+        elsewhere = sum(tuple(p["replica_nodes"]) != self._target[p["partition_index"]] for p in partitions)
         runs = self._commands.json("reassign", "runs")["runs"]
         if not runs:
             raise failure("the journal has no run")

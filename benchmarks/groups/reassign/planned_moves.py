@@ -26,7 +26,7 @@ _TOO_LOW_RATIO = 0.9
 def record_move(bench: BenchCluster, topic: str, case: PlannedCase, on_progress: OnProgress) -> dict[str, Any]:
     """Estimate a move, carry it out under the throttle and the lists of the estimate, and return both times."""
     with busy_cores(case.busy), ThrottledMove(bench, topic, case.partitions) as move:
-        planned = _planned(bench, move, case)
+        planned = _plan(bench, move, case)
         throttle, predicted_s = planned["throttle_bytes_per_s"], planned["finish_s"]
         if predicted_s is None:
             raise failure(f"{case.name}: no time was estimated: {planned['warnings']}")
@@ -70,7 +70,7 @@ def record_batched(bench: BenchCluster, topic: str, case: PlannedCase, on_progre
 def record_smallest(bench: BenchCluster, topic: str, case: PlannedCase, on_progress: OnProgress) -> dict[str, Any]:
     """Estimate a move, and return the recommended throttle and the smallest that trials find enough."""
     with ThrottledMove(bench, topic, case.partitions) as move:
-        planned = _planned(bench, move, case)
+        planned = _plan(bench, move, case)
         recommended = float(planned["recommended_bytes_per_s"])
         too_low = _TOO_LOW_RATIO * float(planned["must_exceed_bytes_per_s"])
         move.start_move(too_low, lists=_lists(planned))
@@ -82,10 +82,10 @@ def record_smallest(bench: BenchCluster, topic: str, case: PlannedCase, on_progr
     return {"recommended_bytes_per_s": recommended, "smallest_bytes_per_s": smallest}
 
 
-def _planned(bench: BenchCluster, move: ThrottledMove, case: PlannedCase) -> dict[str, Any]:
+def _plan(bench: BenchCluster, move: ThrottledMove, case: PlannedCase) -> dict[str, Any]:
     throttle = () if case.throttle_bytes_per_s is None else ("--throttle", str(round(case.throttle_bytes_per_s)))
-    found: dict[str, Any] = HeadroomCommands(bench.config).json("plan", str(_plan_file(bench, move)), *throttle)
-    return found
+    plan: dict[str, Any] = HeadroomCommands(bench.config).json("plan", str(_plan_file(bench, move)), *throttle)
+    return plan
 
 
 def _plan_file(bench: BenchCluster, move: ThrottledMove) -> Path:

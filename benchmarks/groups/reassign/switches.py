@@ -59,9 +59,9 @@ def record_switches(bench: BenchCluster, topic: str, on_progress: OnProgress) ->
             seconds = [_switch_s(bench, move, number) for number in range(SWITCHES)]
         finally:
             _end(process)
-        found = difference(throttles_in_force(bench.settings), _OTHERS)
-    on_progress(f"{topic}: throttle enough after {', '.join(f'{s:.1f}' for s in seconds)} s; {found}")
-    return {"seconds": seconds, "foreign": len(_OTHERS), **found._asdict()}
+        deviation = difference(throttles_in_force(bench.settings), _OTHERS)
+    on_progress(f"{topic}: throttle enough after {', '.join(f'{s:.1f}' for s in seconds)} s; {deviation}")
+    return {"seconds": seconds, "foreign": len(_OTHERS), **deviation._asdict()}
 
 
 def _start(bench: BenchCluster, move: ThrottledMove) -> subprocess.Popen[bytes]:

@@ -57,16 +57,16 @@ def throttles_in_force(settings: Settings) -> ThrottleValues:
     Raises:
         HeadroomError: no broker could be reached.
     """
-    found = read_throttles(settings)
+    state = read_throttles(settings)
     rates = {
         (broker, role): rate
-        for broker, own in found.rates.items()
+        for broker, own in state.rates.items()
         for role, rate in (("leader", own.leader_bytes_per_s), ("follower", own.follower_bytes_per_s))
         if rate is not None
     }
     entries = {
         (topic, role, partition, broker)
-        for topic, config in found.listed_topics().items()
+        for topic, config in state.listed_topics().items()
         for role, text in (("leader", config.leader_list), ("follower", config.follower_list))
         if (listed := parse_replica_list(text)) is not None
         for partition, broker in listed.entries

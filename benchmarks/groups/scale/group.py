@@ -231,7 +231,7 @@ def _measure_watch(
 ) -> None:
     warm, first_paced = run.schedule.warm, run.schedule.warm + run.schedule.at_once
     run.at_once_s_per_tick = at_once_s_per_tick(bench, watch, producer, ticks[:first_paced], warm, on_progress)
-    _paced(bench, watch, producer, ticks[first_paced:], run)
+    _measure_paced(bench, watch, producer, ticks[first_paced:], run)
 
 
 def at_once_s_per_tick(
@@ -279,7 +279,7 @@ def _send_all(producer: TickProducer, ticks: Sequence[PreparedTick]) -> None:
         producer.send(tick)
 
 
-def _paced(
+def _measure_paced(
     bench: BenchCluster, watch: WatchProcess, producer: TickProducer, ticks: Sequence[PreparedTick], run: Run
 ) -> None:
     began_s = time.monotonic()
@@ -350,47 +350,46 @@ def require_truth(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None:
     """
     _require_balance(bench, ticks)
     rows = query(bench.store, THROTTLE_HEADROOM.path, "SELECT tick_ms, broker, role, verdict FROM data") or []
-    found: dict[int, dict[BrokerRole, str]] = {}
+    verdicts: dict[int, dict[BrokerRole, str]] = {}
     for row in rows:
-        found.setdefault(row["tick_ms"], {})[(row["broker"], row["role"])] = row["verdict"]
+        verdicts.setdefault(row["tick_ms"], {})[(row["broker"], row["role"])] = row["verdict"]
     for number, tick in enumerate(ticks):
         wrong = [
             broker_role
             for broker_role, verdict in tick.truth.items()
-            if found.get(tick.tick_ms, {}).get(broker_role) != verdict
+            if verdicts.get(tick.tick_ms, {}).get(broker_role) != verdict
         ]
         if wrong:
             broker, role = wrong[0]
-            found_verdict = found.get(tick.tick_ms, {}).get(wrong[0])
+            evaluated = verdicts.get(tick.tick_ms, {}).get(wrong[0])
             true = tick.truth[wrong[0]]
             raise failure(
-                f"tick {number}: {len(wrong)} verdicts are wrong: "
-                f"broker {broker} as {role}: {found_verdict}, not {true}"
+                f"tick {number}: {len(wrong)} verdicts are wrong: broker {broker} as {role}: {evaluated}, not {true}"
             )
 
 
 def _require_balance(bench: BenchCluster, ticks: Sequence[PreparedTick]) -> None:
     names = "preferred_partitions, non_preferred_partitions, waiting_for_move"
     rows = query(bench.store, LEADER_IMBALANCE.path, f"SELECT tick_ms, broker, {names} FROM data") or []
-    found: dict[int, dict[int, LeaderCounts]] = {}
+    counts: dict[int, dict[int, LeaderCounts]] = {}
     for row in rows:
-        found.setdefault(row["tick_ms"], {})[row["broker"]] = LeaderCounts(*(row[name] for name in names.split(", ")))
+        counts.setdefault(row["tick_ms"], {})[row["broker"]] = LeaderCounts(*(row[name] for name in names.split(", ")))
     for number, tick in enumerate(ticks):
-        if found.get(tick.tick_ms) != tick.leader_counts:
+        if counts.get(tick.tick_ms) != tick.leader_counts:
             raise failure(
-                f"tick {number}: leader counts are wrong: {found.get(tick.tick_ms)}, not {tick.leader_counts}"
+                f"tick {number}: leader counts are wrong: {counts.get(tick.tick_ms)}, not {tick.leader_counts}"
             )
 
 
 def _topic_bytes(bench: BenchCluster) -> int:
     """Return the size of the ticks topic on the broker's disk, which equals the size on the wire."""
     return sum(
-        found["partition_size"]
+        partition["partition_size"]
         for broker in bench.admin.describe_log_dirs()
         for folder in broker["log_dirs"]
         for topic in folder["topics"]
         if topic["name"] == bench.settings.ticks.topic
-        for found in topic["partitions"]
+        for partition in topic["partitions"]
     )
 
 

@@ -53,9 +53,9 @@ class SeededFault:
         Raises:
             HeadroomError: the text to replace does not occur exactly once, or nothing would change.
         """
-        found = text.count(self.old)
-        if found != 1:
-            raise failure(f"{self.name}: its text occurs {found} times in {self.path}, not once")
+        count = text.count(self.old)
+        if count != 1:
+            raise failure(f"{self.name}: its text occurs {count} times in {self.path}, not once")
         if self.old == self.new:
             raise failure(f"{self.name}: its two texts are equal")
         return text.replace(self.old, self.new)

@@ -74,6 +74,6 @@ def _node_id(case: ET.Element) -> str:
     return f"{case.get('file', '')}::{case.get('name', '')}"
 
 
-def _first_line(found: ET.Element) -> str:
-    text = (found.get("message") or "").strip().partition("\n")[0]
+def _first_line(element: ET.Element) -> str:
+    text = (element.get("message") or "").strip().partition("\n")[0]
     return text[:_REASON_CHARS]

@@ -164,20 +164,20 @@ def schedule(elections: int, deaths: int) -> list[TakeoverCase]:
 
 def figures(switches: Sequence[MeasuredSwitch]) -> list[Figure]:
     """Return the figures of switches. Those of a cause without any switch are left out."""
-    found: list[Figure] = []
+    measured: list[Figure] = []
     if switches:
         errors = [abs(switch.error_ratio) for switch in switches]
-        found += [
+        measured += [
             Figure("required_error_ratio_median", percentile(errors, 0.5), "ratio", len(errors)),
             Figure("required_error_ratio_max", max(errors), "ratio", len(errors)),
         ]
     if deaths := [switch for switch in switches if switch.dies]:
-        found += _alert_figures("death", deaths)
+        measured += _alert_figures("death", deaths)
         switch_s = percentile([switch.switch_s for switch in deaths], 0.5)
-        found.append(Figure("death_to_switch_s_median", switch_s, "s", len(deaths)))
+        measured.append(Figure("death_to_switch_s_median", switch_s, "s", len(deaths)))
     if elections := [switch for switch in switches if not switch.dies]:
-        found += _alert_figures("election", elections)
-    return found
+        measured += _alert_figures("election", elections)
+    return measured
 
 
 def _alert_figures(cause: str, switches: Sequence[MeasuredSwitch]) -> list[Figure]:

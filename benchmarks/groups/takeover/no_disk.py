@@ -73,13 +73,13 @@ def figures(killed: Sequence[tuple[float, float]], started_s: Sequence[float]) -
         killed: for each kill, seconds from the kill to the JVM that is back, and from there to the alert.
         started_s: for each start, seconds from the start to the alert.
     """
-    found: list[Figure] = []
+    measured: list[Figure] = []
     if killed:
-        found.append(Figure("disk_full_jvm_back_s_max", max(back_s for back_s, _ in killed), "s", len(killed)))
-        found += _times("disk_full_alert_s", [alert_s for _, alert_s in killed])
+        measured.append(Figure("disk_full_jvm_back_s_max", max(back_s for back_s, _ in killed), "s", len(killed)))
+        measured += _times("disk_full_alert_s", [alert_s for _, alert_s in killed])
     if started_s:
-        found += _times("disk_full_start_alert_s", started_s)
-    return found
+        measured += _times("disk_full_start_alert_s", started_s)
+    return measured
 
 
 def _times(name: str, values_s: Sequence[float]) -> list[Figure]:

@@ -33,8 +33,8 @@ def measure(on_progress: OnProgress, _options: NoOptions) -> list[Figure]:
     Raises:
         HeadroomError: there is no such run.
     """
-    found = {file.stem: _read(file) for folder in (FOLDER, RECORDS) for file in folder.glob("*.json")}
-    in_order = sorted(found.items(), key=lambda entry: str(entry[1]["date"]))
+    records = {file.stem: _read(file) for folder in (FOLDER, RECORDS) for file in folder.glob("*.json")}
+    in_order = sorted(records.items(), key=lambda entry: str(entry[1]["date"]))
     whole = {name: record for name, record in in_order if _is_whole(record)}
     fresh = [name for name, record in whole.items() if _is_fresh(record)][-1:]
     by_chance = [name for name, record in whole.items() if record["order"] is not None][-_RUNS:]

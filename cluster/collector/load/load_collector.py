@@ -154,8 +154,10 @@ class LoadCollector:
         directories: list[Row] = []
         sizes: list[Mapping[str, Sequence[Any]]] = []
         count = 0
-        while self._described and (not count or count + _logs(self._next()) <= MOST_REPLICA_ROWS):
-            read_ms, logs = self._described.pop(next(iter(self._described)))
+        for broker, (read_ms, logs) in list(self._described.items()):
+            if count and count + _logs(logs) > MOST_REPLICA_ROWS:
+                break
+            del self._described[broker]
             count += _logs(logs)
             directories += log_dir_rows(logs, read_ms)
             sizes.append(replica_size_columns(logs, read_ms))
@@ -174,9 +176,6 @@ class LoadCollector:
         for broker, sizes in sorted(self._sizes.items()):
             if broker in answered:
                 yield broker_meter_columns(broker, {}, sizes)
-
-    def _next(self) -> BrokerLogs:
-        return next(iter(self._described.values()))[1]
 
     def _note_missing(self, broker: int, metrics: Metrics) -> None:
         """Log the loads that a broker leaves out, if they are others than at its last read."""

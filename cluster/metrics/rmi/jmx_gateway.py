@@ -57,7 +57,8 @@ class JmxGateway:
         assert self._gateway is not None, "start() comes first"
         jvm = self._gateway.jvm
         names = ("java.lang.String", "java.util.Map", "java.lang.Object")
-        values = (f"service:jmx:rmi:///jndi/rmi://{endpoint}/jmxrmi", self._environment(), self._tls_registry())
+        tls_registry = jvm.javax.rmi.ssl.SslRMIClientSocketFactory() if self._collect.jmx_ssl else None
+        values = (f"service:jmx:rmi:///jndi/rmi://{endpoint}/jmxrmi", self._environment(), tls_registry)
         types = self._array(jvm.java.lang.Class, [jvm.java.lang.Class.forName(name) for name in names])
         return self._class.getDeclaredConstructor(types).newInstance(self._array(jvm.java.lang.Object, values))
 
@@ -128,17 +129,10 @@ class JmxGateway:
         # Disables the connector's thread that pings the broker.
         environment.put("jmx.remote.x.client.connection.check.period", self._gateway.jvm.java.lang.Long.valueOf("0"))
         if self._collect.jmx_username:
-            environment.put("jmx.remote.credentials", self._credentials())
+            password = secret(self._collect.jmx_password, self._collect.jmx_password_file, "collect.jmx_password_file")
+            credentials = (self._collect.jmx_username, password or "")
+            environment.put("jmx.remote.credentials", self._array(self._gateway.jvm.java.lang.String, credentials))
         return environment
-
-    def _tls_registry(self) -> Any:
-        assert self._gateway is not None
-        return self._gateway.jvm.javax.rmi.ssl.SslRMIClientSocketFactory() if self._collect.jmx_ssl else None
-
-    def _credentials(self) -> Any:
-        assert self._gateway is not None
-        password = secret(self._collect.jmx_password, self._collect.jmx_password_file, "collect.jmx_password_file")
-        return self._array(self._gateway.jvm.java.lang.String, (self._collect.jmx_username, password or ""))
 
     def _array(self, element_class: Any, values: Sequence[Any]) -> Any:
         assert self._gateway is not None

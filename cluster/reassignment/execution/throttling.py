@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.reassignments.run.changes import (
     BatchChanges,
     PlannedRate,
@@ -35,7 +36,6 @@ from headroom.planning.reassignments.run.loads import (
     short_throttles,
 )
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.throttles.load import ThrottleLoad
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError

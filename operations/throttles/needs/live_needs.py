@@ -14,7 +14,7 @@ from headroom.operations.throttles.needs.throttle_need import (
     NeedsSource,
     ThrottleNeeds,
 )
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
 from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
 from headroom.schemas.keys import BrokerRole, TopicPartition

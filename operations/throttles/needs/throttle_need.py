@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from headroom.planning.throttles.load import lasting_rate
+from headroom.planning.quotas.load import lasting_rate
 from headroom.schemas.keys import TopicPartition
 
 # As in the evidence of gold/throttle_headroom.

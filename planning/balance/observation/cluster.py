@@ -135,7 +135,12 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
 def sparing(observed: ObservedCluster, advice: SlowAdvice) -> ObservedCluster:
     """Return the cluster with slow brokers that take nothing and give leaders or replicas away, and a note for each."""
     states = tuple(_with_advice(b, advice) for b in observed.model.brokers)
-    notes = (f"Broker {b.broker} takes nothing and gives {_shed_text(b)} away: {SLOW}." for b in states if b.sheds)
+    notes = (
+        f"Broker {b.broker} takes nothing and gives "
+        f"{'leaders and replicas' if Resource.DISK in b.sheds else 'leaders'} away: {SLOW}."
+        for b in states
+        if b.sheds
+    )
     return replace(observed, model=replace(observed.model, brokers=states), notes=(*observed.notes, *notes))
 
 
@@ -143,10 +148,6 @@ def _with_advice(broker: BalanceBroker, advice: SlowAdvice) -> BalanceBroker:
     if broker.broker not in advice.take_nothing:
         return broker
     return replace(broker, takes=broker.takes or SLOW, sheds=advice.sheds(broker.broker))
-
-
-def _shed_text(broker: BalanceBroker) -> str:
-    return "leaders and replicas" if Resource.DISK in broker.sheds else "leaders"
 
 
 def excluding(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:

@@ -106,8 +106,10 @@ def scorecard(goals: GoalSet, loads: ClusterLoads) -> Scorecard:
     for goal, bounds in zip(goals.goals, goals.bounds, strict=True):
         if isinstance(goal, TopicBand):
             own, own_met = _topic_scores(goal, bounds, usage, loads)
+        elif isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
+            own, own_met = goal_score(goal, bounds, usage), within_reach(usage.load(goal.resource), bounds)
         else:
-            own, own_met = goal_score(goal, bounds, usage), _is_met(goal, bounds, usage)
+            own, own_met = goal_score(goal, bounds, usage), goal_holds(goal, bounds, usage)
         scores.append(np.where(loads.model.counted, own, np.nan))
         met.append(own_met | ~loads.model.counted)
     return Scorecard(loads.model, goals.goals, tuple(goals.bounds), loads.loads.copy(), np.array(scores), np.array(met))
@@ -121,12 +123,6 @@ def scorecard_of(model: ClusterModel, goals: Sequence[BalanceGoal]) -> Scorecard
     """
     loads = ClusterLoads(model)
     return scorecard(GoalSet(goals, loads), loads)
-
-
-def _is_met(goal: BalanceGoal, bounds: object, usage: BrokerUsage) -> BoolArray:
-    if isinstance(goal, ResourceBand) and isinstance(bounds, LoadBounds):
-        return within_reach(usage.load(goal.resource), bounds)
-    return goal_holds(goal, bounds, usage)
 
 
 def _topic_scores(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, percentile_weights
-from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, ClusterModel, Resource
+from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import keeps_racks
@@ -325,6 +325,8 @@ class CandidateFinder:
         """Return the fall of counts of topics outside of their bands, in shares of the mean, (N,)."""
         gain = np.zeros(len(candidates.partitions))
         topics = self._loads.model.topic[candidates.partitions]
+        # All topics together weigh as one resource.
+        share = 1.0 / max(1, len(self._loads.model.topics))
         for goal, number in self._goals.topic_goals:
             mean = self._goals.bounds[number][topics]
             amount = candidates.leads.astype(np.float64) if goal.of_leaders else float(candidates.copies)
@@ -332,7 +334,7 @@ class CandidateFinder:
             for brokers, sign in ((candidates.sources, -1.0), (candidates.targets, 1.0)):
                 count = counts[topics, brokers].astype(np.float64)
                 fall = topic_outside(count, mean) - topic_outside(count + sign * amount, mean)
-                gain += goal.weight * fall / np.maximum(mean, 1e-9) * _topic_share(self._loads.model)
+                gain += goal.weight * fall / np.maximum(mean, 1e-9) * share
         return gain
 
 
@@ -347,8 +349,3 @@ def topic_outside(count: FloatArray, mean: FloatArray) -> FloatArray:
 def _shared(candidates: Candidates) -> IntArray:
     """Return the sources if all candidates have the same one, and otherwise the targets, which are the same then."""
     return candidates.sources if (candidates.sources == candidates.sources[0]).all() else candidates.targets
-
-
-def _topic_share(model: ClusterModel) -> float:
-    """Return the weight of one topic among all, so that the topics together weigh as one resource."""
-    return 1.0 / max(1, len(model.topics))

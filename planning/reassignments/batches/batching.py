@@ -215,14 +215,10 @@ class _Cutter:
 
     def _division(self, number: int) -> _Division:
         if number not in self._divisions:
-            self._divisions[number] = self._divide(number)
+            batches = self._in_force(self._fitting(number) or self._even(number))
+            durations = self._durations(batches)
+            self._divisions[number] = _Division(batches, durations, self._option(batches, durations))
         return self._divisions[number]
-
-    def _divide(self, number: int) -> _Division:
-        """Return the division that keeps the throttle, if one is found; otherwise the most even one."""
-        batches = self._in_force(self._fitting(number) or self._even(number))
-        durations = self._durations(batches)
-        return _Division(batches, durations, self._option(batches, durations))
 
     def _fitting(self, number: int) -> list[ReassignmentBatch] | None:
         if number == len(self._needs):

@@ -47,7 +47,7 @@ def finish_times(
         throttle = min(batch.throttle_bytes_per_s or 0, capacity)
         if len(batch.assignments) > _MOST_PARTITIONS or batch.unknown_rates or batch.unknown_sizes:
             return copy_time_s(replace(batch, throttle_bytes_per_s=math.floor(throttle)))
-        found = times_of(batch.assignments).finish(throttle, 1)
-        return math.inf if found is None else found.middle_s
+        finish = times_of(batch.assignments).finish(throttle, 1)
+        return math.inf if finish is None else finish.middle_s
 
     return finish_s

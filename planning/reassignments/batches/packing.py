@@ -153,7 +153,7 @@ class _Filling:
             for role, weight in zip(roles, weights, strict=True):
                 loads[role][batch] += weight
         self.batch[order] = chosen
-        self._loads, self._used, self._counts = np.array(loads), room.used, np.array(counts)
+        self._loads, self._used, self._counts = np.array(loads), room.required_rates, np.array(counts)
         return True
 
     def add_block(self, order: Ints) -> bool:
@@ -195,7 +195,7 @@ class _Room:
         self._used = used.tolist()
 
     @property
-    def used(self) -> Floats:
+    def required_rates(self) -> Floats:
         """Return the required rate by broker and role, and batch."""
         return np.array(self._used)
 

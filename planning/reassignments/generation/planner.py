@@ -72,7 +72,8 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
     """
     check_request(request, state)
     # In the order of names from here on: later sorts by size keep it where sizes are equal.
-    partitions = sorted(_requested(state, request), key=lambda p: (p.topic, p.partition))
+    requested = (p for p in state.partitions.values() if request.topics is None or p.topic in request.topics)
+    partitions = sorted(requested, key=lambda p: (p.topic, p.partition))
     alive = state.alive
     reasons = [_exclusion(p, request, alive) for p in partitions]
     racks = racks_of(state.brokers, request.destinations(alive), request.rack_aware)
@@ -108,11 +109,6 @@ class _Sizes:
     def of(self, p: PartitionPlacement) -> int:
         """Return the size of a partition in bytes."""
         return self._default_bytes if p.size_bytes is None else p.size_bytes
-
-
-def _requested(state: ClusterState, request: PlanRequest) -> Iterator[PartitionPlacement]:
-    topics = request.topics
-    return (p for p in state.partitions.values() if topics is None or p.topic in topics)
 
 
 def _exclusion(p: PartitionPlacement, request: PlanRequest, alive: frozenset[int]) -> PlanExclusion | None:

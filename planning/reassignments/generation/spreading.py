@@ -98,7 +98,7 @@ class Spreading:
 
     def _most_suitable(self, held: list[Draft], old: int, to: int) -> int | None:
         """Return the position of the draft, of about the wanted size, whose topic is most uneven on the two brokers."""
-        best, best_gap, found = None, 0, 0
+        best, best_gap, compared = None, 0, 0
         topics = self._loads.topics
         for at in _around(held, self._wanted_bytes(old, to)):
             draft = held[at]
@@ -110,8 +110,8 @@ class Spreading:
             gap = topic[old] - topic[to]
             if best is None or gap > best_gap:
                 best, best_gap = at, gap
-            found += 1
-            if found == _COMPARED:
+            compared += 1
+            if compared == _COMPARED:
                 break
         return best
 

@@ -49,16 +49,16 @@ def placements_of(
         snapshot: the cluster now.
         record: the run so far.
     """
-    found: dict[ReplicaKey, DirectoryPlacement] = {}
+    placements: dict[ReplicaKey, DirectoryPlacement] = {}
     for state in directory_states(batch, snapshot):
         if state.name in snapshot.partitions and state.state is not DirectoryState.DONE:
-            found[ReplicaKey(*state.name, state.broker)] = DirectoryPlacement(state.current, state.destination)
+            placements[ReplicaKey(*state.name, state.broker)] = DirectoryPlacement(state.current, state.destination)
     for name in named_partitions(batch) & (snapshot.partitions.keys() - record.submitted.keys()):
         for broker in snapshot.partitions[name].before:
             log = snapshot.logs[broker].logs.get(name) if broker in snapshot.logs else None
             if broker not in batch.by_name[name].replicas and log is not None:
-                found[ReplicaKey(*name, broker)] = DirectoryPlacement(log.path, None)
-    return found
+                placements[ReplicaKey(*name, broker)] = DirectoryPlacement(log.path, None)
+    return placements
 
 
 def requested_of(places: Mapping[ReplicaKey, DirectoryPlacement]) -> dict[ReplicaKey, str]:
@@ -85,13 +85,13 @@ def copying_of(record: RecordedRun, snapshot: RunSnapshot) -> list[ReplicaKey]:
 
     A broker that is up but did not report its logs may be copying; one that is down copies nothing.
     """
-    found = []
+    copying = []
     for replica in sorted(record.placing):
         state = state_of_placement(replica, record.placed[replica], snapshot).state
         is_unread = state is DirectoryState.UNKNOWN and replica.broker in snapshot.alive
         if state is DirectoryState.MOVING or is_unread:
-            found.append(replica)
-    return found
+            copying.append(replica)
+    return copying
 
 
 def copies_between_directories(logs: Mapping[int, BrokerLogs]) -> dict[ReplicaKey, str]:

@@ -112,17 +112,17 @@ def rate_subject(rate: BrokerRate) -> str:
 
 def rate_of_subject(subject: str) -> BrokerRate | None:
     """Return the rate of a subject; None if it is no rate of a broker."""
-    found = _RATE.fullmatch(subject)
-    if found is None:
+    match = _RATE.fullmatch(subject)
+    if match is None:
         return None
-    broker, role = int(found["broker"]), found["role"]
+    broker, role = int(match["broker"]), match["role"]
     return LogDirsRate(broker) if role == DirectoryRole.LOG_DIRS.value else BrokerRole(broker, Role(role))
 
 
 def list_of_subject(subject: str) -> ThrottledList | None:
     """Return the list of a subject; None if it is no list."""
-    found = _LIST.fullmatch(subject)
-    return None if found is None else ThrottledList(found["topic"], Role(found["role"]))
+    match = _LIST.fullmatch(subject)
+    return None if match is None else ThrottledList(match["topic"], Role(match["role"]))
 
 
 def partition_of_subject(subject: str) -> TopicPartition:
@@ -133,8 +133,8 @@ def partition_of_subject(subject: str) -> TopicPartition:
 
 def replica_of_subject(subject: str) -> ReplicaKey | None:
     """Return the replica of a subject such as ``orders-0 on broker 1``; None if it is no replica."""
-    found = _REPLICA.fullmatch(subject)
-    return None if found is None else ReplicaKey(*partition_of_subject(found["partition"]), int(found["broker"]))
+    match = _REPLICA.fullmatch(subject)
+    return None if match is None else ReplicaKey(*partition_of_subject(match["partition"]), int(match["broker"]))
 
 
 def replicas_text(replicas: tuple[int, ...]) -> str:

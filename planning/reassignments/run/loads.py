@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from headroom.planning.reassignments.cluster_state import PartitionPlacement
-from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
-from headroom.planning.reassignments.run.journal import ThrottledList
-from headroom.planning.reassignments.run.record import Submission
-from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.throttles.load import (
+from headroom.planning.quotas.load import (
     PartitionTraffic,
     ThrottleLoad,
     dead_followers,
@@ -18,6 +13,11 @@ from headroom.planning.throttles.load import (
     live_followers,
     throttle_loads,
 )
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import Submission
+from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition
@@ -94,9 +94,13 @@ def _loads(snapshot: RunSnapshot, throttles: Mapping[BrokerRole, float | None]) 
 def _traffic(
     partition: PartitionPlacement, lists: Mapping[ThrottledList, ReplicaList | None], alive: frozenset[int]
 ) -> PartitionTraffic:
-    def listed(role: Role) -> frozenset[int]:
-        found = lists.get(ThrottledList(partition.topic, role))
-        return frozenset() if found is None else frozenset(found.brokers(partition.partition, partition.replicas))
+    def brokers_in_list(role: Role) -> frozenset[int]:
+        replica_list = lists.get(ThrottledList(partition.topic, role))
+        return (
+            frozenset()
+            if replica_list is None
+            else frozenset(replica_list.brokers(partition.partition, partition.replicas))
+        )
 
     return PartitionTraffic(
         topic=partition.topic,
@@ -105,8 +109,8 @@ def _traffic(
         followers=live_followers(partition.replicas, partition.leader, alive),
         in_sync=frozenset(partition.isr),
         adding=frozenset(partition.adding),
-        leader_listed=listed(Role.LEADER),
-        follower_listed=listed(Role.FOLLOWER),
+        leader_listed=brokers_in_list(Role.LEADER),
+        follower_listed=brokers_in_list(Role.FOLLOWER),
         write_bytes_per_s=partition.write_bytes_per_s,
         down=dead_followers(partition.replicas, partition.leader, alive),
     )

@@ -63,11 +63,11 @@ def subjects_by_owner(subjects: Iterable[str], owners: Mapping[str, ThrottleOwne
         subjects: rates and lists, as in the journal.
         owners: result of ``owners_by_subject``.
     """
-    found: dict[ThrottleOwner, list[str]] = {}
+    by_owner: dict[ThrottleOwner, list[str]] = {}
     for subject in subjects:
         if subject in owners:
-            found.setdefault(owners[subject], []).append(subject)
-    return found
+            by_owner.setdefault(owners[subject], []).append(subject)
+    return by_owner
 
 
 def _state_of(row: JournalRow) -> StepState | None:
@@ -130,8 +130,8 @@ class _Run:
 def _command_of(options: str | None) -> str | None:
     """Return the command in the options of a run; None if they have none, as those of older versions."""
     try:
-        found = json.loads(options or "{}")
+        recorded = json.loads(options or "{}")
     except ValueError:
         return None
-    command = found.get("command") if isinstance(found, dict) else None
+    command = recorded.get("command") if isinstance(recorded, dict) else None
     return command if isinstance(command, str) and command else None

@@ -63,13 +63,13 @@ def _with_directories(
     """Return the status with that of the log directories, which decides where the replicas are done."""
     if assignment.log_dirs is None or verified.status is AssignmentStatus.MISSING:
         return verified
-    found = tuple(directory_states(ReassignmentPlan((assignment,)), snapshot))
-    states = {progress.state for progress in found}
+    directories = tuple(directory_states(ReassignmentPlan((assignment,)), snapshot))
+    states = {progress.state for progress in directories}
     status = verified.status
     if status is AssignmentStatus.DONE and states - {DirectoryState.DONE}:
         is_moving = DirectoryState.MOVING in states
         status = AssignmentStatus.MOVING if is_moving else AssignmentStatus.NOT_STARTED
-    return replace(verified, status=status, directories=found)
+    return replace(verified, status=status, directories=directories)
 
 
 def _verify(assignment: TargetAssignment, snapshot: RunSnapshot) -> VerifiedAssignment:

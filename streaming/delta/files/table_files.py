@@ -24,8 +24,8 @@ _LOG = "_delta_log"
 
 def data_files(folder: Path) -> list[Path]:
     """Return the data files in the folder of a table, also those that no commit has added or one has removed."""
-    found = [file for file in folder.rglob("*.parquet") if file.is_file()]
-    return sorted(file for file in found if not _is_hidden(file.relative_to(folder)))
+    files = [file for file in folder.rglob("*.parquet") if file.is_file()]
+    return sorted(file for file in files if not _is_hidden(file.relative_to(folder)))
 
 
 def fault_of_rows(opened: DeltaTable) -> str | None:

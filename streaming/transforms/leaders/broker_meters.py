@@ -13,7 +13,7 @@ from headroom.streaming.transforms.silver import (
     of_meter,
     with_meter_rate,
 )
-from headroom.streaming.transforms.steps import grouped
+from headroom.streaming.transforms.steps import aggregate_by
 from headroom.streaming.transforms.tick_status import TICK
 
 # What reassignments copy is part of replication. It ends with the move, and is no load that a placement causes.
@@ -91,4 +91,4 @@ def broker_meters(meters: DataFrame) -> DataFrame:
     """
     chosen = _texts((*_IN, *_OUT, *_REQUESTS, *_DISK, _REPLICAS, _LOG_FLUSH))
     own = meters.where(f"topic IS NULL AND meter IN ({chosen})")
-    return grouped(with_meter_rate(own), (*TICK, "broker"), {**_TRAFFIC, **_FIGURES})
+    return aggregate_by(with_meter_rate(own), (*TICK, "broker"), {**_TRAFFIC, **_FIGURES})

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from headroom.planning.elections.leadership import BrokerLeadership
 from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
-from headroom.planning.throttles.load import PartitionTraffic, live_followers
+from headroom.planning.quotas.load import PartitionTraffic, live_followers
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.tables import ELECTION_PLAN
@@ -114,7 +114,13 @@ def plan_of_tick(
     # The rate of a partition that moves or is listed comes from more samples, and replaces the other one.
     rates = {(p.topic, p.partition): p.write_bytes_per_s for p in throttled}
     partitions = [_partition_state(p, rates.get((p["topic"], p["partition"]))) for p in non_preferred]
-    constraints = ClusterConstraints(alive, throttled, _throttles(brokers))
+    throttles = {
+        BrokerRole(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"]
+        for b in brokers
+        if b["throttles_known"]
+        for role in Role
+    }
+    constraints = ClusterConstraints(alive, throttled, throttles)
     plan = plan_from_non_preferred(_leadership(balances, partitions), partitions, limits, constraints)
     return _columns(summarize(plan, tick_ms))
 
@@ -174,11 +180,6 @@ def _partition_traffic(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
         follower_listed=None if p["follower_listed"] is None else frozenset(p["follower_listed"]),
         write_bytes_per_s=p["write_bytes_per_s"],
     )
-
-
-def _throttles(brokers: Sequence[Fields]) -> dict[BrokerRole, float | None]:
-    known = [b for b in brokers if b["throttles_known"]]
-    return {BrokerRole(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"] for b in known for role in Role}
 
 
 def _columns(summary: ElectionPlanSummary) -> dict[str, Any]:

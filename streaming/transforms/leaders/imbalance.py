@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from headroom.streaming.transforms.leaders.broker_meters import BROKER_FIGURES, broker_meters
 from headroom.streaming.transforms.moves.write_rate import end_offset_rate
 from headroom.streaming.transforms.silver import BYTES_IN, MESSAGES_IN, of_meter
-from headroom.streaming.transforms.steps import grouped, named, with_columns
+from headroom.streaming.transforms.steps import aggregate_by, named_expressions, with_columns
 from headroom.streaming.transforms.tick_status import TICK
 
 _REBALANCE_CONFIGS = ("auto_leader_rebalance", "leader_imbalance_check_s", "leader_imbalance_percentage")
@@ -273,7 +273,7 @@ def _counters(meters: DataFrame) -> DataFrame:
     """Return the byte and message counters of each topic on each leading broker, as a struct ``counters``."""
     of_topics = meters.where(F.expr(f"topic IS NOT NULL AND meter IN ('{BYTES_IN}', '{MESSAGES_IN}')"))
     return (
-        grouped(of_topics, (*TICK, "broker", "topic"), _COUNTERS)
+        aggregate_by(of_topics, (*TICK, "broker", "topic"), _COUNTERS)
         .where(_SAME_WINDOW)
         .selectExpr(
             *TICK, "broker", "topic", "struct(bytes_in, prev_bytes_in, messages_in, prev_messages_in) AS counters"
@@ -315,10 +315,10 @@ def _pairs(leaders: DataFrame, non_preferred: DataFrame) -> DataFrame:
         leaders: every partition.
         non_preferred: rows of ``non_preferred_traffic``.
     """
-    counted = leaders.selectExpr(*TICK, *named(_PARTITION))
+    counted = leaders.selectExpr(*TICK, *named_expressions(_PARTITION))
     rates = non_preferred.drop("topic", "partition")
     united = counted.unionByName(rates, allowMissingColumns=True)
-    return grouped(united, (*TICK, "preferred", "leader"), _PAIR)
+    return aggregate_by(united, (*TICK, "preferred", "leader"), _PAIR)
 
 
 def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
@@ -332,7 +332,7 @@ def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
     rated = with_columns(
         pairs.join(F.broadcast(of_leaders), [*TICK, "leader"], "left"), {"pair_read_bytes_per_s": _PAIR_READ}
     )
-    preferred, leader = (f"struct({', '.join(named(fields))})" for fields in (_FOR_PREFERRED, _FOR_LEADER))
+    preferred, leader = (f"struct({', '.join(named_expressions(fields))})" for fields in (_FOR_PREFERRED, _FOR_LEADER))
     of_leader = f"CASE WHEN leader IS NOT NULL THEN {leader} END"
     # Not a union of both kinds of rows: Spark would count all partitions for each of the two.
     return rated.selectExpr(*TICK, f"inline(filter(array({preferred}, {of_leader}), x -> x IS NOT NULL))")
@@ -341,9 +341,11 @@ def _shares(pairs: DataFrame, traffic: DataFrame) -> DataFrame:
 def _by_broker(rows: DataFrame, setting_ratio: float) -> DataFrame:
     """Return one row per tick and broker, from all rows about the broker."""
     # Partitions that could not be read have no preferred broker.
-    summed = grouped(rows, (*TICK, "broker"), _BROKER)
+    summed = aggregate_by(rows, (*TICK, "broker"), _BROKER)
     # Unread partitions count for the whole tick, because their preferred brokers are unknown.
     whole = summed.withColumn("unread", F.sum("unread").over(Window.partitionBy(*TICK))).where("broker IS NOT NULL")
     # Partitions that an election could change now: none while the preferred broker is down.
     with_electable = with_columns(whole, {"electable_now": "CASE WHEN alive THEN electable ELSE 0 END"})
-    return with_electable.selectExpr(*TICK, "broker", *named(_balance(setting_ratio)), *named(_EXTRA))
+    return with_electable.selectExpr(
+        *TICK, "broker", *named_expressions(_balance(setting_ratio)), *named_expressions(_EXTRA)
+    )

@@ -1,13 +1,13 @@
 """Long-run copy rate behind a throttle, and expected finish of its copies, as SQL expressions.
 
-The formulas are those of ``planning.finish.long_run``; a property test compares the two. The expressions use columns of
+The formulas are those of ``planning.quotas.long_run``; a property test compares the two. The expressions use columns of
 ``gold/throttle_headroom``.
 """
 
 from __future__ import annotations
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
-from headroom.planning.finish.long_run import YIELD_RATIOS
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW
+from headroom.planning.quotas.long_run import YIELD_RATIOS
 
 # New bytes per byte that counts against the quota: lowest, usual, highest.
 _LEAST, _USUAL, _MOST = YIELD_RATIOS
@@ -65,7 +65,7 @@ _AT_ONCE = f"least(greatest({_ROOM}, 0D), CAST(remaining_bytes AS DOUBLE))"
 
 
 def _after_s(copied_bytes_per_s: str, half_windows: int) -> str:
-    """Return the seconds until the remaining bytes are copied; see ``planning.finish.long_run.catch_up``.
+    """Return the seconds until the remaining bytes are copied; see ``planning.quotas.long_run.catch_up``.
 
     Args:
         copied_bytes_per_s: rate of new bytes.

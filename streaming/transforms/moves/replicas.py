@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from headroom.planning.finish.limits import DEFAULT_FETCH
+from headroom.planning.quotas.limits import DEFAULT_FETCH
 from headroom.streaming.transforms.moves.write_rate import with_write_rate
-from headroom.streaming.transforms.steps import grouped, with_columns
+from headroom.streaming.transforms.steps import aggregate_by, with_columns
 
 
 def moves_or_listed(partition: str = "") -> str:
@@ -207,7 +207,7 @@ def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
     """
     by_follower = with_columns(with_write_rate(moves), {"follower": f"explode({followers_of()})"})
     sampled = with_columns(by_follower, {"follower_log": _FOLLOWER_LOG})
-    fetch_limits = grouped(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)
+    fetch_limits = aggregate_by(brokers.withColumnRenamed("broker", "follower"), _DESTINATION, _FETCH_LIMITS)
     with_limits = with_columns(sampled, _REPLICA).join(fetch_limits, list(_DESTINATION), "left")
     with_turns = with_columns(with_columns(with_limits, _PROGRESS), _TURNS_OF_OTHERS)
     helpers = ["copied_offsets", *_SAMPLES, "without_log", *_FETCH_COLUMNS, *_TURNS_OF_OTHERS]

@@ -1,6 +1,6 @@
 """Throttle headroom: the load on each broker's throttles, compared with the rates in force.
 
-The verdict is that of ``planning.throttles.load.ThrottleLoad``, as SQL expressions. A property test compares the two.
+The verdict is that of ``planning.quotas.load.ThrottleLoad``, as SQL expressions. A property test compares the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
 from headroom.streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
-from headroom.streaming.transforms.steps import named, with_columns
+from headroom.streaming.transforms.steps import named_expressions, with_columns
 
 # Most partitions and topics that a group lists by name.
 _NAMES, _TOPICS = 3, 50
@@ -218,4 +218,4 @@ def throttle_headroom(replicas: DataFrame, brokers: DataFrame, extra_columns: Se
         **_ETAS_OF_ROW,
     }
     kept = [name for name in THROTTLE_HEADROOM.names() if name != "date" and name not in last]
-    return with_finish.selectExpr(*kept, *named(last), *extra_columns)
+    return with_finish.selectExpr(*kept, *named_expressions(last), *extra_columns)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED
-from headroom.streaming.transforms.steps import grouped, named, with_columns
+from headroom.streaming.transforms.steps import aggregate_by, named_expressions, with_columns
 
 # Most partitions that a row lists by name.
 EVIDENCE_PARTITIONS = 20
@@ -328,7 +328,7 @@ def follower_traffic(replicas: DataFrame) -> DataFrame:
         replicas: of ``streaming.transforms.moves.replicas.replicas``.
     """
     by_role = with_columns(replicas, _OF_PARTITION)
-    return by_role.selectExpr("cluster", "tick_ms", *_PARTITION, *_RATES, *named(_FOLLOWER_TRAFFIC))
+    return by_role.selectExpr("cluster", "tick_ms", *_PARTITION, *_RATES, *named_expressions(_FOLLOWER_TRAFFIC))
 
 
 def throttle_loads(replicas: DataFrame) -> DataFrame:
@@ -341,5 +341,7 @@ def throttle_loads(replicas: DataFrame) -> DataFrame:
         The columns of ``_PER_BROKER_ROLE``. ``in_sync_bytes_per_s`` and ``required_bytes_per_s`` are null if a list, or
         the rate of a listed partition, is unknown.
     """
-    by_partition = grouped(follower_traffic(replicas), (*BROKER_ROLE, *_PARTITION, "write_bytes_per_s"), _PER_PARTITION)
-    return grouped(by_partition, BROKER_ROLE, _PER_BROKER_ROLE)
+    by_partition = aggregate_by(
+        follower_traffic(replicas), (*BROKER_ROLE, *_PARTITION, "write_bytes_per_s"), _PER_PARTITION
+    )
+    return aggregate_by(by_partition, BROKER_ROLE, _PER_BROKER_ROLE)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from headroom.schemas.tick_messages import row_columns
-from headroom.streaming.transforms.steps import named, with_columns
+from headroom.streaming.transforms.steps import named_expressions, with_columns
 
 
 def _log_size_rate(log: str) -> str:
@@ -87,7 +87,9 @@ def with_write_rate(moves: DataFrame) -> DataFrame:
         The same rows with ``leader_log``, ``first_reading``, ``write_bytes_per_s`` (null if it is unknown), ``method``
         (log_size, end_offset, before_switch or no_leader) and ``window_ms``.
     """
-    with_log = moves.selectExpr("cluster", "tick_ms", *row_columns("moves"), *named({"leader_log": _LEADER_LOG}))
+    with_log = moves.selectExpr(
+        "cluster", "tick_ms", *row_columns("moves"), *named_expressions({"leader_log": _LEADER_LOG})
+    )
     # Rates by each method, bytes per second; null if the method does not apply.
     by_method = {
         # Of the earlier leader; the collector sends its samples while those of the new one reach back over the switch.

@@ -20,7 +20,7 @@ from benchmarks.groups.table_growth import require_bounded
 from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, write
 from headroom.planning.elections.planner import Reason, plan_elections
 from headroom.planning.finish.finish_time import Finish
-from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.errors import HeadroomError
 

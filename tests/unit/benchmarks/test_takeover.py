@@ -7,7 +7,7 @@ import pytest
 from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.takeover.group import THROTTLE_BYTES_PER_S, MeasuredSwitch, TakeoverCase, figures, schedule
 from headroom.cluster.embedded.paced_producer import _Pacer
-from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from headroom.planning.quotas.load import PartitionTraffic, live_followers
 from headroom.planning.reassignments.changes import PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
-from headroom.planning.throttles.load import PartitionTraffic, live_followers
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan, parse_replica_list
 
 MB = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.planning.finish.finish_time import Earlier, finish
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 
 
 def finish_s(loads: Sequence[ThrottleLoad], throttle_bytes_per_s: float, earlier: Earlier = ()) -> float | None:

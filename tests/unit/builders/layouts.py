@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
-from headroom.planning.throttles.load import (
+from headroom.planning.quotas.load import (
     PartitionTraffic,
     ThrottleLoad,
     ThrottleLoads,

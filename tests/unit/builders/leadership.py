@@ -10,7 +10,7 @@ from headroom.cluster.elections.leadership import LeadershipSnapshot
 from headroom.cluster.elections.traffic import Traffic
 from headroom.cluster.model import LeaderRebalanceConfig
 from headroom.planning.elections.planner import PartitionState
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
 

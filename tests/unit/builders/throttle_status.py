@@ -17,7 +17,7 @@ from headroom.alerts.inputs.throttle_status import (
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.rules.catalogue import evaluate_rules
 from headroom.alerts.rules.rule import Assessment, RuleInputs
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.alerts import AlertKind, Role, Verdict
 from headroom.schemas.config import AlertSettings

@@ -16,7 +16,7 @@ from headroom.cli.demo.command import demo
 from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summary_rows
 from headroom.cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
 from headroom.cli.demo.steps import SteadyTraffic
-from headroom.planning.throttles.load import ThrottleLoad, throttle_loads
+from headroom.planning.quotas.load import ThrottleLoad, throttle_loads
 from headroom.schemas.alerts import AlertEvent, Role, Verdict
 from headroom.schemas.environment import is_setting
 from headroom.schemas.errors import HeadroomError

@@ -123,6 +123,24 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert {module: sorted(needs & set(left)) for module, needs in left.items()} == {}
 
 
+def folder_of(module: str) -> str:
+    """The folder with the file of a module; that of a package is the package itself."""
+    return module if (REPOSITORY / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
+
+
+def test_no_two_folders_import_each_other() -> None:
+    """Unless one is in the other: a folder is understood by those that it imports, so these cannot need it."""
+    edges = {
+        (own, other)
+        for module in SOURCES
+        for name in imported(module) & set(SOURCES)
+        if (own := folder_of(module)) != (other := folder_of(name))
+        and not f"{own}.".startswith(f"{other}.")
+        and not f"{other}.".startswith(f"{own}.")
+    }
+    assert {(own, other) for own, other in edges if own < other and (other, own) in edges} == set()
+
+
 # Who may know Spark. Everything else, commands included, reads and writes tables through streaming.delta and
 # streaming.tables, which need no JVM, so that it answers at once.
 SPARK = {"pyspark", "delta"}

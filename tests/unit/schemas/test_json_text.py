@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.schemas.text.json_text import decoded, parse_json
+from headroom.schemas.text.json_text import decode_text, parse_json
 
 TEXT = '{"topic":"bestellungen-ä"}\r\n'
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_a_text_is_the_same_in_every_encoding(encoding: str) -> None:
-    assert decoded(TEXT.encode(encoding)) == TEXT
+    assert decode_text(TEXT.encode(encoding)) == TEXT
 
 
 def test_both_orders_of_bytes_are_read() -> None:
-    assert decoded(b"\xfe\xff\x00a") == decoded(b"\xff\xfea\x00") == "a"
+    assert decode_text(b"\xfe\xff\x00a") == decode_text(b"\xff\xfea\x00") == "a"
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_both_orders_of_bytes_are_read() -> None:
 )
 def test_what_is_in_no_such_encoding_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="no text in UTF-8"):
-        decoded(data)
+        decode_text(data)
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def whole(text: str) -> Value:
 
 def number(text: str) -> Value:
     """Return 12.5."""
-    found = _decimal(trimmed(text))
-    return None if found is None else float(found)
+    value = _decimal(trimmed(text))
+    return None if value is None else float(value)
 
 
 def _split_number(text: str) -> tuple[str, str]:
@@ -83,8 +83,8 @@ def _bytes(text: str) -> Fraction | None:
 
 def amount_of_bytes(text: str) -> Value:
     """Return 500GB."""
-    found = _bytes(trimmed(text))
-    return None if found is None else float(found)
+    value = _bytes(trimmed(text))
+    return None if value is None else float(value)
 
 
 def rate(text: str) -> Value:
@@ -92,8 +92,8 @@ def rate(text: str) -> Value:
     text = trimmed(text)
     if text.endswith("/s"):
         text = text[:-2].rstrip(" ")
-    found = _bytes(text)
-    return None if found is None else float(found)
+    value = _bytes(text)
+    return None if value is None else float(value)
 
 
 def has_unit(text: str) -> bool:
@@ -167,10 +167,10 @@ def moment(text: str) -> Value:
         return None
     clock, seconds, milliseconds, offset = (0, 0), 0, 0, 0
     if rest:
-        found = _clock(rest[1:6])
-        if rest[0] not in "Tt " or found is None:
+        time_of_day = _clock(rest[1:6])
+        if rest[0] not in "Tt " or time_of_day is None:
             return None
-        clock, rest = found, rest[6:]
+        clock, rest = time_of_day, rest[6:]
         if rest.startswith(":"):
             if not _are_digits(rest[1:3]) or len(rest) < 3 or int(rest[1:3]) > 59:
                 return None
@@ -204,14 +204,14 @@ def _offset(text: str) -> int | None:
     return (clock[0] * 60 + clock[1]) * (-1 if text[0] == "-" else 1)
 
 
-def _listed(text: str, of: Callable[[str], Value]) -> Value:
-    found = []
+def _list(text: str, of: Callable[[str], Value]) -> Value:
+    values = []
     for part in trimmed(text).split(","):
         value = of(part.strip(" "))
-        if value is None or value in found:
+        if value is None or value in values:
             return None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _id(text: str) -> Value:
@@ -220,7 +220,7 @@ def _id(text: str) -> Value:
 
 def ids(text: str) -> Value:
     """Return the ids of 1,2."""
-    return _listed(text, _id)
+    return _list(text, _id)
 
 
 def topic(text: str) -> Value:
@@ -231,12 +231,12 @@ def topic(text: str) -> Value:
 
 def topics(text: str) -> Value:
     """Return the names of orders,payments."""
-    return _listed(text, topic)
+    return _list(text, topic)
 
 
 def goals(text: str) -> Value:
     """Return the names of disk,leaders."""
-    return _listed(text, lambda name: name if name and set(name) <= _LETTERS | _DIGITS | set("._:-") else None)
+    return _list(text, lambda name: name if name and set(name) <= _LETTERS | _DIGITS | set("._:-") else None)
 
 
 def exclusions(text: str) -> Value:
@@ -248,8 +248,8 @@ def exclusions(text: str) -> Value:
             return topic(part)
         return f"broker:{_id(broker)}" if name == "broker" and _id(broker) is not None else None
 
-    found = _listed(text, one)
-    return None if found is None else sorted(found)
+    names = _list(text, one)
+    return None if names is None else sorted(names)
 
 
 def replacements(text: str) -> Value:
@@ -259,10 +259,10 @@ def replacements(text: str) -> Value:
         old, colon, new = part.partition(":")
         return (_id(old.strip(" ")), _id(new.strip(" "))) if colon else None
 
-    found = _listed(text, pair)
-    if found is None or any(None in one for one in found) or len({old for old, _ in found}) < len(found):
+    pairs = _list(text, pair)
+    if pairs is None or any(None in one for one in pairs) or len({old for old, _ in pairs}) < len(pairs):
         return None
-    return dict(found)
+    return dict(pairs)
 
 
 def batches(text: str) -> Value:
@@ -318,7 +318,7 @@ def _is_ip6(text: str) -> bool:
 
 def addresses(text: str) -> Value:
     """Return the addresses of broker1:9092,broker2:9092."""
-    return _listed(text, address)
+    return _list(text, address)
 
 
 def heap(text: str) -> Value:

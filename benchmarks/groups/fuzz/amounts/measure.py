@@ -23,28 +23,28 @@ def measure_amounts(count: int, on_progress: OnProgress) -> list[Figure]:
         count: number of texts, divided among the readers.
         on_progress: gets the texts that were read wrongly.
     """
-    found = list(targets())
+    all_targets = list(targets())
     read = wrong = 0
-    for number, target in enumerate(found):
-        texts = texts_of(target, count * (number + 1) // len(found) - count * number // len(found), number)
+    for number, target in enumerate(all_targets):
+        texts = texts_of(target, count * (number + 1) // len(all_targets) - count * number // len(all_targets), number)
         mistakes = [mistake for text in texts if (mistake := mistake_of(target, text)) is not None]
         for mistake in mistakes[: max(0, _SHOWN - wrong)]:
             on_progress(mistake)
         read, wrong = read + len(texts), wrong + len(mistakes)
-    on_progress(f"{read} texts for {len(found)} readers, {wrong} read wrongly")
+    on_progress(f"{read} texts for {len(all_targets)} readers, {wrong} read wrongly")
     return [Figure("amounts_accepted_wrong", wrong, "texts", read)]
 
 
 def texts_of(target: Target, count: int, number: int) -> Sequence[str]:
     """Return texts near the kind of a reader, the same in every run."""
     random = Random(_SEED + number)
-    found: list[str] = []
-    while len(found) < count:
+    texts: list[str] = []
+    while len(texts) < count:
         text = near(target.kind, random)
         # A variable that is empty is not set, and a broker reports no text for a rate that is not set.
         if text or target.kind == "replica list":
-            found.append(text)
-    return found
+            texts.append(text)
+    return texts
 
 
 def mistake_of(target: Target, text: str) -> str | None:
@@ -55,10 +55,10 @@ def mistake_of(target: Target, text: str) -> str | None:
         return f"{target.name}: {text!r} ends with an error that is not documented"
     if value == expected and type(value) is type(expected):
         return None
-    return f"{target.name}: {text!r} is {_shown(value)}, and should be {_shown(expected)}"
+    return f"{target.name}: {text!r} is {_show(value)}, and should be {_show(expected)}"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return "refused" if value is None else repr(value)
 
 

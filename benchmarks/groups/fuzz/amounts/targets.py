@@ -75,8 +75,8 @@ def _bytes_option(text: str) -> Any:
 
 
 def _servers_option(text: str) -> Any:
-    found = grammar.addresses(text)
-    return None if found is None else ",".join(found)
+    servers = grammar.addresses(text)
+    return None if servers is None else ",".join(servers)
 
 
 _DURATION = ("duration", _within(grammar.duration, 0, _YEAR_S, above=True))
@@ -285,16 +285,16 @@ def _options(command: click.Command, words: tuple[str, ...]) -> Iterator[Target]
         if isinstance(parameter.type, Quantity):
             option = next((name for name in parameter.opts if name.startswith("--")), str(parameter.name).upper())
             name = " ".join((*words, option))
-            found = OPTIONS.get(name, OPTIONS.get(option))
-            if found is None:
+            entry = OPTIONS.get(name, OPTIONS.get(option))
+            if entry is None:
                 raise LookupError(f"the benchmark has no grammar of {name}")
-            yield Target(name, *found, _reader(parameter), (click.UsageError,))
+            yield Target(name, *entry, _reader(parameter), (click.UsageError,))
     if isinstance(command, click.Group):
         context = click.Context(command)
         for inner in command.list_commands(context):
-            found_command = command.get_command(context, inner)
-            if found_command is not None:
-                yield from _options(found_command, (*words, inner))
+            inner_command = command.get_command(context, inner)
+            if inner_command is not None:
+                yield from _options(inner_command, (*words, inner))
 
 
 def _reader(parameter: click.Parameter) -> Callable[[str], Any]:
@@ -331,15 +331,15 @@ def _setting(name: str, setting: Setting, file: Path) -> Target:
 
 
 def _replica_list(text: str) -> Any:
-    found = parse_replica_list(text)
-    return "" if found is None else "*" if found.every else found.entries
+    replica_list = parse_replica_list(text)
+    return "" if replica_list is None else "*" if replica_list.every else replica_list.entries
 
 
 def _rate_of_kafka(text: str) -> Any:
     """Return the rate that a broker reports; None: it is unknown."""
     answer = SimpleNamespace(name=LEADER_RATE, value=text, config_source=_DYNAMIC_BROKER, synonyms=[])
-    found = rates_of([answer])
-    if not found.known:
+    rates = rates_of([answer])
+    if not rates.known:
         return None
     # Kafka's own default means no limit, as if there were no rate.
-    return _LONG if found.leader_bytes_per_s is None else found.leader_bytes_per_s
+    return _LONG if rates.leader_bytes_per_s is None else rates.leader_bytes_per_s

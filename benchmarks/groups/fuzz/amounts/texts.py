@@ -100,7 +100,7 @@ def _window(random: Random) -> str:
     return f"{_clock(random)}-{_clock(random)}{zone}"
 
 
-def _listed(random: Random, one: Callable[[Random], str]) -> str:
+def _list(random: Random, one: Callable[[Random], str]) -> str:
     return random.choice((",", ",", ", ", " ,")).join(one(random) for _ in range(random.randint(1, 3)))
 
 
@@ -137,18 +137,18 @@ NEAR: Texts = {
     "switch": lambda random: random.choice(("true", "false", "True", "FALSE", "yes", "no", "on", "Off", "1", "0", "2")),
     "moment": _moment,
     "window": _window,
-    "ids": lambda random: _listed(random, _id),
-    "topics": lambda random: _listed(random, lambda r: r.choice(_TOPICS)),
+    "ids": lambda random: _list(random, _id),
+    "topics": lambda random: _list(random, lambda r: r.choice(_TOPICS)),
     "topic": lambda random: random.choice(_TOPICS),
-    "goals": lambda random: _listed(random, lambda r: r.choice(_GOALS)),
-    "exclusions": lambda random: _listed(random, lambda r: r.choice((r.choice(_TOPICS), f"broker:{_id(r)}"))),
-    "replacements": lambda random: _listed(random, _entry),
+    "goals": lambda random: _list(random, lambda r: r.choice(_GOALS)),
+    "exclusions": lambda random: _list(random, lambda r: r.choice((r.choice(_TOPICS), f"broker:{_id(r)}"))),
+    "replacements": lambda random: _list(random, _entry),
     "batches": lambda random: random.choice((_whole(random), "auto")),
     "change": _change,
     "address": _address,
-    "addresses": lambda random: _listed(random, _address),
+    "addresses": lambda random: _list(random, _address),
     "heap": lambda random: f"{random.choice((1, 2, 512, 1024))}{random.choice('gmktGMKT')}",
-    "replica list": lambda random: random.choice(("*", "", _listed(random, _entry), _listed(random, _entry))),
+    "replica list": lambda random: random.choice(("*", "", _list(random, _entry), _list(random, _entry))),
 }
 
 
@@ -164,12 +164,12 @@ def _at(text: str, random: Random) -> int:
     return random.randint(0, len(text))
 
 
-def _inserted(text: str, piece: str, at: int) -> str:
+def _insert(text: str, piece: str, at: int) -> str:
     return text[:at] + piece + text[at:]
 
 
 def _comma(text: str, random: Random) -> str:
-    return text.replace(".", ",") if "." in text else _inserted(text, random.choice(_SEPARATORS), _at(text, random))
+    return text.replace(".", ",") if "." in text else _insert(text, random.choice(_SEPARATORS), _at(text, random))
 
 
 def _other_digits(text: str, random: Random) -> str:
@@ -187,17 +187,17 @@ def _case(text: str, random: Random) -> str:
     return "".join(random.choice((c.lower(), c.upper(), c)) for c in text)
 
 
-def _deleted(text: str, random: Random) -> str:
+def _delete(text: str, random: Random) -> str:
     at = _at(text, random)
     return text[:at] + text[at + 1 :]
 
 
-def _doubled(text: str, random: Random) -> str:
+def _double(text: str, random: Random) -> str:
     at = _at(text, random)
     return text[: at + 1] + text[at:]
 
 
-def _swapped(text: str, random: Random) -> str:
+def _swap(text: str, random: Random) -> str:
     at = _at(text, random)
     return text[:at] + text[at + 1 : at + 2] + text[at : at + 1] + text[at + 2 :]
 
@@ -208,12 +208,12 @@ _MUTATIONS: tuple[Callable[[str, Random], str], ...] = (
     _other_digits,
     _unit,
     _case,
-    _deleted,
-    _doubled,
-    _swapped,
-    lambda text, random: _inserted(text, random.choice(_SPACES), _at(text, random)),
+    _delete,
+    _double,
+    _swap,
+    lambda text, random: _insert(text, random.choice(_SPACES), _at(text, random)),
     lambda text, random: f"{random.choice(_SPACES)}{text}{random.choice(_SPACES)}",
-    lambda text, random: _inserted(text, random.choice(_SEPARATORS), _at(text, random)),
+    lambda text, random: _insert(text, random.choice(_SEPARATORS), _at(text, random)),
     lambda text, random: f"{random.choice(_SIGNS)}{text}",
     lambda text, random: f"{text}{random.choice(_EXPONENTS)}",
     lambda text, random: f"{text}{random.choice(_WORDS)}",
@@ -222,7 +222,7 @@ _MUTATIONS: tuple[Callable[[str, Random], str], ...] = (
     lambda text, random: f"{text}{random.choice((',', ';', ', ', ''))}{text}",
     lambda text, random: random.choice(_ODD),
     lambda text, random: text + "0" * random.randint(1, 30),
-    lambda text, random: _inserted(
+    lambda text, random: _insert(
         text, chr(random.choice((0, 0x7F, 0x200B, 0x202E, 0x130, 0x17F, 0x212A))), _at(text, random)
     ),
 )

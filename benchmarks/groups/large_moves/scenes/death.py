@@ -73,11 +73,11 @@ class LeaderDeath(MoveScene):
 
     def load_before(self) -> Load:
         """Return the greatest load of a leader while all brokers are up."""
-        return max((leader_load(self.groups(), b) for b in (self.a, self.b, self.c)), key=_required)
+        return max((leader_load(self.groups(), b) for b in (self.a, self.b, self.c)), key=_required_rate)
 
     def load_after(self) -> Load:
         """Return the load of each new leader."""
-        return max((leader_load(self.groups(), b, {self.a}) for b in self.new_leaders()), key=_required)
+        return max((leader_load(self.groups(), b, {self.a}) for b in self.new_leaders()), key=_required_rate)
 
     def rates(self) -> Rates:
         """Return one rate for leaders, and one for destinations that does not limit them.
@@ -161,5 +161,5 @@ class DestinationDeath(MoveScene):
         context.observe(AFTER_S)
 
 
-def _required(load: Load) -> float:
+def _required_rate(load: Load) -> float:
     return load.required_bytes_per_s

@@ -111,12 +111,12 @@ class LogDirectories(OneLeaderScene):
         context.observe(AFTER_S)
 
     def _samples(self, context: SceneContext) -> list[Sample]:
-        found: list[Sample] = []
+        samples: list[Sample] = []
         until_s = time.monotonic() + _WINDOW_S
         while time.monotonic() < until_s and (moving := len(context.topic.moving())):
-            found.append(Sample(time.time(), moving, context.topic.logs.missing_bytes()))
+            samples.append(Sample(time.time(), moving, context.topic.logs.missing_bytes()))
             context.observe(_SAMPLE_S)
-        return found
+        return samples
 
     def _compare(self, context: SceneContext, samples: Sequence[Sample], on_poll: Callable[[], None]) -> None:
         """Compare the leader's rows in the table of verdicts with the true numbers of their time.
@@ -148,10 +148,10 @@ def around(samples: Sequence[Sample], at_s: float) -> Sequence[Sample]:
     return [*before[-1:], *after[:1]]
 
 
-def nearest(found: float | None, edges: Iterable[float]) -> float:
-    """Return the number nearest to the found one in the range of the edges, between which the true one lies."""
+def nearest(number: float | None, edges: Iterable[float]) -> float:
+    """Return the value nearest to a number in the range of the edges, between which the true one lies."""
     low, high = min(numbers := list(edges)), max(numbers)
-    return low if found is None else min(max(found, low), high)
+    return low if number is None else min(max(number, low), high)
 
 
 def leader_rows(
@@ -169,7 +169,7 @@ def leader_rows(
 
     def rows() -> list[dict[str, Any]]:
         on_poll()
-        found = query(str(context.store), THROTTLE_HEADROOM.path, sql) or []
-        return found if found and found[-1]["tick_ms"] >= until_s * 1000 - _LAST_ROW_MS else []
+        answer = query(str(context.store), THROTTLE_HEADROOM.path, sql) or []
+        return answer if answer and answer[-1]["tick_ms"] >= until_s * 1000 - _LAST_ROW_MS else []
 
     return context.watch.wait(rows, _ROWS_S, f"rows of {THROTTLE_HEADROOM.path} for broker {broker}", _SAMPLE_S)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.groups.large_moves.scoring.truth import PrintedAlert
 from benchmarks.groups.large_moves.stage.shell import RanLine
-from headroom.planning.finish.quota import WINDOW_S
+from headroom.planning.quotas.samples import WINDOW_S
 from headroom.schemas.alerts import Role
 
 # Broker and role to bytes per second; None if no rate is set, so that nothing is limited.

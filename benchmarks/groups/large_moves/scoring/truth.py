@@ -137,10 +137,10 @@ def within(key: str, least: float, most: float) -> Check:
     """Return a check that a number in the evidence lies between two bounds."""
 
     def check(announcement: PrintedAlert) -> str | None:
-        found = announcement.evidence.get(key)
-        if found is not None and least <= found <= most:
+        number = announcement.evidence.get(key)
+        if number is not None and least <= number <= most:
             return None
-        return f"{key} is {json.dumps(found)}, not {least:.0f} to {most:.0f}"
+        return f"{key} is {json.dumps(number)}, not {least:.0f} to {most:.0f}"
 
     return check
 

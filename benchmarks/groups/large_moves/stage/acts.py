@@ -21,7 +21,7 @@ FAST_BYTES_PER_S = 60e6
 def start_move(context: SceneContext, rates: Rates, chosen: Collection[int] | None = None) -> None:
     """Start the move of some partitions, or of all, under rates by broker and role. Brokers that are down get none."""
     count = sum(group.count for group in context.topic.groups if group.moves) if chosen is None else len(chosen)
-    context.note(f"move of {count} partition(s) starts; rates in MB/s: {_shown(rates)}")
+    context.note(f"move of {count} partition(s) starts; rates in MB/s: {_rates_text(rates)}")
     context.topic.start_move(rates, chosen)
 
 
@@ -77,12 +77,12 @@ def await_in_sync(context: SceneContext, broker: int) -> None:
     context.note(f"the replicas of broker {broker} are in sync")
 
 
-def _shown(rates: Rates) -> str:
+def _rates_text(rates: Rates) -> str:
     """Return rates in MB/s as text. A rate that all brokers share is shown once."""
     by_role = {role: {b: f"{rate / 1e6:.2f}" for (b, of), rate in sorted(rates.items()) if of is role} for role in Role}
     texts = []
-    for role, found in by_role.items():
-        same = len(found) > 1 and len(set(found.values())) == 1
-        each = next(iter(found.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in found.items())
+    for role, by_broker in by_role.items():
+        same = len(by_broker) > 1 and len(set(by_broker.values())) == 1
+        each = next(iter(by_broker.values())) if same else ", ".join(f"{b}: {rate}" for b, rate in by_broker.items())
         texts.append(f"{role.value} {each or 'none'}")
     return "; ".join(texts)

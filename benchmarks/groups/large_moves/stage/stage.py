@@ -108,21 +108,21 @@ class SceneContext:
     def await_announced(self, *causes: Cause) -> None:
         """Return once every cause is announced, or its time is over."""
         for cause in causes:
-            while not self._announced(cause) and time.monotonic() <= cause.from_s + cause.within_s:
+            while not self._is_announced(cause) and time.monotonic() <= cause.from_s + cause.within_s:
                 self.watch.require_running()
                 time.sleep(_POLL_S)
-            self.note(f"{cause.name}: {'announced' if self._announced(cause) else 'NOT ANNOUNCED'}")
+            self.note(f"{cause.name}: {'announced' if self._is_announced(cause) else 'NOT ANNOUNCED'}")
 
-    def _announced(self, cause: Cause) -> bool:
+    def _is_announced(self, cause: Cause) -> bool:
         return any(cause.announced_by(one) for one in self.announcements())
 
-    def compare(self, name: str, found: float | None, expected: float, tolerance_ratio: float) -> None:
+    def compare(self, name: str, number: float | None, expected: float, tolerance_ratio: float) -> None:
         """Compare a number with the one computed by hand. An unknown number is skipped."""
-        if found is None:
+        if number is None:
             return
         self.checked += 1
-        if abs(found - expected) > tolerance_ratio * expected:
-            self.wrong_numbers.append(f"{name}: {found:.0f}, not {expected:.0f}")
+        if abs(number - expected) > tolerance_ratio * expected:
+            self.wrong_numbers.append(f"{name}: {number:.0f}, not {expected:.0f}")
 
     def clear(self) -> None:
         """Clear rates and lists, as an operator does at the end of a move."""

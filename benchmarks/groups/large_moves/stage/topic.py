@@ -163,13 +163,13 @@ class LargeTopic:
 
     def moving(self) -> list[int]:
         """Return the partitions that are being reassigned."""
-        found = self._bench.retry(lambda: self._bench.admin.list_partition_reassignments())
-        return sorted(one.partition for one in found if one.topic == self.name)
+        reassignments = self._bench.retry(lambda: self._bench.admin.list_partition_reassignments())
+        return sorted(one.partition for one in reassignments if one.topic == self.name)
 
     def metadata(self) -> list[dict[str, Any]]:
         """Return the partitions in Kafka's metadata, ordered by number."""
-        found = self._bench.retry(lambda: self._bench.admin.describe_topics([self.name]))
-        return sorted(found[0]["partitions"], key=lambda one: one["partition_index"])
+        topics = self._bench.retry(lambda: self._bench.admin.describe_topics([self.name]))
+        return sorted(topics[0]["partitions"], key=lambda one: one["partition_index"])
 
     def out_of_sync(self, broker: int) -> list[int]:
         """Return the partitions whose replica on a broker is out of sync, except for adding replicas."""

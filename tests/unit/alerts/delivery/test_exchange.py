@@ -23,7 +23,7 @@ from headroom.alerts.delivery.receivers.slack_api import SlackApi
 from headroom.alerts.delivery.receivers.slack_webhook import SlackWebhookReceiver
 from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
 from headroom.schemas.config import AlertmanagerSettings, SlackSettings, WebhookSettings
-from headroom.schemas.redaction import redacted, secrets_of
+from headroom.schemas.redaction import redact, secrets_of
 from tests.unit.alerts.delivery.test_outbox import until
 from tests.unit.fakes.bad_servers import OK, Handler, bad_server, dripping, echoing, flooding, saying
 from tests.unit.fakes.hostile import ACTING, acts
@@ -254,8 +254,8 @@ def test_secrets_are_found_in_every_form_that_an_answer_may_give_them() -> None:
     secret = 'a/b"c&d+e='
     forms = [secret, r"a\/b\"c&d+e=", "a%2Fb%22c%26d%2Be%3D", "a/b&quot;c&amp;d+e=", "YS9iImMmZCtlPQ=="]
     for form in forms:
-        assert redacted(f"<{form}>", [secret]) in ("<***>", "<***==>", "<***=>"), form
-    assert redacted("kept", [None, ""]) == "kept"
+        assert redact(f"<{form}>", [secret]) in ("<***>", "<***==>", "<***=>"), form
+    assert redact("kept", [None, ""]) == "kept"
 
 
 def test_the_parts_of_a_url_that_may_be_tokens_are_secrets_and_short_words_are_not() -> None:

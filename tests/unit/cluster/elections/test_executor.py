@@ -12,7 +12,7 @@ from headroom.cluster.elections.executor import BatchResult, ElectionExecutor, E
 from headroom.cluster.elections.leadership import LeadershipSnapshot
 from headroom.cluster.elections.traffic import Traffic
 from headroom.planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.leadership import FakeCluster, away, home

@@ -16,7 +16,7 @@ from headroom.cluster.model import (
     TopicConfig,
 )
 from headroom.planning.elections.planner import ClusterConstraints, PartitionState
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import TopicPartition
 

@@ -23,7 +23,7 @@ from headroom.cluster.model import (
     Snapshot,
     TopicConfig,
 )
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role

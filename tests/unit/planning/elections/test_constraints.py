@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headroom.planning.elections.constraints import Throttles
 from headroom.planning.elections.leadership import Election
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 
 MB = 1_000_000.0

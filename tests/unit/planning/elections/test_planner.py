@@ -31,7 +31,7 @@ from headroom.planning.elections.planner import (
     out_of_balance,
     plan_elections,
 )
-from headroom.planning.throttles.load import PartitionTraffic, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, TopicPartition

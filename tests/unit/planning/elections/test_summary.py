@@ -19,7 +19,7 @@ from headroom.planning.elections.planner import (
     plan_elections,
 )
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
-from headroom.planning.throttles.load import PartitionTraffic
+from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.streaming.transforms.leaders.election_plan import plan_of_tick

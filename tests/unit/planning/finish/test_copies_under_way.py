@@ -9,9 +9,9 @@ import pytest
 
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint
 from headroom.planning.finish.copies_under_way import copies_between
-from headroom.planning.finish.limits import DEFAULT_WINDOW, FetchLimits
-from headroom.planning.finish.quota import steady
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_WINDOW, FetchLimits
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.samples import steady
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

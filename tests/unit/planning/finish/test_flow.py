@@ -9,10 +9,10 @@ import pytest
 
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from headroom.planning.finish.flow import Flow
-from headroom.planning.finish.limits import DEFAULT_WINDOW
-from headroom.planning.finish.long_run import YIELD_RATIOS
-from headroom.planning.finish.quota import steady
 from headroom.planning.finish.simulation import Conditions, Simulation
+from headroom.planning.quotas.limits import DEFAULT_WINDOW
+from headroom.planning.quotas.long_run import YIELD_RATIOS
+from headroom.planning.quotas.samples import steady
 
 MB = 1_000_000.0
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.planning.finish.finish_time import finish, planned_finish
-from headroom.planning.throttles.load import CatchingUpReplica, ThrottleLoad
+from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
 from headroom.schemas.alerts import Role
 
 MB = 1_000_000

@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass, field
 
 from headroom.planning.finish.finish_time import Finish, finish
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW
-from headroom.planning.throttles.load import CatchingUpReplica, ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW
+from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

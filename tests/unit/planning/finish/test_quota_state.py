@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.finish.quota import QuotaSamples
 from headroom.planning.finish.quota_state import Guess, at_quantile, guesses
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.samples import QuotaSamples
 from headroom.schemas.alerts import Role
 
 MB = 1_000_000.0

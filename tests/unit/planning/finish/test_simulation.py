@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
-from headroom.planning.finish.limits import DEFAULT_WINDOW, FetchLimits
-from headroom.planning.finish.quota import steady
 from headroom.planning.finish.simulation import Conditions, Simulation
+from headroom.planning.quotas.limits import DEFAULT_WINDOW, FetchLimits
+from headroom.planning.quotas.samples import steady
 
 MB = 1_000_000.0
 # Batches so small that almost no byte is sent again.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.planning.finish.write_rates import at_rate, forecast
-from headroom.planning.throttles.load import CatchingUpReplica, SourceLoad, ThrottleLoad
+from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 

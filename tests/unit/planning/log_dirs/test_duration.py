@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.finish.limits import FetchLimits
-from headroom.planning.finish.long_run import CopyTime
-from headroom.planning.log_dirs.directory_moves import DirectoryMove, directory_moves
 from headroom.planning.log_dirs.duration import directory_estimates, directory_moves_time
+from headroom.planning.quotas.limits import FetchLimits
+from headroom.planning.quotas.long_run import CopyTime
+from headroom.planning.reassignments.directory_moves import DirectoryMove, directory_moves
 from tests.unit.builders.log_dirs import GB, MB, A, B, cluster, placed, plan
 
 # A fetch of one byte: the rate is not rounded to whole fetches.
@@ -21,7 +21,7 @@ def move(partition: int, size: int | None, written: float | None = 0.0) -> Direc
 
 
 def test_the_sum_of_the_logs_is_copied_at_the_rate() -> None:
-    # 3 GB at 10 MB/s: 300 s. Between 95 and 100 % of the bytes are new (YIELD_RATIOS of planning/finish/long_run.py).
+    # 3 GB at 10 MB/s: 300 s. Between 95 and 100 % of the bytes are new (YIELD_RATIOS of planning/quotas/long_run.py).
     found = directory_moves_time([move(0, GB), move(1, 2 * GB)], 10 * MB, fetch=STEADY)
     assert found is not None
     assert found.low_s == pytest.approx(300, rel=0.001)

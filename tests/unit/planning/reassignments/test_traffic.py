@@ -1,4 +1,4 @@
-"""The sums over arrays equal those of the scalar rule in ``planning.throttles.load``."""
+"""The sums over arrays equal those of the scalar rule in ``planning.quotas.load``."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from hypothesis import given
 
+from headroom.planning.quotas.load import ThrottleLoads
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
-from headroom.planning.throttles.load import ThrottleLoads
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole

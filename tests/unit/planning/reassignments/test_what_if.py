@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from hypothesis import given
 
+from headroom.planning.quotas.load import ThrottleLoads
 from headroom.planning.reassignments.changes import PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.what_if import what_if
-from headroom.planning.throttles.load import ThrottleLoads
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from tests.unit.builders.cluster_states import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.finish.finish_time import COMPLETE_S
-from headroom.planning.throttles.load import ThrottleLoad, throttle_loads
+from headroom.planning.quotas.load import ThrottleLoad, throttle_loads
 from headroom.planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
 from headroom.schemas.alerts import Role, Verdict
 from tests.support.random_clusters import Cluster, clusters

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.planning.finish.long_run import copy_rate
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.planning.quotas.long_run import copy_rate
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from headroom.schemas.alerts import Role, Verdict

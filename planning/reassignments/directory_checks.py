@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from headroom.planning.log_dirs.directory_moves import DirectoryMove
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.directory_moves import DirectoryMove
 from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -65,15 +65,17 @@ def room_errors(plan: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomEr
     """
     errors: list[HeadroomError] = []
     for broker, copies in sorted(_copies(plan, state).items()):
-        found = state.brokers.get(broker)
-        if found is not None:
-            usable = [d for d in found.log_dirs if not d.offline and not d.cordoned]
+        broker_state = state.brokers.get(broker)
+        if broker_state is not None:
+            usable = [d for d in broker_state.log_dirs if not d.offline and not d.cordoned]
             errors += _room_errors(broker, copies, usable)
     return tuple(errors)
 
 
-def _error(broker: int, path: str, moves: list[DirectoryMove], found: BrokerState | None) -> HeadroomError | None:
-    directories = {directory.path: directory for directory in found.log_dirs} if found is not None else {}
+def _error(
+    broker: int, path: str, moves: list[DirectoryMove], broker_state: BrokerState | None
+) -> HeadroomError | None:
+    directories = {directory.path: directory for directory in broker_state.log_dirs} if broker_state is not None else {}
     subject = f"log directory {path} of broker {broker}"
     if not directories:
         subject, rule = f"broker {broker}", "did not report its log directories"

@@ -53,8 +53,8 @@ def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[Direct
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.executeAssignment`` and ``ReplicaManager.alterReplicaLogDirs``.
     """
-    found = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
-    return tuple(sorted(found, key=lambda move: (move.topic, move.partition, move.broker)))
+    moves = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
+    return tuple(sorted(moves, key=lambda move: (move.topic, move.partition, move.broker)))
 
 
 def within_brokers(moves: Iterable[DirectoryMove]) -> tuple[DirectoryMove, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headroom.planning.finish.limits import QuotaWindow
+from headroom.planning.quotas.limits import QuotaWindow
 
 WINDOW_S = QuotaWindow().length_s
 # In-sync followers fetch several times per second, and a sample ends with the first fetch after its time.
@@ -162,7 +162,7 @@ def steady(bytes_per_s: float, at_s: float, settings: QuotaWindow, phase: float 
     return QuotaSamples(starts, amounts, at_s, settings)
 
 
-def unused(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
+def empty_samples(reset_s: float, at_s: float, settings: QuotaWindow) -> QuotaSamples:
     """Return empty samples that were all reset or created at the same time.
 
     Args:

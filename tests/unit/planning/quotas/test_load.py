@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headroom.planning.throttles.load import PartitionTraffic, ThrottleLoad, throttle_loads
+from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRole
 from tests.support.random_clusters import Cluster, clusters

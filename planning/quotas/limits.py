@@ -19,6 +19,11 @@ class QuotaWindow:
     samples: int = 11
     sample_s: float = 1.0
 
+    @classmethod
+    def with_defaults(cls, samples: int | None, sample_s: float | None) -> QuotaWindow:
+        """Return the window that a broker reports; Kafka's defaults for values that it does not report."""
+        return cls(samples or cls.samples, float(sample_s or cls.sample_s))
+
     @property
     def length_s(self) -> float:
         """Return the shortest time for which an amount counts, seconds."""
@@ -49,6 +54,18 @@ class FetchLimits:
     fetchers: int = 1
     wait_s: float = 0.5
     backoff_s: float = 1.0
+
+    @classmethod
+    def with_defaults(
+        cls, partition_bytes: int | None, response_bytes: int | None, fetchers: int | None, backoff_ms: float | None
+    ) -> FetchLimits:
+        """Return the limits that a follower reports; Kafka's defaults for values that it does not report."""
+        return cls(
+            partition_bytes=partition_bytes or cls.partition_bytes,
+            response_bytes=response_bytes or cls.response_bytes,
+            fetchers=fetchers or cls.fetchers,
+            backoff_s=cls.backoff_s if backoff_ms is None else backoff_ms / 1000,
+        )
 
     @property
     def retry_s(self) -> float:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headroom.planning.log_dirs.directory_moves import DirectoryMove, bytes_by_broker, directory_moves, within_brokers
+from headroom.planning.reassignments.directory_moves import (
+    DirectoryMove,
+    bytes_by_broker,
+    directory_moves,
+    within_brokers,
+)
 from tests.unit.builders.log_dirs import GB, A, B, cluster, placed, plan
 
 

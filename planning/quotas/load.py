@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.long_run import CopyTime, burst_bytes, catch_up, copy_rate
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.long_run import CopyTime, burst_bytes, catch_up, copy_rate
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
@@ -145,7 +145,7 @@ class ThrottleLoad:
         catching_up: for a destination: the limited replicas; empty if they are not known one by one.
         sources: for a destination: sums of the limited replicas per leader; empty if unknown.
         burst_bytes: bytes that one check of the quota lets through to out-of-sync replicas at once, however little room
-            there is (``planning.finish.long_run.burst_bytes``); None if unknown.
+            there is (``planning.quotas.long_run.burst_bytes``); None if unknown.
         batch_bytes: for a leader: mean size of appended producer batches; None if unknown.
         quota_window: samples of the broker's quotas.
         fetch: the broker's limits as a follower.
@@ -293,6 +293,11 @@ class FollowerTraffic(NamedTuple):
     remaining_bytes: int | None
     peer: int | None = None
     alive: bool = True
+
+    @property
+    def counts_against_quota(self) -> bool:
+        """Whether the follower is in an unknown list, or is listed and has traffic or is out of sync."""
+        return self.listed is None or (self.listed and (self.write_bytes_per_s != 0 or not self.in_sync))
 
 
 def follower_traffic(p: PartitionTraffic) -> Iterator[FollowerTraffic]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
-from headroom.planning.finish.quota import QuotaSamples, steady, unused
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
+from headroom.planning.quotas.samples import QuotaSamples, empty_samples, steady
 
 MB = 1_000_000.0
 
@@ -29,10 +29,10 @@ def test_a_quota_is_exceeded_above_its_bound_and_not_at_it() -> None:
 
 
 def test_samples_that_were_reset_shorten_the_time_of_the_mean() -> None:
-    window = unused(-4.0, 0.0, DEFAULT_WINDOW)
+    window = empty_samples(-4.0, 0.0, DEFAULT_WINDOW)
     assert window.room(0.0, MB) == pytest.approx(4 * MB)
     # Never less than one sample (``SimpleRate``).
-    assert unused(-0.2, 0.0, DEFAULT_WINDOW).room(0.0, MB) == pytest.approx(MB)
+    assert empty_samples(-0.2, 0.0, DEFAULT_WINDOW).room(0.0, MB) == pytest.approx(MB)
     # An idle quota is reset after a window: at 7 s for the mean that is read at 9 s.
     assert 1.5 < window.elapsed_s(9.0) <= 2.0
 
@@ -48,7 +48,7 @@ def test_steady_traffic_fills_one_sample_after_the_other() -> None:
 
 
 def test_an_amount_counts_until_its_sample_expires() -> None:
-    window = unused(0.0, 0.0, DEFAULT_WINDOW)
+    window = empty_samples(0.0, 0.0, DEFAULT_WINDOW)
     window.record(0.2, 10 * MB)
     window.record(0.9, 1 * MB)
     assert window.room(11.8, 0.0) == -11 * MB
@@ -56,7 +56,7 @@ def test_an_amount_counts_until_its_sample_expires() -> None:
 
 
 def test_later_traffic_does_not_extend_a_complete_sample() -> None:
-    window = unused(0.0, 0.0, DEFAULT_WINDOW)
+    window = empty_samples(0.0, 0.0, DEFAULT_WINDOW)
     window.record(0.0, 10 * MB)
     window.advance(8.0, 0.0)
     window.advance(11.5, MB)

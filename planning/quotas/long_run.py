@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headroom.planning.finish.limits import QuotaWindow
+from headroom.planning.quotas.limits import QuotaWindow
 from headroom.schemas.alerts import Role
 
 # Share of new bytes in the counted ones, because a fetch ends in the middle of a producer batch, whose beginning is

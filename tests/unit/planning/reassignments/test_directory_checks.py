@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.planning.log_dirs import checks
-from headroom.planning.log_dirs.directory_moves import directory_moves
+from headroom.planning.reassignments import directory_checks
 from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory
+from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.log_dirs import BOTH, GB, A, B, cluster, placed, plan
@@ -16,11 +16,11 @@ TO_B = plan(("orders", 0, (1, 2), (B, A)))
 
 
 def directory_errors(targets: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
-    return checks.directory_errors(directory_moves(targets, state), state)
+    return directory_checks.directory_errors(directory_moves(targets, state), state)
 
 
 def room_errors(targets: ReassignmentPlan, state: ClusterState) -> tuple[HeadroomError, ...]:
-    return checks.room_errors(targets, state)
+    return directory_checks.room_errors(targets, state)
 
 
 def errors(directories: tuple[LogDirectory, ...], targets: ReassignmentPlan = TO_B) -> list[str]:

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.planning.finish.copies import CopyStream, QuotaEndpoint, ReplicaCopy
-from headroom.planning.finish.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
-from headroom.planning.finish.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
-from headroom.planning.finish.quota import steady
 from headroom.planning.finish.quota_state import steady_bytes_per_s
 from headroom.planning.finish.simulation import Conditions, Simulation
-from headroom.planning.throttles.load import ThrottleLoad
+from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, QuotaWindow
+from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
+from headroom.planning.quotas.samples import steady
 from headroom.schemas.alerts import Role, Verdict
 
 MB = 1_000_000.0
