@@ -64,12 +64,13 @@ def require_known_rates(changes: BatchChanges) -> None:
         HeadroomError: a broker is up and does not report them.
     """
     if changes.unknown_rates:
-        rule = "is up, but does not report its throttle rates, so that the batch could move without its throttle"
+        brokers = broker_names(sorted({name.broker for name in changes.unknown_rates}))
+        rule = "were not reported, so that the batch could move without its throttle"
         remedy = (
             "See that this user may DescribeConfigs on brokers, and that they answer: headroom check. To move without "
             "a throttle, run without its option."
         )
-        raise HeadroomError(broker_names(sorted({name.broker for name in changes.unknown_rates})), rule, remedy)
+        raise HeadroomError(f"the throttle rates of {brokers}", rule, remedy)
 
 
 def lost_replicas(start: RunSnapshot, now: RunSnapshot) -> str | None:

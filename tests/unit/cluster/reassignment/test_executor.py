@@ -154,7 +154,7 @@ def test_no_batch_begins_while_a_broker_that_is_up_does_not_report_its_rates(bro
     # Broker 4 is a destination. Broker 2 has a rate that is high enough, which nobody can know then.
     stage = Stage()
     stage.cluster.silent = {broker: 10**6}
-    with pytest.raises(HeadroomError, match=f"broker {broker}: is up, but does not report its throttle rates"):
+    with pytest.raises(HeadroomError, match=f"the throttle rates of broker {broker}: were not reported"):
         stage.run()
     assert (stage.cluster.requests, stage.journal.kept) == ([], [])
     assert stage.time.now_s >= stage.policy.settle_s
