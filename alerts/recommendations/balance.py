@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.schemas.text.amounts import clock_text, duration_text, size_text
+from headroom.schemas.text.names import broker_names
 
 
 def describe_advice(brokers: Sequence[int], advice: BalanceAdvice | None) -> str:
@@ -15,7 +16,7 @@ def describe_advice(brokers: Sequence[int], advice: BalanceAdvice | None) -> str
         brokers: ids of the brokers.
         advice: last proposal; None if there is none.
     """
-    names = f"broker{'s' * (len(brokers) > 1)} {', '.join(map(str, brokers))}"
+    names = broker_names(brokers)
     if advice is None or not advice.brokers.issuperset(brokers):
         return f"propose the fewest changes that bring {names} into band; the command changes nothing itself"
     made = f"proposal {advice.proposal_id} of {clock_text(advice.read_ms)}"

@@ -12,6 +12,7 @@ from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.model import BrokerThrottles
 from headroom.cluster.throttles.broker_rates import Done, await_rates
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.names import broker_names
 
 
 class RatesError(HeadroomError):
@@ -101,8 +102,7 @@ class RateChange:
         failed = {broker: failure for broker, failure in results.items() if failure is not None}
         accepted = self.values.keys() - failed.keys()
         if accepted:
-            names = ", ".join(map(str, sorted(accepted)))
-            on_step(self.step.format(f"broker{'s' if len(accepted) > 1 else ''} {names}"))
+            on_step(self.step.format(broker_names(sorted(accepted))))
         in_force = await_rates(connection, accepted, self.done, wait_s, deadline_s)
         late = sorted(accepted - in_force.keys())
         # A change without an answer may have been made: read it back once.

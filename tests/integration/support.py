@@ -27,7 +27,7 @@ T = TypeVar("T")
 _POLL_S = 0.1
 # To read a table takes a good part of what the processes that write it want of two cores.
 TABLE_POLL_S = 1.0
-_RECORD_BYTES = 10_000
+RECORD_BYTES = 10_000
 
 
 def wait_until(
@@ -136,9 +136,9 @@ def fill(cluster: EmbeddedCluster, topic: str, size_bytes: Mapping[int, int]) ->
     """
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
         sent = [
-            producer.send(topic, os.urandom(_RECORD_BYTES), partition=partition)
+            producer.send(topic, os.urandom(RECORD_BYTES), partition=partition)
             for partition, size in size_bytes.items()
-            for _ in range(size // _RECORD_BYTES)
+            for _ in range(size // RECORD_BYTES)
         ]
         producer.flush()
     for record in sent:

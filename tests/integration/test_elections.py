@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, TopicPartition
 
 from headroom.cli.elections.command import elections
 from headroom.cluster.embedded import EmbeddedCluster
@@ -20,7 +20,7 @@ from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
-from tests.integration.support import admin_of, completed, create_topic, leaders, wait_until
+from tests.integration.support import admin_of, completed, create_topic, fill, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
 RESTARTED = 2
@@ -190,10 +190,7 @@ def test_what_moves_waits_for_the_end_of_its_move(
 ) -> None:
     move = Move("moving", 0, (1, 2), (3, 1))
     create_topic(cluster, "moving", {0: list(move.before)})
-    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)
-    for _ in range(200):
-        producer.send("moving", bytes(100_000), partition=0)
-    producer.close()
+    fill(cluster, "moving", {0: 20 * MB})
     apply_lists(settings, lists_of_plan([move]))
     apply_rates(settings, dict.fromkeys((1, 2, 3, 4), 50_000))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
 
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
 from headroom.cluster.admin.config_keys import BROKER, LOG_DIRS_RATE, TOPIC
@@ -16,10 +15,10 @@ from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
 from headroom.cluster.throttles.replica_lists import apply_lists
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.config import Source
-from tests.integration.support import admin_of, create_topic, wait_until
+from tests.integration.support import RECORD_BYTES, admin_of, create_topic, fill, wait_until
 from tests.integration.ticks import Tick, collecting, settings_of
 
-RECORDS, RECORD_BYTES = 30_000, 1000
+RECORDS = 3000
 # A fetch of 1 MiB goes through at once, and another whenever the window of 11 s has forgotten it: minutes of copying.
 RATE_BYTES_PER_S = 2000
 # The rule for logs of jmx_exporter's kafka-0-8-2.yml, which takes the key of the copy into the partition's label.
@@ -45,20 +44,13 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster
     )
     with EmbeddedCluster(folder / "cluster", 1, options=options) as cluster:
         create_topic(cluster, "orders", {0: [1], 1: [1]})
-        _fill(cluster)
+        fill(cluster, "orders", {0: RECORDS * RECORD_BYTES})
         with closing(AdminConnection(settings_of(cluster).cluster)) as link:
             alter_configs(link, [ConfigChange(TOPIC, "orders", {"compression.type": "gzip"})], 10)
             alter_configs(link, [ConfigChange(BROKER, "1", {LOG_DIRS_RATE: str(RATE_BYTES_PER_S)})], 10)
         apply_lists(settings_of(cluster), {"orders": TopicLists("*", "*")})
         _move(cluster, folders)
         yield cluster
-
-
-def _fill(cluster: EmbeddedCluster) -> None:
-    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap_servers)) as producer:
-        for _ in range(RECORDS):
-            producer.send("orders", bytes(RECORD_BYTES), partition=0)
-        producer.flush()
 
 
 def _move(cluster: EmbeddedCluster, folders: list[Path]) -> None:

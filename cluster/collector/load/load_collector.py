@@ -155,10 +155,11 @@ class LoadCollector:
         sizes: list[Mapping[str, Sequence[Any]]] = []
         count = 0
         for broker, (read_ms, logs) in list(self._described.items()):
-            if count and count + _logs(logs) > MOST_REPLICA_ROWS:
+            own = _logs(logs)
+            if count and count + own > MOST_REPLICA_ROWS:
                 break
             del self._described[broker]
-            count += _logs(logs)
+            count += own
             directories += log_dir_rows(logs, read_ms)
             sizes.append(replica_size_columns(logs, read_ms))
         if not directories:

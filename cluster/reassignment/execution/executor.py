@@ -177,14 +177,14 @@ class ReassignmentExecutor:
         Raises:
             HeadroomError: a broker that is up has not reported them for longer than the policy allows.
         """
-        newest = [snapshot]
 
-        def look() -> RunSnapshot:
-            shown = newest.pop() if newest else self._control.read()
+        def known(shown: RunSnapshot) -> RunSnapshot:
             require_known_rates(self._changes(batch, shown, self._policy.throttle_bytes_per_s))
             return shown
 
-        return self._retry(f"batch {number}", look)
+        with suppress(HeadroomError):
+            return known(snapshot)
+        return self._retry(f"batch {number}", lambda: known(self._control.read()))
 
     def _run_batch(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> None:
         """Throttle and submit a batch, and wait for its end."""

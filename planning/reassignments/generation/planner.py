@@ -169,7 +169,7 @@ def _loads(
     for draft in drafts:
         loads.count(draft.present.topic, draft.replicas, draft.size_bytes)
     for p in unchangeable:
-        loads.count(p.topic, [b for b in p.replicas if b not in p.removing], sizes.of(p))
+        loads.count(p.topic, p.target, sizes.of(p))
         loads.count_lead(p.topic, p.replicas[0])
     if request.topics is not None and not request.spreads:
         for p in state.partitions.values():

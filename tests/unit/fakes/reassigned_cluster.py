@@ -248,7 +248,7 @@ class FakeReassignedCluster:
 
     def _start(self, name: TopicPartition, target: tuple[int, ...]) -> None:
         partition = self.partitions[name]
-        before = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+        before = partition.before
         adding = tuple(broker for broker in target if broker not in before)
         removing = tuple(broker for broker in before if broker not in target)
         if (partition.adding, partition.removing) == (adding, removing) and partition.target == target:
@@ -268,7 +268,7 @@ class FakeReassignedCluster:
 
     def _cancel(self, name: TopicPartition) -> None:
         partition = self.partitions[name]
-        replicas = tuple(broker for broker in partition.replicas if broker not in partition.adding)
+        replicas = partition.before
         self._remove_logs(name, replicas)
         self.partitions[name] = _placed(name, replicas, partition.leader)
         del self.left[name]
