@@ -81,6 +81,9 @@ _CONF = {
     "spark.sql.streaming.minBatchesToRetain": "4",
     # If unset, Spark checks the environment for a test run each time it needs a type: some per cent of a batch.
     "spark.sql.types.framework.enabled": "false",
+    # Of each call that builds a plan or an expression, Spark would keep the line of Python that made it, which takes
+    # longer than the call itself.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Steps of a plan carry only what they need themselves to the tasks. By default each carries all steps below it, and
     # Spark tries for each whether that can be sent: a tenth of a small batch.
     "spark.sql.execution.usePartitionEvaluator": "true",
