@@ -17,6 +17,7 @@ from headroom.cli.common.stopping import stopping
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from headroom.cli.throttle.rates import require_low_rate
+from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.journal.session import config_option_of
 from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
@@ -37,6 +38,7 @@ class RunOptions:
         adopt: whether to run beside reassignments of others.
         force: whether to run with a throttle that is too low, or to take over a run of another machine.
         cancel_on_stop: whether a stop takes back the batch at hand.
+        if_cleared: what to do when others clear the throttle while partitions move.
         low_rate: whether rates below 1 MB/s are accepted.
         words: words of the command after ``headroom``, for the command that goes on.
     """
@@ -49,12 +51,13 @@ class RunOptions:
     adopt: bool
     force: bool
     cancel_on_stop: bool
+    if_cleared: IfCleared
     low_rate: bool
     words: str
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
-        return RunRequest(self.rates, self.auto_up_to, self.adopt, self.force, self.cancel_on_stop)
+        return RunRequest(self.rates, self.auto_up_to, self.adopt, self.force, self.cancel_on_stop, self.if_cleared)
 
     def rate_of_option(self) -> dict[str, int | None]:
         """Return the rates of the command by option, bytes per second."""
@@ -71,6 +74,8 @@ class RunOptions:
     def with_options(self, rates: Sequence[str]) -> str:
         """Return the command with these words for its rates."""
         flags = ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
+        if self.if_cleared is not IfCleared.RESTORE:
+            flags += ["--if-cleared", self.if_cleared.value]
         return f"headroom {' '.join([self.words, *rates, *flags])}{config_option_of(self.config)} --execute"
 
 
@@ -101,6 +106,16 @@ force_option = click.option(
 )
 cancel_option = click.option(
     "--cancel-on-stop", is_flag=True, help="Ctrl-C cancels the batch at hand, instead of waiting for its end."
+)
+
+cleared_option = click.option(
+    "--if-cleared",
+    type=click.Choice([choice.value for choice in IfCleared]),
+    default=IfCleared.RESTORE.value,
+    show_default=True,
+    callback=lambda _context, _parameter, value: IfCleared(value),
+    help="When others clear the throttle while partitions move: set it again, cancel the batch at hand and end, or "
+    "leave it until the next batch.",
 )
 
 

@@ -12,11 +12,13 @@ from headroom.cli.reassign.plan_run import (
     auto_option,
     cancel_option,
     carry_out,
+    cleared_option,
     log_dirs_option,
     throttle_option,
     yes_option,
 )
 from headroom.cli.throttle.rates import low_rate_option
+from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
@@ -36,6 +38,7 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 @yes_option
 @adopt_option
 @cancel_option
+@cleared_option
 @low_rate_option
 @click.option("--force", is_flag=True, help="Run with a throttle that is too low.")
 def rollback(
@@ -49,6 +52,7 @@ def rollback(
     yes: bool,
     adopt: bool,
     cancel_on_stop: bool,
+    if_cleared: IfCleared,
     low_rate: bool,
     force: bool,
 ) -> None:
@@ -64,7 +68,9 @@ def rollback(
     record = RunSession(read_settings(config), "reassign rollback").of_id(run_id)
     words = f"reassign rollback {record.run_id}"
     rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, low_rate, words)
+    options = RunOptions(
+        config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, if_cleared, low_rate, words
+    )
     carry_out([plan_back(record)], options, output_format, "reassign rollback")
 
 

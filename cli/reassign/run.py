@@ -15,12 +15,14 @@ from headroom.cli.reassign.plan_run import (
     auto_option,
     cancel_option,
     carry_out,
+    cleared_option,
     force_option,
     log_dirs_option,
     throttle_option,
     yes_option,
 )
 from headroom.cli.throttle.rates import low_rate_option
+from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.reassignments.plan_files import read_batches
 from headroom.operations.reassignments.run_plan import RunRates
 
@@ -43,6 +45,7 @@ from headroom.operations.reassignments.run_plan import RunRates
 @yes_option
 @adopt_option
 @cancel_option
+@cleared_option
 @low_rate_option
 @force_option
 def run(
@@ -58,6 +61,7 @@ def run(
     yes: bool,
     adopt: bool,
     cancel_on_stop: bool,
+    if_cleared: IfCleared,
     low_rate: bool,
     force: bool,
 ) -> None:
@@ -88,5 +92,7 @@ def run(
     files += [f"--batches-dir {shlex.quote(str(batches_dir))}"] if batches_dir is not None else []
     words = " ".join(["reassign run", *files])
     rates = RunRates(throttle, log_dirs_throttle)
-    options = RunOptions(config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, low_rate, words)
+    options = RunOptions(
+        config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, if_cleared, low_rate, words
+    )
     carry_out(read_batches(plans, batches_dir, print_note), options, output_format, "reassign run", fingerprint)

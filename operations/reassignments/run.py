@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from headroom.cluster.live.live_control import LiveClusterControl
-from headroom.cluster.reassignment.execution.control import RaiseCommand, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.control import IfCleared, RaiseCommand, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
 from headroom.operations.journal.session import RunSession, require_this_host
 from headroom.operations.progress import ProgressReceiver
@@ -38,6 +38,7 @@ class RunRequest:
         adopt: whether to run beside reassignments of others.
         force: whether to run with a throttle that is too low, or to take over a run of another machine.
         cancel_on_stop: whether a stop takes back the current batch.
+        if_cleared: what to do when others clear the throttle while partitions move.
     """
 
     rates: RunRates
@@ -45,6 +46,7 @@ class RunRequest:
     adopt: bool = False
     force: bool = False
     cancel_on_stop: bool = False
+    if_cleared: IfCleared = IfCleared.RESTORE
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         adopt=request.adopt,
         force=request.force,
         cancel_on_stop=request.cancel_on_stop,
+        if_cleared=request.if_cleared,
         settle_s=reassign.settle_s,
         pause_s=reassign.pause_s,
         log_dirs_bytes_per_s=request.rates.log_dirs_bytes_per_s,

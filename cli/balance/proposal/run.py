@@ -17,8 +17,16 @@ from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.common.stopping import stopping
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.plan_run import RunOptions, auto_option, cancel_option, carry_out, force_option
+from headroom.cli.reassign.plan_run import (
+    RunOptions,
+    auto_option,
+    cancel_option,
+    carry_out,
+    cleared_option,
+    force_option,
+)
 from headroom.cli.throttle.rates import low_rate_option, require_low_rate
+from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.balance.proposal_run import COMMAND, NextBatch, next_batch, weigh_rest
 from headroom.operations.balance.written_proposal import WrittenProposal, read_own_proposal
 from headroom.operations.reassignments.run_plan import RunRates
@@ -47,6 +55,7 @@ class _BalanceRun(RunOptions):
 @format_option
 @auto_option
 @cancel_option
+@cleared_option
 @low_rate_option
 @force_option
 @click.option("--execute", is_flag=True, help="Change the cluster; without it, only show what is next.")
@@ -58,6 +67,7 @@ def run(
     output_format: str,
     auto_up_to: int | None,
     cancel_on_stop: bool,
+    if_cleared: IfCleared,
     low_rate: bool,
     force: bool,
     execute: bool,
@@ -86,7 +96,7 @@ def run(
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{COMMAND} {shell_quoted(str(folder))}"
     options = _BalanceRun(
-        config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, low_rate, words
+        config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, if_cleared, low_rate, words
     )
     ran: list[int] = []
     weighed: RestOfProposal | None = None

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
 from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
+
+
+class IfCleared(str, Enum):
+    """What a run does when others clear its throttle while partitions move.
+
+    Attributes:
+        RESTORE: sets it again.
+        CANCEL: cancels the batch at hand, and ends.
+        LEAVE: leaves it until the next batch.
+    """
+
+    RESTORE = "restore"
+    CANCEL = "cancel"
+    LEAVE = "leave"
+
 
 # Returns the command that raises the throttle of some brokers to a rate.
 RaiseCommand = Callable[[int, Sequence[int]], str]
@@ -76,6 +92,7 @@ class RunPolicy:
         adopt: whether to run although reassignments of others are running.
         force: whether to run with a throttle that is known to be too low.
         cancel_on_stop: whether a stop takes back the batch at hand instead of waiting for its end.
+        if_cleared: what to do when others clear the throttle while partitions move.
         settle_s: how long the cluster and the journal may fail before the run gives up, seconds.
         pause_s: pause between two batches, seconds.
         poll_s: interval between two looks while partitions move, seconds.
@@ -91,6 +108,7 @@ class RunPolicy:
     adopt: bool = False
     force: bool = False
     cancel_on_stop: bool = False
+    if_cleared: IfCleared = IfCleared.RESTORE
     settle_s: float = 60.0
     pause_s: float = 10.0
     poll_s: float = 2.0

@@ -140,8 +140,8 @@ class ReassignmentExecutor:
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
-            if self._stop.is_set() and self._policy.cancel_on_stop:
-                return f"batch {number} was taken back: {_STOPPED}"
+            if (reason := self._reason_to_take_back()) is not None:
+                return f"batch {number} was taken back: {reason}"
             self._done += 1
         return None
 
@@ -280,12 +280,18 @@ class ReassignmentExecutor:
         self._throttle.release(snapshot)
         record = self._journal.record
         moving, placing = moving_of(record, snapshot), sorted(record.placing)
-        if self._stop.is_set() and self._policy.cancel_on_stop and (moving or placing):
-            self._take_back(moving, placing, snapshot)
-        elif moving or placing:
+        if (moving or placing) and self._reason_to_take_back() is None:
             self._throttle.look(snapshot, moving, placing)
             self._placement.request_forgotten(snapshot)
+        if (moving or placing) and self._reason_to_take_back() is not None:
+            self._take_back(moving, placing, snapshot)
         return snapshot, moving, placing
+
+    def _reason_to_take_back(self) -> str | None:
+        """Return why the batch at hand is to be cancelled; None if it is not."""
+        if self._stop.is_set() and self._policy.cancel_on_stop:
+            return _STOPPED
+        return self._throttle.cleared_reason
 
     def _take_back(
         self, moving: Sequence[TopicPartition], placing: Collection[ReplicaKey], snapshot: RunSnapshot

@@ -6,13 +6,15 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.control import ClusterControl, IfCleared, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.reassignments.run.changes import (
     BatchChanges,
+    ClearedThrottle,
     PlannedRate,
     broker_roles_of,
+    cleared_throttle,
     entries_to_remove,
     is_changed_by_others,
     rate_restoration,
@@ -35,6 +37,7 @@ from headroom.planning.reassignments.run.loads import (
     required_bytes_per_s,
     short_throttles,
 )
+from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.planning.throttles.replica_lists import format_replica_list
@@ -51,6 +54,9 @@ class RunThrottle:
         journal: the journal of the run.
         policy: rates and their limits.
         output: where it reports to.
+
+    Attributes:
+        cleared_reason: what others have cleared, if the batch at hand is to be cancelled for it; else None.
     """
 
     def __init__(self, control: ClusterControl, journal: RunJournal, policy: RunPolicy, output: RunOutput) -> None:
@@ -63,6 +69,9 @@ class RunThrottle:
         self._reported: set[tuple[BrokerRole, float | None]] = set()
         # Rates of others that were in force when the batch at hand began, and were enough.
         self._of_others: frozenset[BrokerRate] = frozenset()
+        # What the look before found cleared, and what was left cleared.
+        self._cleared = self._left = ClearedThrottle()
+        self.cleared_reason: str | None = None
 
     def rate_for(self, snapshot: RunSnapshot, changes: BatchChanges) -> int | None:
         """Return the rate for a batch: that of the policy, or a higher one that is enough, if the policy allows it.
@@ -102,17 +111,13 @@ class RunThrottle:
         in_force = {name for name, rate in snapshot.rates.items() if rate.in_force is not None}
         self._of_others = frozenset((needed & in_force) - changes.rates.keys())
         steps = [
-            *(
-                JournalStep(
-                    StepKind.LIST, StepState.INTENDED, str(name), snapshot.lists.get(name), format_replica_list(entries)
-                )
-                for name, entries in sorted(changes.entries.items())
-            ),
+            *_list_steps(changes.entries, snapshot),
             *_rate_steps(changes.rates, StepState.INTENDED),
         ]
+        self._left = ClearedThrottle()
         if not steps:
             return
-        self._journal.write(steps)
+        self._journal.write([*self._no_longer_own(changes.rates), *steps])
         if changes.entries:
             self._control.append_entries(changes.entries)
         failures = self._control.set_rates({n: r.after for n, r in changes.rates.items()}) if changes.rates else {}
@@ -127,7 +132,8 @@ class RunThrottle:
     ) -> None:
         """Report throttles that have become too low, with the command that raises them, or raise them.
 
-        A broker that was down when the batch began gets its rate once it is up. What others set meanwhile is theirs.
+        A broker that was down when the batch began gets its rate once it is up. What others set meanwhile is theirs;
+        what they clear is dealt with as the policy says.
 
         Args:
             snapshot: the cluster now.
@@ -144,6 +150,7 @@ class RunThrottle:
         missing = rates_to_set(wanted, snapshot, record)
         theirs = self._of_others | record.rates.keys()
         self._change({name: rate for name, rate in missing.items() if name not in theirs})
+        self._look_for_cleared(moves, wanted.keys() & theirs, missing, snapshot)
         # Throttles of others, which limit nothing of this run, are theirs.
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
@@ -155,11 +162,68 @@ class RunThrottle:
             self._output.line(f"Raised the throttle of {rate_subject(name)} from {now} to {_rate_or_none(rate.after)}.")
         self._report([load for load in short if load.broker_role not in raised])
 
+    def _look_for_cleared(
+        self,
+        moves: Mapping[TopicPartition, Submission],
+        in_force: Collection[BrokerRate],
+        missing: Mapping[BrokerRate, PlannedRate],
+        snapshot: RunSnapshot,
+    ) -> None:
+        """Deal with what others have cleared, once two looks agree: a broker may not have heard of it yet."""
+        now = cleared_throttle(moves, in_force, snapshot, with_lists=self._rate is not None)
+        confirmed, self._cleared = now & self._cleared, now
+        # What was left, and set again since, may be cleared again.
+        self._left &= now
+        if self._policy.if_cleared is IfCleared.LEAVE:
+            confirmed, self._left = confirmed - self._left, confirmed
+        if not confirmed:
+            return
+        if self._policy.if_cleared is IfCleared.RESTORE:
+            self._restore_cleared(confirmed, missing, snapshot)
+        elif self._policy.if_cleared is IfCleared.CANCEL:
+            self.cleared_reason = f"others cleared the throttle: {confirmed}"
+        else:
+            self._output.line(
+                f"Others cleared the throttle: {confirmed}. It stays cleared until the next batch (--if-cleared leave)."
+            )
+
+    def _restore_cleared(
+        self, cleared: ClearedThrottle, missing: Mapping[BrokerRate, PlannedRate], snapshot: RunSnapshot
+    ) -> None:
+        entries: dict[ThrottledList, set[Entry]] = {}
+        for name, entry in cleared.entries:
+            entries.setdefault(name, set()).add(entry)
+        # The lists first: a rate without them limits nothing.
+        steps = _list_steps(entries, snapshot)
+        self._journal.write(steps)
+        try:
+            if entries:
+                self._control.append_entries(entries)
+        except HeadroomError as error:
+            # It must not end the watch of what moves. The next look tries again.
+            self._output.note(f"the throttle that others cleared was not set again: {error.subject} {error.rule}")
+            return
+        self._journal.write([replace(step, state=StepState.DONE) for step in steps])
+        done = self._change({name: missing[name] for name in cleared.rates if name in missing})
+        restored = ClearedThrottle(frozenset(done), cleared.entries)
+        if restored:
+            self._output.line(f"Others cleared the throttle: {restored}. It was set again.")
+
+    def _no_longer_own(self, rates: Mapping[BrokerRate, PlannedRate]) -> list[JournalStep]:
+        """Return the steps that tell which own rates were cleared: they end as others left them, not as before."""
+        own = self._journal.record.rates
+        cleared = {
+            name: PlannedRate(None, None)
+            for name, rate in rates.items()
+            if rate.before is None and name in own and own[name].before is not None
+        }
+        return _rate_steps(cleared, StepState.UNDONE)
+
     def _change(self, rates: Mapping[BrokerRate, PlannedRate]) -> dict[BrokerRate, PlannedRate]:
         """Set rates while partitions move, and return those that were set; the others must not end the watch."""
         if not rates:
             return {}
-        self._journal.write(_rate_steps(rates, StepState.INTENDED))
+        self._journal.write([*self._no_longer_own(rates), *_rate_steps(rates, StepState.INTENDED)])
         failures = self._control.set_rates({name: rate.after for name, rate in rates.items()})
         done = {name: rate for name, rate in rates.items() if name.broker not in failures}
         failed = {name: rate for name, rate in rates.items() if name.broker in failures}
@@ -238,6 +302,15 @@ class RunThrottle:
                 f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
                 "clean --execute"
             )
+
+
+def _list_steps(entries: Mapping[ThrottledList, Collection[Entry]], snapshot: RunSnapshot) -> list[JournalStep]:
+    return [
+        JournalStep(
+            StepKind.LIST, StepState.INTENDED, str(name), snapshot.lists.get(name), format_replica_list(of_list)
+        )
+        for name, of_list in sorted(entries.items())
+    ]
 
 
 def _rate_steps(rates: Mapping[BrokerRate, PlannedRate], state: StepState) -> list[JournalStep]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.directories import copying_brokers, placements_of, requested_of
-from headroom.planning.reassignments.run.journal import Entry, ThrottledList
+from headroom.planning.reassignments.run.journal import Entry, ThrottledList, rate_subject
 from headroom.planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
@@ -174,13 +174,13 @@ def rates_to_set(
     Args:
         wanted: rate of each broker and role, bytes per second; where others have set a higher one, that stays.
         snapshot: the cluster now.
-        record: the run so far; a rate of it that others have changed since stays.
+        record: the run so far; a rate of it that others have changed since stays, unless nothing limits now.
     """
     rates: dict[BrokerRate, PlannedRate] = {}
     for name, least in sorted(wanted.items()):
         now, own = snapshot.rates.get(name), record.rates.get(name)
         # A broker that is down takes no rate, and copies nothing. See ``unknown_rates`` for one that is up.
-        if now is None or is_changed_by_others(own, now):
+        if now is None or (now.in_force is not None and is_changed_by_others(own, now)):
             continue
         if own is not None and now.own in own.own:
             # Not below what was in force before the run.
@@ -191,6 +191,59 @@ def rates_to_set(
         if not is_enough:
             rates[name] = PlannedRate(now.own, least)
     return rates
+
+
+@dataclass(frozen=True)
+class ClearedThrottle:
+    """What moves need of their throttle, was in force, and is no longer.
+
+    Attributes:
+        rates: brokers and roles that nothing limits.
+        entries: entries that are not listed.
+    """
+
+    rates: frozenset[BrokerRate] = frozenset()
+    entries: frozenset[tuple[ThrottledList, Entry]] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Return whether anything is missing."""
+        return bool(self.rates or self.entries)
+
+    def __and__(self, other: ClearedThrottle) -> ClearedThrottle:
+        """Return what is missing in both."""
+        return ClearedThrottle(self.rates & other.rates, self.entries & other.entries)
+
+    def __sub__(self, other: ClearedThrottle) -> ClearedThrottle:
+        """Return what is missing here and not in the other."""
+        return ClearedThrottle(self.rates - other.rates, self.entries - other.entries)
+
+    def __str__(self) -> str:
+        parts = [", ".join(f"the rate of {rate_subject(name)}" for name in sorted(self.rates))] * bool(self.rates)
+        lists = sorted({str(name) for name, _ in self.entries})
+        parts += [f"{len(self.entries)} replicas in the lists of {', '.join(lists)}"] * bool(lists)
+        return " and ".join(parts)
+
+
+def cleared_throttle(
+    moves: Mapping[TopicPartition, Submission],
+    wanted: Iterable[BrokerRate],
+    snapshot: RunSnapshot,
+    *,
+    with_lists: bool,
+) -> ClearedThrottle:
+    """Return what running moves need of their throttle and is not in force; a rate that is unknown is not missing.
+
+    Args:
+        moves: the reassignments that run, whose throttle was in force when they began.
+        wanted: rates that were in force since.
+        snapshot: the cluster now.
+        with_lists: whether the moves have a throttle.
+    """
+    rates = frozenset(name for name in wanted if (now := snapshot.rates.get(name)) and now.in_force is None)
+    missing = _missing_entries(entries_of(moves), snapshot) if with_lists else {}
+    # With its topic a list is gone for good.
+    existing = {name: entries for name, entries in missing.items() if name.topic in snapshot.topic_ids}
+    return ClearedThrottle(rates, frozenset((name, entry) for name, entries in existing.items() for entry in entries))
 
 
 def unknown_rates(wanted: Iterable[BrokerRate], snapshot: RunSnapshot) -> tuple[BrokerRate, ...]:

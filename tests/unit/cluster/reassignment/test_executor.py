@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headroom.cluster.reassignment.execution.cleaning import clean_run
-from headroom.cluster.reassignment.execution.control import RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.control import IfCleared, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.executor import RunOutcome
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
@@ -18,7 +19,7 @@ from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed
 
@@ -39,6 +40,8 @@ def plan(*names: tuple[str, int]) -> ReassignmentPlan:
     return ReassignmentPlan(tuple(TargetAssignment(*name, AFTER[name]) for name in names))
 
 
+# The rates of the first batch; where none is set, that of followers has a default.
+NEEDED = {BrokerRole(1, LEADER), BrokerRole(2, LEADER), BrokerRole(3, LEADER), BrokerRole(4, FOLLOWER)}
 BATCHES = [plan(("a", 0), ("a", 1), ("a", 2)), plan(("b", 0), ("b", 1), ("c", 0))]
 
 
@@ -147,6 +150,160 @@ def test_a_rate_that_others_lower_while_partitions_move_stays_as_they_set_it() -
     stage.run()
     assert stage.cluster.rates[name] == low
     assert ("rate", (name, RATE)) not in stage.cluster.requests
+
+
+def clearing(stage: Stage, at: Collection[int], cleared: Callable[[FakeReassignedCluster], None]) -> None:
+    """Let others clear the throttle at some looks while partitions move, the first of which is 1."""
+    looks: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            looks.append(0)
+            if len(looks) in at:
+                cleared(cluster)
+
+    stage.cluster.on_look = look
+
+
+def clear_all(cluster: FakeReassignedCluster) -> None:
+    cluster.rates.clear()
+    cluster.lists.clear()
+
+
+# Others clear either all of it, the rates alone, or the lists alone, as Kafka's tool and operators do.
+CLEARINGS = (clear_all, lambda cluster: cluster.rates.clear(), lambda cluster: cluster.lists.clear())
+
+
+@pytest.mark.parametrize("cleared", CLEARINGS)
+def test_a_throttle_that_others_clear_is_set_again_while_partitions_move(
+    cleared: Callable[[FakeReassignedCluster], None],
+) -> None:
+    stage = Stage(batches=[BATCHES[0]])
+    stage.cluster.looks = 12
+    clearing(stage, {2, 8}, cleared)
+    in_force: list[bool] = []
+    clear = stage.cluster.on_look
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        clear(cluster)
+        rates = {name for name in NEEDED if name in cluster.rates or name.role.value in cluster.defaults}
+        in_force.append(rates == NEEDED and ThrottledList("a", FOLLOWER) in cluster.lists)
+
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused) == (None, {})
+    # At its first look a broker may not have heard of the throttle yet: the second one sets it again.
+    began = in_force.index(True)
+    assert in_force[began : began + 10] == [True, False, False, True, True, True, True, False, False, True]
+    assert [line for line in stage.lines if "cleared" in line and line.endswith("It was set again.")] == [
+        line for line in stage.lines if "cleared" in line
+    ]
+    assert len([line for line in stage.lines if "cleared" in line]) == 2
+    # Nothing of the run stays, and nothing that others cleared comes back.
+    assert stage.left_behind() == []
+    assert set(stage.cluster.rates) <= set(fresh().rates)
+    assert set(stage.cluster.lists) <= set(fresh().lists)
+
+
+def test_a_throttle_that_others_clear_ends_the_run_if_it_is_to() -> None:
+    stage = Stage(policy=RunPolicy(RATE, pause_s=0, if_cleared=IfCleared.CANCEL))
+    stage.cluster.looks = 12
+    clearing(stage, {2}, clear_all)
+    outcome = stage.run()
+    assert outcome.stopped is not None
+    assert outcome.stopped.startswith("batch 1 was taken back: others cleared the throttle: the rate of broker ")
+    # Its third partition only gets another order of its replicas, and had ended.
+    assert stage.replicas() == BEFORE | {("a", 2): AFTER["a", 2]}
+    assert stage.left_behind() == []
+
+
+def test_a_throttle_that_others_clear_stays_cleared_until_the_next_batch_if_it_may() -> None:
+    stage = Stage(policy=RunPolicy(RATE, pause_s=0, if_cleared=IfCleared.LEAVE))
+    stage.cluster.looks = 12
+    clearing(stage, {2}, clear_all)
+    throttled: list[bool] = []
+    clear = stage.cluster.on_look
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        clear(cluster)
+        if cluster.left:
+            throttled.append(bool(cluster.rates))
+
+    stage.cluster.on_look = look
+    assert stage.run().stopped is None
+    assert throttled[:1] == [True]
+    assert throttled[1:10] == [False] * 9
+    assert throttled[-1:] == [True]
+    assert len([line for line in stage.lines if "(--if-cleared leave)" in line]) == 1
+    assert stage.left_behind() == []
+
+
+@pytest.mark.parametrize("cleared", CLEARINGS)
+def test_killed_at_any_step_of_setting_it_again_the_same_command_ends_the_run(
+    cleared: Callable[[FakeReassignedCluster], None],
+) -> None:
+    def stage() -> Stage:
+        made = Stage()
+        made.cluster.looks = 6
+        clearing(made, {2, 9}, cleared)
+        return made
+
+    for step in range(1, stage().steps() + 1):
+        one = stage()
+        with pytest.raises(Killed):
+            one.run(step)
+        if [record.state for record in one.journal.records()] != [RunState.DONE]:
+            one.run()
+        assert one.replicas() == AFTER
+        assert one.left_behind() == []
+        assert set(one.cluster.rates) <= set(fresh().rates)
+        assert set(one.cluster.lists) <= set(fresh().lists)
+
+
+def test_one_look_that_is_older_than_the_throttle_changes_nothing() -> None:
+    stage = Stage(batches=[BATCHES[0]])
+    stage.cluster.looks = 12
+    kept: list[tuple[dict[BrokerRate, int], dict[ThrottledList, str]]] = []
+    looks: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        looks.extend([0] * bool(cluster.left))
+        if len(looks) == 3:
+            kept.append((dict(cluster.rates), dict(cluster.lists)))
+            clear_all(cluster)
+        elif kept:
+            cluster.rates, cluster.lists = kept.pop()
+
+    stage.cluster.on_look = look
+    stage.run()
+    assert len(looks) > 10
+    assert not [line for line in stage.lines if "cleared" in line]
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_a_throttle_that_others_clear_while_the_run_is_dead_is_set_by_the_same_command(step: int) -> None:
+    stage = Stage()
+    with pytest.raises(Killed):
+        stage.run(step)
+    clear_all(stage.cluster)
+    unlimited: list[BrokerRate] = []
+    looks: list[int] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        looks.append(0)
+        if cluster.left and len(looks) > 2:
+            moving = [cluster.partitions[name] for name in cluster.left]
+            copying = {BrokerRole(b, FOLLOWER) for p in moving for b in p.adding}
+            copying |= {BrokerRole(b, LEADER) for p in moving if p.adding for b in p.before}
+            unlimited.extend(name for name in copying if name not in cluster.rates and name.role is LEADER)
+
+    stage.cluster.on_look = look
+    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
+        stage.run()
+    assert unlimited == []
+    assert stage.replicas() == AFTER
+    assert stage.left_behind() == []
 
 
 @pytest.mark.parametrize("broker", [2, 4])
