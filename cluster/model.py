@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -127,6 +128,13 @@ class LeaderRebalanceConfig:
     auto: bool | None = None
     check_interval_s: int | None = None
     percentage: int | None = None
+
+
+def rebalances_leaders(brokers: Iterable[LeaderRebalanceConfig]) -> bool | None:
+    """Return whether Kafka gives leads back by itself; None if no broker that decides on it reported its setting."""
+    settings = {balancing.auto for balancing in brokers} - {None}
+    # With contradicting settings it depends on the controller that is active.
+    return settings.pop() if len(settings) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
 from headroom.cluster.metrics.factory import metrics_source
 from headroom.cluster.metrics.mbeans import TICK_AND_CONSUMED, ReadScope
 from headroom.cluster.metrics.read_planner import ReadPlanner
-from headroom.cluster.model import BrokerRead, BrokerThrottles, Snapshot
-from headroom.cluster.throttles.broker_rates import read_default_rates, read_rates
+from headroom.cluster.model import BrokerConfigs, BrokerRead, BrokerThrottles, Snapshot
+from headroom.cluster.throttles.broker_rates import read_configs, read_default_rates, read_rates
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -146,6 +146,10 @@ class LiveCluster:
     def rates(self, brokers: Collection[int]) -> dict[int, BrokerThrottles]:
         """Return the rates in force on brokers; ``known`` is false where a broker did not report them."""
         return read_rates(self.connection, brokers, self.timeout_s)
+
+    def configs(self, brokers: Collection[int]) -> dict[int, BrokerConfigs]:
+        """Return the configuration of brokers; everything is unknown where a broker did not report it."""
+        return read_configs(self.connection, brokers, self.timeout_s)
 
     def log_dirs(self, brokers: Collection[int], names: Collection[TopicPartition] | None = None) -> LogDirsReading:
         """Return the log directories of brokers, with the logs of some partitions, or of all if None."""

@@ -13,7 +13,7 @@ from headroom.cluster.live.plan_state import placement_of
 from headroom.cluster.live.write_rates import WriteRates
 from headroom.cluster.log_dirs.alter import alter_log_dirs
 from headroom.cluster.log_dirs.describe import LogDirsReading
-from headroom.cluster.model import BrokerThrottles, Snapshot
+from headroom.cluster.model import BrokerThrottles, Snapshot, rebalances_leaders
 from headroom.cluster.reassignment.submit import submit_reassignments
 from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
 from headroom.cluster.throttles.list_entries import ThrottledListEntries
@@ -79,16 +79,18 @@ class LiveClusterControl:
         alive = frozenset(broker for broker, info in snapshot.brokers.items() if info.alive)
         written, cluster_written = self._rates.now() if self._rates is not None else ({}, None)
         placed = [name for name in sorted(self._placed) if name in snapshot.partitions]
+        configs = self._cluster.configs(sorted(alive))
         hosts = {broker for name in placed for broker in snapshot.partitions[name].replicas}
         return RunSnapshot(
             {name: placement_of(partition, written.get(name)) for name, partition in snapshot.partitions.items()},
             alive,
-            _rates_by_role(self._cluster.rates(sorted(alive))),
+            _rates_by_role({broker: of_broker.throttles for broker, of_broker in configs.items()}),
             {**_lists_of(snapshot), **self._lists.read(self._topics & snapshot.topic_ids.keys())},
             snapshot.topic_ids,
             frozenset(name for name, partition in snapshot.partitions.items() if partition.offline),
             cluster_written,
             self.read_logs(sorted(hosts & alive), placed).brokers if placed else {},
+            rebalances_leaders(of_broker.balancing for of_broker in configs.values()),
         )
 
     def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA
-from headroom.cluster.model import BrokerRead, Metrics, Partition, Snapshot
+from headroom.cluster.model import BrokerRead, Metrics, Partition, Snapshot, rebalances_leaders
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
@@ -59,7 +59,7 @@ def cluster_state_of(
         partitions=partitions,
         topic_ids=dict(sorted(snapshot.topic_ids.items())),
         lists=lists,
-        auto_leader_rebalance=_rebalances(reads),
+        auto_leader_rebalance=rebalances_leaders(read.balancing for read in reads.values()),
         rates_from=rates.source,
     )
 
@@ -118,10 +118,3 @@ def _log_bytes(reads: Mapping[int, BrokerRead], broker: int, name: TopicPartitio
     read = reads.get(broker)
     log = read.metrics.logs.get(name) if read is not None and read.metrics is not None else None
     return None if log is None else log.size_bytes
-
-
-def _rebalances(reads: Mapping[int, BrokerRead]) -> bool | None:
-    """Return whether Kafka gives leads back by itself; None if no broker that decides on it reported its setting."""
-    settings = {read.balancing.auto for read in reads.values()} - {None}
-    # With contradicting settings it depends on the controller that is active.
-    return settings.pop() if len(settings) == 1 else None

@@ -20,7 +20,7 @@ from headroom.cluster.admin.config_keys import (
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.failover import BrokerFailover, NoAnswerError
 from headroom.cluster.metadata.snapshot_reader import read_broker_configs
-from headroom.cluster.model import BrokerThrottles
+from headroom.cluster.model import BrokerConfigs, BrokerThrottles
 
 KEY_OF = {"leader": LEADER_RATE, "follower": FOLLOWER_RATE, "log_dirs": LOG_DIRS_RATE}
 POLL_S = 0.2
@@ -58,22 +58,34 @@ def read_rates(connection: AdminConnection, brokers: Collection[int], timeout_s:
         brokers: broker ids, read in parallel.
         timeout_s: longest wait for one answer, seconds; 5 at most.
     """
+    configs = read_configs(connection, brokers, timeout_s)
+    return {broker: of_broker.throttles for broker, of_broker in configs.items()}
+
+
+def read_configs(connection: AdminConnection, brokers: Collection[int], timeout_s: float) -> dict[int, BrokerConfigs]:
+    """Return the configuration of each broker; everything is unknown where a broker did not report it.
+
+    Args:
+        connection: the admin connection.
+        brokers: broker ids, read in parallel.
+        timeout_s: longest wait for one answer, seconds; 5 at most.
+    """
     wait_s = min(_READ_S, timeout_s)
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
         return dict(zip(brokers, pool.map(lambda broker: _read(connection, broker, wait_s), brokers), strict=True))
 
 
-def _read(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerThrottles:
-    rates = _UNKNOWN
+def _read(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerConfigs:
+    configs = BrokerConfigs(_UNKNOWN)
     for attempt in range(_READS):
         time.sleep(POLL_S if attempt else 0)
         try:
-            rates = read_broker_configs(connection, broker, timeout_s).throttles
+            configs = read_broker_configs(connection, broker, timeout_s)
         except KafkaError:
-            return _UNKNOWN
-        if rates.known:
+            return BrokerConfigs(_UNKNOWN)
+        if configs.throttles.known:
             break
-    return rates
+    return configs
 
 
 def read_default_rates(connection: AdminConnection, timeout_s: float) -> BrokerThrottles:

@@ -183,6 +183,16 @@ class ThrottleLoad:
         return BrokerRole(self.broker, self.role)
 
     @property
+    def least_in_sync_bytes_per_s(self) -> float:
+        """Return the listed traffic of in-sync followers as far as it is known, bytes per second."""
+        return _minimum(self.known_in_sync_bytes_per_s, self.in_sync_bytes_per_s)
+
+    @property
+    def least_required_bytes_per_s(self) -> float:
+        """Return the listed traffic of all followers as far as it is known, bytes per second."""
+        return _minimum(self.known_required_bytes_per_s, self.required_bytes_per_s)
+
+    @property
     def behind_bytes_per_s(self) -> float:
         """Return the write rate to listed out-of-sync replicas in bytes per second; 0 if unknown."""
         if self.required_bytes_per_s is None:
@@ -229,8 +239,7 @@ class ThrottleLoad:
         throttle = self.throttle_bytes_per_s
         if throttle is None or not self.limited_replicas:
             return None
-        in_sync = _minimum(self.known_in_sync_bytes_per_s, self.in_sync_bytes_per_s)
-        required = _minimum(self.known_required_bytes_per_s, self.required_bytes_per_s)
+        in_sync, required = self.least_in_sync_bytes_per_s, self.least_required_bytes_per_s
         # Kafka exceeds a quota only above its bound, so a throttle equal to the in-sync traffic starves no replica.
         if throttle < in_sync:
             return Verdict.STARVED
@@ -376,6 +385,41 @@ def throttle_loads(
         if follower not in p.in_sync
     }
     return [replace(load, leader_too_low=True) if load.broker_role in behind_too_low_leader else load for load in loads]
+
+
+def worse_loads(loads: Iterable[ThrottleLoad], others: Iterable[ThrottleLoad]) -> list[ThrottleLoad]:
+    """Return the load of every broker and role, with the worse of two leaderships, ordered by broker and role.
+
+    Args:
+        loads: loads with the present leaders.
+        others: loads with the leaders that Kafka may elect during the move.
+    """
+    worse = {load.broker_role: load for load in loads}
+    for load in others:
+        other = worse.get(load.broker_role)
+        worse[load.broker_role] = load if other is None else _worse(other, load)
+    return [worse[role] for role in sorted(worse)]
+
+
+def _worse(load: ThrottleLoad, other: ThrottleLoad) -> ThrottleLoad:
+    return replace(
+        load,
+        in_sync_bytes_per_s=_greater(load.in_sync_bytes_per_s, other.in_sync_bytes_per_s),
+        required_bytes_per_s=_greater(load.required_bytes_per_s, other.required_bytes_per_s),
+        known_in_sync_bytes_per_s=max(load.least_in_sync_bytes_per_s, other.least_in_sync_bytes_per_s),
+        known_required_bytes_per_s=max(load.least_required_bytes_per_s, other.least_required_bytes_per_s),
+        limited_replicas=max(load.limited_replicas, other.limited_replicas),
+        free_replicas=max(load.free_replicas, other.free_replicas),
+        remaining_bytes=None
+        if load.remaining_bytes is None or other.remaining_bytes is None
+        else max(load.remaining_bytes, other.remaining_bytes),
+        leader_too_low=load.leader_too_low or other.leader_too_low,
+        down_required_bytes_per_s=_greater(load.down_required_bytes_per_s, other.down_required_bytes_per_s),
+    )
+
+
+def _greater(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else max(one, other)
 
 
 @dataclass(slots=True)

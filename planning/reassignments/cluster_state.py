@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
@@ -97,6 +97,21 @@ class PartitionPlacement(Reassigned):
     write_bytes_per_s: float | None = None
     log_dirs: Mapping[int, str] = field(default_factory=dict)
     copied_bytes: Mapping[int, int] = field(default_factory=dict)
+
+    def leader_during(self, target: Sequence[int], alive: Collection[int], rebalances: bool | None) -> int | None:
+        """Return who may lead during a move to other brokers, besides the present leader; None if nobody.
+
+        The first target replica is the preferred leader from the beginning. If it is in sync, Kafka gives it the lead
+        at some time during the move.
+
+        Args:
+            target: replicas after the move.
+            alive: brokers that are up.
+            rebalances: whether Kafka gives leads to preferred leaders by itself; None: it may.
+        """
+        first = target[0]
+        is_given = rebalances is not False and first != self.leader and first in self.isr and first in alive
+        return first if is_given else None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headroom.planning.quotas.load import ThrottleLoad
+from headroom.planning.quotas.load import ThrottleLoad, worse_loads
 from headroom.planning.reassignments.changes import PlanChanges
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
@@ -138,7 +138,7 @@ def estimate(
     lists = _lists_in_force(changes, state) if in_flight else changes.lists
     traffic = planned_traffic(state, changes, {} if in_flight else lists)
     times = MoveTimes(traffic, state, _ceilings(traffic, state, policy), in_flight)
-    loads = _worse_loads(times)
+    loads = worse_loads(times.before, times.after)
     recommendation = recommend(
         [replace(load, throttle_bytes_per_s=0.0) for load in loads],
         policy,
@@ -177,16 +177,12 @@ def expected_switches(changes: PlanChanges, state: ClusterState) -> tuple[Expect
 
     Only partitions that gain a replica are considered; none with ``auto.leader.rebalance.enable`` off.
     """
-    if state.auto_leader_rebalance is False:
-        return ()
-    alive = state.alive
+    alive, rebalances = state.alive, state.auto_leader_rebalance
     return tuple(
-        ExpectedSwitch(target.name, placement.leader, target.replicas[0])
+        ExpectedSwitch(target.name, placement.leader, next_leader)
         for target, placement in zip(changes.gaining, changes.placements, strict=True)
         if placement.leader is not None
-        and placement.leader != target.replicas[0]
-        and target.replicas[0] in placement.isr
-        and target.replicas[0] in alive
+        and (next_leader := placement.leader_during(target.replicas, alive, rebalances)) is not None
     )
 
 
@@ -219,32 +215,6 @@ def running_plan(state: ClusterState) -> ReassignmentPlan:
 def _lists_in_force(changes: PlanChanges, state: ClusterState) -> Mapping[str, TopicLists]:
     topics = sorted({target.topic for target in changes.gaining} & state.lists.keys())
     return {topic: state.lists[topic] for topic in topics}
-
-
-def _worse_loads(times: MoveTimes) -> list[ThrottleLoad]:
-    """Return the load of every broker and role, with the worse of both leaderships."""
-    loads = {load.broker_role: load for load in times.before}
-    for load in times.after:
-        other = loads.get(load.broker_role)
-        loads[load.broker_role] = load if other is None else _worse(load, other)
-    return [loads[role] for role in sorted(loads)]
-
-
-def _worse(load: ThrottleLoad, other: ThrottleLoad) -> ThrottleLoad:
-    return replace(
-        load,
-        in_sync_bytes_per_s=_greater(load.in_sync_bytes_per_s, other.in_sync_bytes_per_s),
-        required_bytes_per_s=_greater(load.required_bytes_per_s, other.required_bytes_per_s),
-        known_in_sync_bytes_per_s=_greater(load.known_in_sync_bytes_per_s, other.known_in_sync_bytes_per_s),
-        known_required_bytes_per_s=_greater(load.known_required_bytes_per_s, other.known_required_bytes_per_s),
-        remaining_bytes=None
-        if load.remaining_bytes is None or other.remaining_bytes is None
-        else max(load.remaining_bytes, other.remaining_bytes),
-    )
-
-
-def _greater(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else max(one, other)
 
 
 def _need(

@@ -32,6 +32,7 @@ from headroom.planning.reassignments.run.journal import (
 )
 from headroom.planning.reassignments.run.loads import (
     lasting_required_bytes_per_s,
+    loads_during,
     loads_now,
     loads_of_batch,
     required_bytes_per_s,
@@ -154,6 +155,10 @@ class RunThrottle:
         # Throttles of others, which limit nothing of this run, are theirs.
         limiting = broker_roles_of(moves)
         short = [load for load in short_throttles(loads_now(snapshot)) if load.broker_role in limiting]
+        if short:
+            # What is advised or set is enough for the next leaders too.
+            during = {load.broker_role: load for load in loads_during(snapshot, moves)}
+            short = [during[load.broker_role] for load in short]
         raised: dict[BrokerRate, PlannedRate] = {
             load.broker_role: rate for load in short if (rate := self._raised_rate(load, snapshot)) is not None
         }

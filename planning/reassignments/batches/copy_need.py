@@ -61,16 +61,15 @@ def copy_needs(
 
     A partition that gains none is not listed in a throttle, so it adds nothing.
 
-    The first target replica is the preferred leader from the beginning. If it is in sync, Kafka gives it the lead at
-    some time during the move, so the traffic of the leader counts on both brokers: no order of these switches then
-    needs more.
+    Where Kafka gives the lead to another one during the move (``PartitionPlacement.leader_during``), the traffic of the
+    leader counts on both brokers: no order of these switches then needs more.
 
     Args:
         state: the cluster.
         assignments: target replicas.
         first_leads: leader of partitions that get another one before the copies.
     """
-    entries = _Entries(state)
+    entries, alive = _Entries(state), state.alive
     others = []
     for assignment in assignments:
         p = state.partitions.get(assignment.name)
@@ -79,8 +78,8 @@ def copy_needs(
             others.append(assignment)
             continue
         leader = first_leads.get(assignment.name, p.leader) if first_leads else p.leader
-        preferred = assignment.replicas[0]
-        next_leader = preferred if preferred in p.isr and preferred in p.replicas else leader
+        given = p.leader_during(assignment.replicas, alive, state.auto_leader_rebalance)
+        next_leader = leader if given is None else given
         entries.add(assignment, (*p.replicas, *new), new, leader, next_leader, p.write_bytes_per_s, p.size_bytes)
     return entries.needs(others)
 

@@ -12,6 +12,7 @@ from headroom.planning.quotas.load import (
     lasting_rate,
     live_followers,
     throttle_loads,
+    worse_loads,
 )
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
@@ -30,8 +31,7 @@ def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:
 
 def required_bytes_per_s(load: ThrottleLoad) -> float:
     """Return the rate that a throttle has to exceed, as far as it is known."""
-    known = load.known_required_bytes_per_s if load.required_bytes_per_s is None else load.required_bytes_per_s
-    return known or 0.0
+    return load.least_required_bytes_per_s if load.required_bytes_per_s is None else load.required_bytes_per_s
 
 
 def lasting_required_bytes_per_s(load: ThrottleLoad) -> float:
@@ -47,7 +47,9 @@ def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
 def loads_of_batch(
     snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], rates: Mapping[BrokerRate, PlannedRate]
 ) -> list[ThrottleLoad]:
-    """Return the loads as they will be once a batch has been submitted.
+    """Return the loads as they will be once a batch has been submitted, with the worse of two leaderships.
+
+    These are the present leaders, and those that Kafka may elect meanwhile (``PartitionPlacement.leader_during``).
 
     Args:
         snapshot: the cluster now.
@@ -67,7 +69,29 @@ def loads_of_batch(
         lists[listed] = text if text.strip() == "*" else f"{text},{own}" if text else own
     throttles = _throttles(snapshot)
     throttles |= {name: rate.after for name, rate in rates.items() if isinstance(name, BrokerRole)}
-    return _loads(replace(snapshot, partitions=placed, lists=lists), throttles)
+    return _with_switches(replace(snapshot, partitions=placed, lists=lists), moves, throttles)
+
+
+def loads_during(snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission]) -> list[ThrottleLoad]:
+    """Return the loads of moves that are running, with the worse of two leaderships, as ``loads_of_batch``."""
+    return _with_switches(snapshot, moves, _throttles(snapshot))
+
+
+def _with_switches(
+    snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], throttles: Mapping[BrokerRole, float | None]
+) -> list[ThrottleLoad]:
+    elected = {}
+    for name, move in moves.items():
+        # A partition that gains no replica is in no list.
+        if (partition := snapshot.partitions.get(name)) is None or not partition.adding:
+            continue
+        leader = partition.leader_during(move.after, snapshot.alive, snapshot.auto_leader_rebalance)
+        if leader is not None:
+            elected[name] = replace(partition, leader=leader)
+    present = _loads(snapshot, throttles)
+    if not elected:
+        return present
+    return worse_loads(present, _loads(replace(snapshot, partitions={**snapshot.partitions, **elected}), throttles))
 
 
 def _throttles(snapshot: RunSnapshot) -> dict[BrokerRole, float | None]:

@@ -43,6 +43,7 @@ class RunSnapshot:
         offline: partitions with an offline replica: its broker is down, or its disk failed.
         cluster_write_bytes_per_s: write rate of producers to the whole cluster; None if unknown.
         logs: logs of the partitions with a named log directory, by broker that has a replica of them and reported it.
+        auto_leader_rebalance: whether Kafka gives leads to preferred leaders by itself; None if unknown.
     """
 
     partitions: Mapping[TopicPartition, PartitionPlacement]
@@ -53,6 +54,7 @@ class RunSnapshot:
     offline: frozenset[TopicPartition] = frozenset()
     cluster_write_bytes_per_s: float | None = None
     logs: Mapping[int, BrokerLogs] = field(default_factory=dict)
+    auto_leader_rebalance: bool | None = None
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
@@ -74,5 +76,6 @@ def cluster_state_of_run(snapshot: RunSnapshot, logs: Mapping[int, BrokerLogs]) 
     """
     known = snapshot.alive | {broker for p in snapshot.partitions.values() for broker in p.replicas}
     brokers = {broker: BrokerState(broker, alive=broker in snapshot.alive) for broker in sorted(known)}
-    state = ClusterState("", 0, brokers, snapshot.partitions, snapshot.topic_ids)
+    rebalance = snapshot.auto_leader_rebalance
+    state = ClusterState("", 0, brokers, snapshot.partitions, snapshot.topic_ids, auto_leader_rebalance=rebalance)
     return with_log_dirs(state, logs)

@@ -66,6 +66,7 @@ class FakeReassignedCluster:
         refusing_paths: directories that every broker refuses.
         free_bytes: free bytes of every directory.
         size_bytes: size of every log.
+        auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
     """
 
     partitions: dict[TopicPartition, PartitionPlacement]
@@ -91,6 +92,7 @@ class FakeReassignedCluster:
     refusing_paths: set[str] = field(default_factory=set)
     free_bytes: int = 10**12
     size_bytes: int = 1_000_000
+    auto_leader_rebalance: bool | None = False
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
     def read(self) -> RunSnapshot:
@@ -114,6 +116,7 @@ class FakeReassignedCluster:
             {name.topic: f"id-{name.topic}" for name in self.partitions},
             frozenset(self.offline),
             logs=self.read_logs(sorted(self.alive), None).brokers,
+            auto_leader_rebalance=self.auto_leader_rebalance,
         )
 
     def _roles(self) -> list[BrokerRate]:
