@@ -99,7 +99,7 @@ class PartitionPlacement(Reassigned):
     copied_bytes: Mapping[int, int] = field(default_factory=dict)
 
     def leader_during(self, target: Sequence[int], alive: Collection[int], rebalances: bool | None) -> int | None:
-        """Return who may lead during a move to other brokers, besides the present leader; None if nobody.
+        """Return the first target replica, if Kafka may give it the lead during a move to other brokers; else None.
 
         The first target replica is the preferred leader from the beginning. If it is in sync, Kafka gives it the lead
         at some time during the move.
@@ -110,8 +110,7 @@ class PartitionPlacement(Reassigned):
             rebalances: whether Kafka gives leads to preferred leaders by itself; None: it may.
         """
         first = target[0]
-        is_given = rebalances is not False and first != self.leader and first in self.isr and first in alive
-        return first if is_given else None
+        return first if rebalances is not False and first in self.isr and first in alive else None
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def expected_switches(changes: PlanChanges, state: ClusterState) -> tuple[Expect
         ExpectedSwitch(target.name, placement.leader, next_leader)
         for target, placement in zip(changes.gaining, changes.placements, strict=True)
         if placement.leader is not None
-        and (next_leader := placement.leader_during(target.replicas, alive, rebalances)) is not None
+        and (next_leader := placement.leader_during(target.replicas, alive, rebalances)) not in (None, placement.leader)
     )
 
 

@@ -86,7 +86,7 @@ def _with_switches(
         if (partition := snapshot.partitions.get(name)) is None or not partition.adding:
             continue
         leader = partition.leader_during(move.after, snapshot.alive, snapshot.auto_leader_rebalance)
-        if leader is not None:
+        if leader not in (None, partition.leader):
             elected[name] = replace(partition, leader=leader)
     present = _loads(snapshot, throttles)
     if not elected:

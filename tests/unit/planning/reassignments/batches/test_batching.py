@@ -164,6 +164,9 @@ def test_the_required_rate_counts_every_follower_on_both_leaders() -> None:
     assert batch.copied_bytes == {BrokerRole(2, Role.LEADER): 1000, BrokerRole(3, Role.FOLLOWER): 1000}
     # Kafka's quotas are inaccurate below 1 MB/s.
     assert batch.throttle_bytes_per_s == 1_000_000
+    stays = replace(state, auto_leader_rebalance=False)
+    batch = cut_into_batches(stays, plan_of((0, (2, 0, 3))), BatchPolicy()).batches[0]
+    assert batch.required_bytes_per_s == {BrokerRole(1, Role.LEADER): 15.0, BrokerRole(3, Role.FOLLOWER): 5.0}
 
 
 def test_leads_that_are_given_up_first_count_on_the_new_leader_only() -> None:
