@@ -200,7 +200,8 @@ class ReassignmentExecutor:
         submitted = {name: move for name, move in changes.submit.items() if name not in not_placed}
         self._report_refused(number, "the controller", self._moves.submit(submitted))
         self._watch(f"batch {number} of {len(self._batches)}")
-        self._output.line(f"Batch {number} of {len(self._batches)}: ended, {len(changes.moves)} partitions")
+        ended = "ended" if self._reason_to_take_back() is None else "taken back"
+        self._output.line(f"Batch {number} of {len(self._batches)}: {ended}, {len(changes.moves)} partitions")
 
     def _changes(self, batch: ReassignmentPlan, snapshot: RunSnapshot, rate: int | None) -> BatchChanges:
         return batch_changes(batch, snapshot, self._journal.record, rate, self._policy.log_dirs_bytes_per_s)

@@ -292,6 +292,9 @@ class RunThrottle:
         ended = {name: PlannedRate(None, self._journal.record.rates[name].before) for name in plan.ended}
         kept = {name: PlannedRate(None, now.own) for name, now in plan.kept.items()}
         self._journal.write(_rate_steps({**restored, **ended, **kept}, StepState.UNDONE))
+        if plan.ended:
+            names = ", ".join(rate_subject(name) for name in plan.ended)
+            self._output.line(f"The rate of {names} was taken back before: the last copies may have had no throttle.")
         for name, now in plan.kept.items():
             self._output.line(
                 f"The rate of {rate_subject(name)} stays at {_rate_or_none(now.own)}: it was changed since the run "

@@ -211,6 +211,7 @@ def test_a_throttle_that_others_clear_ends_the_run_if_it_is_to() -> None:
     clearing(stage, {2}, clear_all)
     outcome = stage.run()
     assert outcome.stopped is not None
+    assert "Batch 1 of 2: taken back, 3 partitions" in stage.lines
     assert outcome.stopped.startswith("batch 1 was taken back: others cleared the throttle: the rate of broker ")
     # Its third partition only gets another order of its replicas, and had ended.
     assert stage.replicas() == BEFORE | {("a", 2): AFTER["a", 2]}
@@ -235,6 +236,16 @@ def test_a_throttle_that_others_clear_stays_cleared_until_the_next_batch_if_it_m
     assert throttled[1:10] == [False] * 9
     assert throttled[-1:] == [True]
     assert len([line for line in stage.lines if "(--if-cleared leave)" in line]) == 1
+    assert stage.left_behind() == []
+
+
+def test_a_throttle_that_others_clear_just_before_the_end_is_named() -> None:
+    stage = Stage(batches=[BATCHES[0]])
+    clearing(stage, {2}, clear_all)
+    stage.run()
+    (line,) = [line for line in stage.lines if "taken back" in line]
+    assert line.startswith("The rate of broker ")
+    assert line.endswith(" was taken back before: the last copies may have had no throttle.")
     assert stage.left_behind() == []
 
 
