@@ -16,7 +16,7 @@ from headroom.planning.reassignments.run.conditions import foreign_moves, partit
 from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.reassignments.validation import require_feasible, room_notes
+from headroom.planning.reassignments.validation import require_feasible, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.keys import LogDirsRate
 from headroom.schemas.text.names import broker_names
@@ -50,7 +50,7 @@ class PlannedRun:
         fingerprint: fingerprint of the whole plan.
         rates: rates of the throttles.
         directories: moves between log directories of each batch, by broker.
-        unchecked: what could not be checked of the plan, in sentences.
+        unchecked: what could not be checked of the plan, or depends on brokers that are down, in sentences.
     """
 
     batches: Sequence[ReassignmentPlan]
@@ -148,7 +148,7 @@ def planned_run(
         plan = whole_plan(batches)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, batches, state, "the plan", may_move)
-        unchecked += room_notes(plan_changes(plan, state), state)
+        unchecked += [*waiting_notes(plan, state), *room_notes(plan_changes(plan, state), state)]
     changes = [
         batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
         for batch in batches

@@ -150,7 +150,13 @@ def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState
     ]
     if changes.factor_changes:
         notes.append(f"The replication factor of {_count(changes.factor_changes, 'partition')} changes.")
-    return [*notes, *_rack_notes(plan, state), *_health_notes(plan, changes, state), *room_notes(changes, state)]
+    return [
+        *notes,
+        *_rack_notes(plan, state),
+        *_health_notes(plan, changes, state),
+        *waiting_notes(plan, state),
+        *room_notes(changes, state),
+    ]
 
 
 def _rack_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
@@ -189,6 +195,29 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
     unknown = sorted({b for b in changes.added if not state.brokers[b].throttles_known})
     if unknown:
         yield f"Brokers that did not report their throttle rates: {', '.join(map(str, unknown))}."
+
+
+def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the partitions whose move waits for a broker that is down and keeps its replica.
+
+    A move that only drops replicas waits for every replica that stays. One that adds some does so before Kafka 4.3.
+
+    Source: ``PartitionReassignmentReplicas.maybeCompleteReassignment``, and KAFKA-19975.
+    """
+    for is_smaller in (True, False):
+        waiting: dict[int, list[TopicPartition]] = {}
+        for name, target in plan.by_name.items():
+            before = state.partitions[name].before if name in state.partitions else ()
+            # The same brokers in another order are no move that could wait.
+            if set(before) == set(target.replicas) or (len(target.replicas) < len(before)) is not is_smaller:
+                continue
+            for broker in target.replicas:
+                if broker in before and broker not in state.alive:
+                    waiting.setdefault(broker, []).append(name)
+        when = "ends only when it is back" if is_smaller else "before Kafka 4.3 ends only when it is back"
+        for broker, names in sorted(waiting.items()):
+            remedy = "Start it, or name targets without it."
+            yield f"Broker {broker} is down and keeps a replica of {_some(names)}: such a move {when}. {remedy}"
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:

@@ -30,6 +30,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
+from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
@@ -245,6 +246,11 @@ class ReassignmentExecutor:
         parts = []
         if moving:
             parts.append(f"{len(moving)} partitions are moving, such as {moving[0]}")
+            submitted = self._journal.record.submitted
+            # Without those that were just cancelled.
+            targets = [submitted[name].after for name in moving if name in submitted]
+            down = {broker for target in targets for broker in target} - snapshot.alive
+            parts += [f"they wait for {broker_names(sorted(down))}, down"] * bool(down)
         if placing:
             left = remaining_bytes(self._journal.record, snapshot) / _MB
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")

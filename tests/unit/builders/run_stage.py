@@ -24,6 +24,7 @@ class RunStage:
     journal: FakeJournal = field(default_factory=FakeJournal)
     time: SteppedTime = field(default_factory=SteppedTime)
     lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def record(self) -> RecordedRun:
@@ -60,7 +61,8 @@ class RunStage:
         )
 
     def output(self) -> RunOutput:
-        return RunOutput(line=self.lines.append, raise_command=lambda rate, brokers: f"raise {rate} {list(brokers)}")
+        raise_command = lambda rate, brokers: f"raise {rate} {list(brokers)}"  # noqa: E731
+        return RunOutput(self.notes.append, self.lines.append, raise_command)
 
     def throttles(self) -> tuple[object, object]:
         return self.cluster.rates, self.cluster.lists

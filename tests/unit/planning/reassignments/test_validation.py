@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.validation import plan_notes, require_possible
@@ -57,6 +58,29 @@ def test_a_replica_that_is_down_already_may_stay() -> None:
     state = state_of([placed(0, (1, 4), isr=(1,))], {4: BrokerState(4, alive=False)})
     changes = require_possible(plan_of({0: (1, 4, 3)}), state, "move.json")
     assert "Under-replicated now: t-0" in " ".join(plan_notes(plan_of({0: (1, 4, 3)}), changes, state))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "target", "waits"),
+    [
+        # Broker 4 is down.
+        ((1, 2, 4), (1, 4), "Broker 4 is down and keeps a replica of t-0: such a move ends only when it is back. "),
+        ((1, 2, 4), (1, 3, 4), "keeps a replica of t-0: such a move before Kafka 4.3 ends only when it is back. "),
+        ((1, 2, 4), (1, 3, 5), None),
+        ((1, 2, 4), (1, 2), None),
+        ((1, 2, 4), (2, 1, 4), None),
+        ((1, 2, 3), (1, 2, 5), None),
+    ],
+)
+def test_a_kept_replica_on_a_dead_broker_is_what_a_move_waits_for(
+    replicas: tuple[int, ...], target: tuple[int, ...], waits: str | None
+) -> None:
+    isr = tuple(broker for broker in replicas if broker != 4)
+    state = state_of([placed(0, replicas, isr=isr)], {4: BrokerState(4, alive=False)})
+    plan = plan_of({0: target})
+    notes = [note for note in plan_notes(plan, plan_changes(plan, state), state) if "keeps a replica" in note]
+    assert len(notes) == (waits is not None)
+    assert all(waits is not None and waits in note for note in notes)
 
 
 def test_a_destination_without_room_is_refused() -> None:
