@@ -140,7 +140,7 @@ def print_outcome(outcome: RunOutcome) -> None:
     echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.")
     print_refused(outcome.refused.items())
     if outcome.record.leaves_behind:
-        echo("Some of its throttle is still set, because brokers were down: headroom reassign clean --execute")
+        echo("Some of its throttle is still set, see above: headroom reassign clean --execute")
     elif outcome.record.rows:
         echo("Nothing of its throttle is left: list entries are removed, and rates are as before.")
 

@@ -11,7 +11,7 @@ from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
-from headroom.planning.reassignments.run.changes import moving_of
+from headroom.planning.reassignments.run.conditions import is_moved_by_others
 from headroom.planning.reassignments.run.directories import copying_of
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
@@ -61,15 +61,17 @@ def clean_run(
     # Nothing is requested here, so a replica that is not copied now will not be.
     placement = RunPlacement(control, journal, patience_s=0.0, clock=clock)
     throttle = RunThrottle(control, journal, RunPolicy(None), output)
-    record = journal.record
-    if record.cancelling:
-        moves.cancel({name: record.submitted[name].before for name in record.cancelling if name in record.submitted})
+    record, snapshot = journal.record, control.read()
+    # What others move meanwhile is cancelled already, and theirs.
+    begun = [name for name in record.cancelling & record.unended if not is_moved_by_others(name, snapshot, record)]
+    if begun:
+        moves.cancel({name: record.submitted[name].before for name in begun})
     while True:
         snapshot = control.read()
         moves.note_ended(snapshot)
         placement.note_ended(snapshot)
         throttle.release(snapshot)
-        moving = moving_of(journal.record, snapshot)
+        moving = sorted(journal.record.unended)
         # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
         if not moving or any(snapshot.moves(name) for name in moving):
             break

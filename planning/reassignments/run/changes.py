@@ -31,7 +31,7 @@ class BatchChanges:
     Attributes:
         moves: the reassignments of the batch that are running or to be submitted. If only log directories change, the
             replicas before and after are the same.
-        submit: those that are to be submitted.
+        submit: those that are to be submitted, also those that others have begun and the run takes over.
         entries: entries to append to throttled replica lists.
         rates: rates to set: where none, or a lower one, is in force.
         places: log directories of replicas that are not in the one that the plan names.
@@ -79,7 +79,8 @@ def batch_changes(
         is_under_way = partition.moving and partition.target == assignment.replicas
         if is_under_way or partition.moving or partition.replicas != assignment.replicas:
             moves[assignment.name] = _submission(assignment, partition, record)
-            if not is_under_way:
+            # Submitted again, a move of others to the same replicas goes on, and from now on is one of the run.
+            if not is_under_way or assignment.name not in record.unended:
                 submit[assignment.name] = moves[assignment.name]
         elif assignment.name in placed:
             moves[assignment.name] = _submission(assignment, partition, record)
@@ -224,12 +225,8 @@ def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[Thrott
 
 
 def _has_ended(name: TopicPartition, record: RecordedRun, snapshot: RunSnapshot) -> bool:
-    return not snapshot.moves(name) and (name not in record.submitted or name in record.finished)
-
-
-def moving_of(record: RecordedRun, snapshot: RunSnapshot) -> list[TopicPartition]:
-    """Return the partitions of a run that are, or may be, still reassigned."""
-    return sorted(name for name in record.submitted if snapshot.moves(name) or name not in record.finished)
+    # An entry also stays while others move the partition: their copy may have no other throttle.
+    return not snapshot.moves(name) and name not in record.unended
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,14 @@ class RecordedRun:
         """Whether something that the run has set is still to be taken back."""
         return bool(self.entries or self.rates or self.cancelling)
 
+    @property
+    def unended(self) -> frozenset[TopicPartition]:
+        """Partitions whose reassignment by the run is, or may be, running: submitted, and without an end so far.
+
+        A later reassignment of the same partition is not of the run.
+        """
+        return frozenset(self.submitted.keys() - self.finished)
+
     def after(self, rows: Iterable[JournalRow]) -> RecordedRun:
         """Return the record after further rows of this run, in their order."""
         fold = _Fold(self)
