@@ -105,9 +105,11 @@ class RecordedRun:
         cancelling: partitions whose cancellation has begun and not ended.
         finished: partitions whose reassignment has ended.
         refused: partitions that the controller refused, or that ended elsewhere, with the reason.
+        cancelled: partitions whose reassignment was cancelled, by the run or by others, and not submitted again.
         placed: log directories of the replicas of partitions for which the plan names any.
         placing: replicas of these that are not known to be in their directory yet.
         elected: whether the elections at the end are done.
+        last_step: step, subject and state of its last row: ``finish orders-0 done``.
         rows: number of its rows, which is the number of the last one.
         damaged_rows: numbers of its rows that cannot be understood: what they set is unknown.
     """
@@ -126,9 +128,11 @@ class RecordedRun:
     cancelling: frozenset[TopicPartition] = frozenset()
     finished: frozenset[TopicPartition] = frozenset()
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    cancelled: frozenset[TopicPartition] = frozenset()
     placed: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
     placing: frozenset[ReplicaKey] = frozenset()
     elected: bool = False
+    last_step: str = ""
     rows: int = 0
     damaged_rows: frozenset[int] = frozenset()
 
@@ -194,6 +198,7 @@ class _Fold:
         self._cancelling = set(start.cancelling)
         self._finished = set(start.finished)
         self._refused = dict(start.refused)
+        self._cancelled = set(start.cancelled)
         self._placed = dict(start.placed)
         self._placing = set(start.placing)
         self._damaged_rows = set(start.damaged_rows)
@@ -207,6 +212,7 @@ class _Fold:
             cancelling=frozenset(self._cancelling),
             finished=frozenset(self._finished),
             refused=self._refused,
+            cancelled=frozenset(self._cancelled),
             placed=self._placed,
             placing=frozenset(self._placing),
             damaged_rows=frozenset(self._damaged_rows),
@@ -214,7 +220,13 @@ class _Fold:
 
     def add(self, row: JournalRow) -> None:
         began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
-        self._record = replace(self._record, rows=max(self._record.rows, row.seq), began_ms=began_ms, last_ms=row.at_ms)
+        self._record = replace(
+            self._record,
+            rows=max(self._record.rows, row.seq),
+            began_ms=began_ms,
+            last_ms=row.at_ms,
+            last_step=f"{row.step} {row.subject} {row.state}",
+        )
         # A newer version of Headroom may write steps that are not known here; they set nothing that is known here.
         known: dict[str, _Add] = {
             StepKind.RUN.value: self._add_run,
@@ -268,6 +280,7 @@ class _Fold:
             self._submitted[name] = Submission(replicas_of_text(row.before), replicas_of_text(row.after))
             self._finished.discard(name)
             self._cancelling.discard(name)
+            self._cancelled.discard(name)
             self._refused.pop(name, None)
         elif state is StepState.FAILED:
             self._submitted.pop(name, None)
@@ -279,6 +292,9 @@ class _Fold:
         self._cancelling.discard(name)
         if state is StepState.FAILED:
             self._refused[name] = f"its replicas are {row.after}"
+            submitted = self._submitted.get(name)
+            if submitted is not None and set(replicas_of_text(row.after)) == set(submitted.before):
+                self._cancelled.add(name)
 
     def _add_cancel(self, row: JournalRow, state: StepState) -> None:
         name = partition_of_subject(row.subject)
@@ -289,6 +305,7 @@ class _Fold:
         if state is StepState.DONE:
             self._submitted.pop(name, None)
             self._finished.discard(name)
+            self._cancelled.add(name)
 
     def _add_place(self, row: JournalRow, state: StepState) -> None:
         replica = replica_of_subject(row.subject)

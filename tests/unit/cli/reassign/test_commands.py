@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,12 +88,12 @@ def replicas(cluster: FakeReassignedCluster) -> dict[int, list[int]]:
     return {name.partition: list(p.replicas) for name, p in cluster.partitions.items()}
 
 
-def unfinished() -> RunSession:
+def unfinished(fingerprint: str = "another plan") -> RunSession:
     """Return a session whose journal has a run with a rate and an entry, as after a crash."""
     session = RunSession(load_settings(None), "reassign run")
     session.journal(RecordedRun("dead")).write(
         [
-            JournalStep(StepKind.RUN, StepState.INTENDED, "another plan"),
+            JournalStep(StepKind.RUN, StepState.INTENDED, fingerprint),
             JournalStep(StepKind.RATE, StepState.INTENDED, "broker 1 as leader", None, "5000000"),
             JournalStep(StepKind.LIST, StepState.INTENDED, "topic orders as leader", None, "0:1"),
         ]
@@ -395,3 +396,41 @@ def test_a_run_that_goes_on_says_so(cluster: FakeReassignedCluster, plan: str) -
     assert (done["resumes"], done["run_id"], done["state"]) == (True, "dead", "done")
     (record,) = RunSession(load_settings(None), "x").records
     assert replace(record, last_ms=None).state is RunState.DONE
+
+
+def test_a_run_that_is_running_has_left_nothing_behind(cluster: FakeReassignedCluster, plan: str) -> None:
+    fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
+    session = unfinished(fingerprint)
+    here = f"pid {os.getpid()} on host {os.uname().nodename} since 2"
+    with session.alone():
+        listed, verified, cleaned = run("runs"), run("verify", plan, code=1), run("clean")
+        (found,) = of(run("runs", "--format", "json"))["runs"]
+        (of_plan,) = of(run("verify", plan, "--format", "json", code=1))["runs"]
+        (to_clean,) = of(run("clean", "--format", "json"))["runs"]
+    for shown in (listed, verified, cleaned):
+        assert "running" in shown.stdout
+        assert here in shown.stdout
+        assert ": list topic orders as leader intended" in shown.stdout
+        assert "clean --execute" not in shown.stdout
+        assert "left throttles behind" not in shown.stdout
+    for made in (found, of_plan, to_clean):
+        assert (made["state"], made["status"], made["running"]["pid"]) == ("unfinished", "running", os.getpid())
+    # Killed.
+    (found,) = of(run("runs", "--format", "json"))["runs"]
+    assert (found["status"], found["running"]) == ("unfinished", None)
+    assert "To remove what is left behind: headroom reassign clean --execute" in run("runs").stdout
+    assert "has left throttles behind" in run("verify", plan, code=1).stdout
+    assert "To do it: headroom reassign clean --execute" in run("clean").stdout
+
+
+def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedCluster, plan: str) -> None:
+    def cancel(fake: FakeReassignedCluster) -> None:
+        for name in list(fake.left):
+            fake._cancel(name)
+
+    cluster.on_look = cancel
+    run("run", plan, "--throttle", "10MB", "--execute", "--yes", code=1)
+    (found,) = of(run("runs", "--format", "json"))["runs"]
+    assert (found["state"], found["status"]) == ("done", "cancelled")
+    assert "cancelled" in run("runs").stdout
+    assert "of this plan is cancelled." in run("verify", plan, code=1).stdout

@@ -60,7 +60,18 @@ def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> N
     begun = record(submitted, row("cancel", "intended", str(NAME), "[3,2,1]", "[1,2]"))
     assert (begun.cancelling, begun.leaves_behind) == ({NAME}, True)
     done = begun.after([row("cancel", "done", str(NAME), None, "[1,2]")])
-    assert (done.submitted, done.leaves_behind) == ({}, False)
+    assert (done.submitted, done.leaves_behind, done.cancelled) == ({}, False, {NAME})
+    assert done.after([submitted]).cancelled == frozenset()
+
+
+def test_a_move_that_others_cancelled_is_known_by_its_replicas() -> None:
+    submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]")
+
+    def cancelled(replicas: str) -> frozenset[TopicPartition]:
+        return record(submitted, row("finish", "failed", str(NAME), "[3,2]", replicas)).cancelled
+
+    # In another order, sent elsewhere, and deleted.
+    assert (cancelled("[2,1]"), cancelled("[4,2]"), cancelled("[]")) == ({NAME}, frozenset(), frozenset())
 
 
 def test_a_replica_is_placed_from_the_intention_and_keeps_the_directory_from_before_the_run() -> None:
