@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -45,7 +46,7 @@ class RunSession:
         self._store = ActionJournal(settings.store.path)
         self.cluster = settings.cluster.name
         self._job = f"reassign-{self.cluster.replace(os.sep, '_')}"
-        self.records = run_records(self._store.rows(self.cluster))
+        self.reread()
 
     def journal(self, record: RecordedRun | None = None) -> RunJournal:
         """Return the journal of a run; of a new one if None."""
@@ -58,7 +59,8 @@ class RunSession:
         Raises:
             HeadroomError: the journal cannot be read.
         """
-        self.records = run_records(self._store.rows(self.cluster))
+        rows = self._store.rows(self.cluster)
+        self.records, self.orders = run_records(rows), known_orders(rows)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -64,8 +64,7 @@ def clean_run(
     record, snapshot = journal.record, control.read()
     # What others move meanwhile is cancelled already, and theirs.
     begun = [name for name in record.cancelling & record.unended if not is_moved_by_others(name, snapshot, record)]
-    if begun:
-        moves.cancel({name: record.submitted[name].before for name in begun})
+    moves.cancel({name: record.submitted[name].before for name in begun})
     while True:
         snapshot = control.read()
         moves.note_ended(snapshot)

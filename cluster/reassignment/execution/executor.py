@@ -110,6 +110,7 @@ class ReassignmentExecutor:
         if not self._policy.adopt and not self._began():
             require_no_foreign_moves(start, self._journal.record)
         try:
+            self._restore_orders(start)
             stopped = self._run_batches(start)
         except HeadroomError:
             if self._began():
@@ -123,6 +124,12 @@ class ReassignmentExecutor:
 
     def _began(self) -> bool:
         return self._journal.record.state is RunState.UNFINISHED
+
+    def _restore_orders(self, start: RunSnapshot) -> None:
+        """Finish cancellations that a crash has interrupted: the batch that submits these again may not begin."""
+        record = self._journal.record
+        begun = {name: record.submitted[name].before for name in record.cancelling & record.unended}
+        self._moves.cancel({name: before for name, before in begun.items() if not start.moves(name)})
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""

@@ -94,11 +94,26 @@ def batch_changes(
 
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
-    """Return the reassignment with the original replicas, in the order that they had before a crash."""
-    before = partition.before
-    known = record.submitted.get(assignment.name)
-    is_known = known is not None and set(known.before) == set(before)
-    return Submission(known.before if known is not None and is_known else before, assignment.replicas)
+    """Return the reassignment with the original replicas, in the order that they had before a crash or a cancellation.
+
+    An order that others have chosen since is the original one.
+    """
+    name, before = assignment.name, partition.before
+    known, interrupted = record.submitted.get(name), record.interrupted.get(name)
+    if known is not None and (name in record.unended or name in record.refused) and _is_left_of(known, before):
+        before = known.before
+    elif interrupted is not None and not partition.moving and interrupted.left == before:
+        before = interrupted.before
+    return Submission(before, assignment.replicas)
+
+
+def _is_left_of(move: Submission, replicas: tuple[int, ...]) -> bool:
+    """Return whether Kafka leaves these replicas, in this order, while a reassignment runs and if it is cancelled.
+
+    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, in their order.
+    """
+    kept = tuple(broker for broker in move.after if broker in move.before)
+    return replicas == move.before or (set(replicas) == set(move.before) and replicas[: len(kept)] == kept)
 
 
 def entries_of(moves: Mapping[TopicPartition, Submission]) -> dict[ThrottledList, set[Entry]]:

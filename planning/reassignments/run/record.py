@@ -74,6 +74,19 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class Interrupted:
+    """A cancellation that was begun, and after which the order of the replicas was not restored.
+
+    Attributes:
+        before: replicas before the reassignment, in their order; empty if it was unknown.
+        left: the same, in the order that Kafka leaves.
+    """
+
+    before: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class DirectoryPlacement:
     """The log directory of a replica of a run.
 
@@ -112,6 +125,7 @@ class RecordedRun:
         last_step: step, subject and state of its last row: ``finish orders-0 done``.
         rows: number of its rows, which is the number of the last one.
         damaged_rows: numbers of its rows that cannot be understood: what they set is unknown.
+        interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
     """
 
     run_id: str
@@ -135,6 +149,7 @@ class RecordedRun:
     last_step: str = ""
     rows: int = 0
     damaged_rows: frozenset[int] = frozenset()
+    interrupted: Mapping[TopicPartition, Interrupted] = field(default_factory=dict)
 
     @property
     def leaves_behind(self) -> bool:

@@ -207,6 +207,23 @@ def test_cancelling_restores_the_order_where_the_journal_has_it(cluster: FakeRea
     assert cluster.left == {}
 
 
+def test_a_cancel_that_was_killed_is_finished_by_the_next_one(cluster: FakeReassignedCluster, plan: str) -> None:
+    name = TopicPartition("orders", 2)
+    intended = JournalStep(StepKind.CANCEL, StepState.INTENDED, str(name), "[4,2,1,3]", "[3,2,1]")
+    RunSession(load_settings(None), "reassign cancel").journal().write([intended])
+    cluster._start(name, (2, 1, 3))
+    shown = run("cancel", plan).stdout
+    assert "orders-2" in shown
+    assert "Nothing was changed. To do it: headroom reassign cancel" in shown
+    finished = of(run("cancel", plan, "--execute", "--yes", "--format", "json"))
+    assert (finished["cancelled"], finished["order_restored"]) == (
+        [],
+        [{"topic": "orders", "partition": 2, "restored": [3, 2, 1]}],
+    )
+    assert replicas(cluster)[2] == [3, 2, 1]
+    assert "No such reassignment is running" in run("cancel", plan).stdout
+
+
 def test_partitions_that_are_refused_are_named_and_end_with_code_1(cluster: FakeReassignedCluster, plan: str) -> None:
     cluster.refusing = {TopicPartition("orders", 2)}
     done = run("run", plan, "--throttle", "10MB", "--execute", "--yes", code=1)
