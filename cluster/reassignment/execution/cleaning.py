@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
@@ -26,7 +26,8 @@ class CleanOutcome:
 
     Attributes:
         record: the run afterwards.
-        moving: its partitions that still move, between brokers or log directories, so that its throttle stays.
+        moving: partitions that still move, between brokers or log directories, so that its throttle stays: its own, or
+            those of another run that has not ended.
     """
 
     record: RecordedRun
@@ -40,11 +41,12 @@ def clean_run(
     settle_s: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    others: Collection[RecordedRun] = (),
 ) -> CleanOutcome:
     """Take back the entries and rates of a run, and finish a cancellation that it had begun.
 
     Entries of partitions that still move stay, and all of its rates with them: a throttle is never lifted while
-    anything of the run moves.
+    anything of the run moves, or of another one, which has not set a rate that it found to be enough.
 
     Args:
         control: the cluster.
@@ -53,6 +55,7 @@ def clean_run(
         settle_s: longest wait for a cancellation, seconds.
         clock: monotonic seconds.
         sleep: waits for the given seconds.
+        others: other runs that have not ended.
 
     Raises:
         HeadroomError: the cluster refused or did not answer, or the journal cannot be written.
@@ -75,7 +78,8 @@ def clean_run(
         if not moving or any(snapshot.moves(name) for name in moving):
             break
         sleep(_POLL_S)
-    copying = [replica.name for replica in copying_of(journal.record, snapshot)]
+    moving += [name for other in others for name in other.unended if snapshot.moves(name)]
+    copying = [replica.name for run in (journal.record, *others) for replica in copying_of(run, snapshot)]
     if moving or copying:
         return CleanOutcome(journal.record, tuple(sorted({*moving, *copying})))
     throttle.restore(snapshot)

@@ -181,9 +181,38 @@ def run_records(rows: Iterable[JournalRow]) -> list[RecordedRun]:
     by_run: dict[str, list[JournalRow]] = {}
     for row in rows:
         by_run.setdefault(row.run_id, []).append(row)
-    in_order = (sorted(of_run, key=lambda row: row.seq) for of_run in by_run.values())
-    runs = [_at_start(of_run[0]).after(of_run) for of_run in in_order if _is_of_plan(of_run)]
+    in_order = [sorted(of_run, key=lambda row: row.seq) for of_run in by_run.values()]
+    of_plans = [of_run for of_run in in_order if _is_of_plan(of_run)]
+    bases = _rates_before_all(row for of_run in of_plans for row in of_run)
+    runs = [_at_start(of_run[0]).after(map(bases, of_run)) for of_run in of_plans]
     return sorted(runs, key=lambda record: (record.began_ms or 0, record.run_id))
+
+
+def _rates_before_all(rows: Iterable[JournalRow]) -> Callable[[JournalRow], JournalRow]:
+    """Return what gives a row, as the rate from before, that from before all runs whose rates were in force then.
+
+    Another run may have left a rate behind, which it takes back itself, or gives up because it is changed. Restored by
+    the later run, it would be a rate that no journal knows.
+
+    Args:
+        rows: rows of runs of plans.
+    """
+    befores: dict[tuple[str, int], str | None] = {}
+    # By rate and run: what the run has set, and what was before it.
+    in_force: dict[str, dict[str, tuple[set[str], str | None]]] = {}
+    for row in sorted(rows, key=lambda row: (row.at_ms, row.run_id, row.seq)):
+        if row.step != StepKind.RATE.value:
+            continue
+        of_runs = in_force.setdefault(row.subject, {})
+        if row.state == StepState.UNDONE.value:
+            of_runs.pop(row.run_id, None)
+        elif row.state == StepState.INTENDED.value and row.after is not None:
+            others = [base for run, (own, base) in of_runs.items() if run != row.run_id and row.before in own]
+            before = others[-1] if others else row.before
+            own, base = of_runs.setdefault(row.run_id, (set(), before))
+            own.add(row.after)
+            befores[row.run_id, row.seq] = base
+    return lambda row: replace(row, before=befores.get((row.run_id, row.seq), row.before))
 
 
 def _is_of_plan(rows: Sequence[JournalRow]) -> bool:

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
 from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.operations.journal import session as sessions
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches
@@ -451,3 +452,50 @@ def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedClu
     assert (found["state"], found["status"]) == ("done", "cancelled")
     assert "cancelled" in run("runs").stdout
     assert "of this plan is cancelled." in run("verify", plan, code=1).stdout
+
+
+def left_behind(run_id: str, rate: int, before: int | None, at_ms: int, *steps: JournalStep, broker: int = 1) -> None:
+    """Write a run that has left a rate behind: as if the broker had been down, or, with further steps, as if killed."""
+    store = ActionJournal("store")
+    journal = RunJournal(store, RecordedRun(run_id), "kafka", "reassign run", "anna@host1", lambda: at_ms)
+    text = None if before is None else str(before)
+    journal.write([JournalStep(StepKind.RUN, StepState.INTENDED, f"plan of {run_id}")])
+    journal.write(
+        [JournalStep(StepKind.RATE, StepState.INTENDED, f"broker {broker} as leader", text, str(rate)), *steps]
+    )
+    if not steps:
+        journal.write([JournalStep(StepKind.RUN, StepState.DONE, f"plan of {run_id}")])
+
+
+@pytest.mark.parametrize("order", [(), ("old",), ("new",), ("old", "new"), ("new", "old")])
+def test_clean_leaves_no_rate_that_one_run_has_set_over_that_of_another(
+    cluster: FakeReassignedCluster, order: tuple[str, ...]
+) -> None:
+    left_behind("old", 5_000_000, None, 1)
+    left_behind("new", 7_000_000, 5_000_000, 2)
+    cluster.rates[BrokerRole(1, Role.LEADER)] = 7_000_000
+    for run_id in order:
+        run("clean", run_id, "--execute")
+    run("clean", "--execute")
+    assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}
+    assert "No run has left anything behind" in run("clean").stdout
+
+
+def test_clean_lifts_no_rate_that_limits_a_killed_run_which_still_moves(cluster: FakeReassignedCluster) -> None:
+    name = TopicPartition("orders", 0)
+    left_behind("old", 5_000_000, None, 1)
+    # It found the rate of broker 1 to be enough, and has set that of broker 3.
+    submitted = JournalStep(StepKind.SUBMIT, StepState.INTENDED, str(name), "[1,2]", "[3,2]")
+    left_behind("new", 5_000_000, None, 2, submitted, broker=3)
+    cluster.rates[BrokerRole(3, Role.LEADER)] = 5_000_000
+    cluster.rates[BrokerRole(1, Role.LEADER)] = 5_000_000
+    cluster._start(name, (3, 2))
+    cluster.left[name] = 100
+    for words in (("old",), ()):
+        assert "orders-0: still moves, so its throttle stays" in str(
+            run("clean", *words, "--execute", "--force", code=1).exception
+        )
+        assert cluster.rates[BrokerRole(1, Role.LEADER)] == 5_000_000
+    cluster.left[name] = 1
+    run("clean", "--execute", "--force")
+    assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}
