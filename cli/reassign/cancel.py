@@ -37,7 +37,8 @@ def cancel(
 
     Kafka leaves the replicas of a cancelled reassignment in another order, so that another broker is the preferred
     leader: [3,2,1] on its way to [0,2,1] becomes [2,1,3]. The order from before is restored where the journal has it,
-    which is for everything that headroom reassign run has submitted.
+    which is for everything that headroom reassign run has submitted. If this command is killed, the next one restores
+    the orders that it has not.
 
     Copies of these partitions between the log directories of a broker are ended too: the replicas stay where they are.
 
@@ -55,7 +56,7 @@ def cancel(
     settings = load_settings(config)
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
-        cancelled = plan_cancel(control, chosen, session.records)
+        cancelled = plan_cancel(control, chosen, session.orders)
         if output_format == "text":
             _print(cancelled)
         print_notes(cancelled.notes())
@@ -73,6 +74,9 @@ def cancel(
                 "executed": execute,
                 "cancelled": [
                     _json(name, original) for name, original in cancelled.originals.items() if name not in failed
+                ],
+                "order_restored": [
+                    _json(name, original) for name, original in cancelled.unrestored.items() if name not in failed
                 ],
                 "log_dirs": [
                     {"topic": r.topic, "partition": r.partition, "broker": r.broker, "stays": path}
@@ -93,7 +97,7 @@ def cancel(
 
 
 def _print(cancelled: CancelPlan) -> None:
-    originals = cancelled.originals
+    originals = {**cancelled.originals, **cancelled.unrestored}
     if not cancelled.text():
         echo("No such reassignment is running.")
         return

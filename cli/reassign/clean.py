@@ -10,13 +10,14 @@ from headroom.cli.common.changing import execute_option, print_notes, print_noth
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.view import left_behind_json
+from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
 from headroom.operations.journal.session import RunSession, config_option_of
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.errors import HeadroomError
+from headroom.streaming.store.single_instance import JobProcess
 
 
 @click.command(short_help="Remove what a killed run has set, exactly.")
@@ -48,7 +49,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     with session.alone():
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
     if output_format == "json":
-        print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o) for o in outcomes]})
+        print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]})
     else:
         for outcome in outcomes:
             if not outcome.moving and not outcome.record.leaves_behind:
@@ -69,23 +70,31 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
 def _show(
     records: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
 ) -> None:
+    running = session.running()
     if output_format == "json":
-        runs = [_json(CleanOutcome(record, ())) for record in records]
+        runs = [_json(CleanOutcome(record, ()), running.get(record.run_id)) for record in records]
         print_json({"cluster": session.cluster, "executed": False, "runs": runs})
         return
     for record in records:
-        entries = sum(map(len, record.entries.values()))
-        echo(f"Run {record.run_id} ({record.state.value}): {entries} list entries and {len(record.rates)} rates.")
-    if records:
+        entries, process = sum(map(len, record.entries.values())), running.get(record.run_id)
+        end = "" if process is None else f" It removes them itself: {running_text(record, process)}."
+        status = run_status(record, process)
+        echo(f"Run {record.run_id} ({status}): {entries} list entries and {len(record.rates)} rates.{end}")
+    # The lock of a run that is running refuses it.
+    if running:
+        echo("Nothing was changed.")
+    elif records:
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
         echo("No run has left anything behind.")
 
 
-def _json(outcome: CleanOutcome) -> dict[str, object]:
+def _json(outcome: CleanOutcome, process: JobProcess | None) -> dict[str, object]:
     return {
         "run_id": outcome.record.run_id,
         "state": outcome.record.state.value,
+        "status": run_status(outcome.record, process),
+        "running": running_json(process),
         "moving": [{"topic": name.topic, "partition": name.partition} for name in outcome.moving],
         "left_behind": left_behind_json(outcome.record),
     }

@@ -9,11 +9,12 @@ import click
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import read_settings
-from headroom.cli.reassign.view import left_behind_json
+from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
 from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.text.amounts import moment_text
 from headroom.streaming.delta.locations import is_missing
+from headroom.streaming.store.single_instance import JobProcess
 
 
 @click.command(short_help="List the runs of plans in the journal.")
@@ -22,34 +23,39 @@ from headroom.streaming.delta.locations import is_missing
 def runs(config: str | None, output_format: str) -> None:
     """List the runs of reassignment plans on the cluster, the oldest first, with what they have left behind.
 
-    Reads the journal (table actions/journal) alone, not the cluster.
+    Reads the journal (table actions/journal) alone, not the cluster. A run is "running" while a process has its lock,
+    which object stores lack, and "cancelled" if reassignments of it were cancelled.
 
     \b
     Example:  headroom reassign runs
     """  # noqa: D301
     settings = read_settings(config)
     session = RunSession(settings, "reassign runs")
+    running = session.running()
     if output_format == "json":
-        print_json({"cluster": session.cluster, "runs": [_json(record) for record in session.records]})
+        runs_json = [_json(record, running.get(record.run_id)) for record in session.records]
+        print_json({"cluster": session.cluster, "runs": runs_json})
         return
     if not session.records:
         missing = f": the store {settings.store.path} is not there" if is_missing(settings.store.path) else ""
         echo(f"Cluster {session.cluster}: no plan was run{missing}.")
         return
     header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
-    print_table("", header, [_row(record) for record in session.records])
+    print_table("", header, [_row(record, running.get(record.run_id)) for record in session.records])
     for record in session.records:
+        if record.run_id in running:
+            echo(f"Run {record.run_id} is running: {running_text(record, running[record.run_id])}.")
         if record.damaged_rows:
             rows = ", ".join(map(str, sorted(record.damaged_rows)))
             echo(
                 f"Run {record.run_id}: what its rows {rows} of the journal set is unknown, because they are damaged. "
                 "Compare with: headroom throttle show"
             )
-    if any(record.leaves_behind for record in session.records):
+    if any(record.leaves_behind and record.run_id not in running for record in session.records):
         echo("To remove what is left behind: headroom reassign clean --execute")
 
 
-def _json(record: RecordedRun) -> dict[str, Any]:
+def _json(record: RecordedRun, process: JobProcess | None) -> dict[str, Any]:
     return {
         "run_id": record.run_id,
         "began_ms": record.began_ms,
@@ -58,6 +64,9 @@ def _json(record: RecordedRun) -> dict[str, Any]:
         "command": record.command,
         "fingerprint": record.fingerprint,
         "state": record.state.value,
+        "status": run_status(record, process),
+        "running": running_json(process),
+        "last_step": record.last_step,
         "submitted": len(record.submitted),
         "finished": len(record.finished),
         "refused": [{"topic": n.topic, "partition": n.partition, "reason": r} for n, r in record.refused.items()],
@@ -66,16 +75,17 @@ def _json(record: RecordedRun) -> dict[str, Any]:
     }
 
 
-def _row(record: RecordedRun) -> tuple[str, ...]:
+def _row(record: RecordedRun, process: JobProcess | None) -> tuple[str, ...]:
     entries, rates = sum(map(len, record.entries.values())), len(record.rates)
     left = f"{entries} list entries, {rates} rates" if record.leaves_behind else "nothing"
+    left = left if process is None else "in use"
     counts = (str(len(record.submitted)), str(len(record.finished)), str(len(record.refused)))
     return (
         record.run_id,
         "unknown" if record.began_ms is None else moment_text(record.began_ms),
         record.by,
         record.command,
-        record.state.value,
+        run_status(record, process),
         *counts,
         left,
     )

@@ -11,7 +11,7 @@ from headroom.cli.common.changing import print_note
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.view import left_behind_json
+from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
@@ -20,6 +20,7 @@ from headroom.planning.reassignments.run.directories import named_partitions
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
 from headroom.schemas.text.amounts import UNKNOWN, size_text
+from headroom.streaming.store.single_instance import JobProcess
 
 _MAX_ROWS = 40
 
@@ -43,7 +44,8 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
         snapshot = control.read()
     assignments = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
-    runs = [record for record in RunSession(settings, "reassign verify").records if record.fingerprint == fingerprint]
+    session = RunSession(settings, "reassign verify")
+    runs, running = [record for record in session.records if record.fingerprint == fingerprint], session.running()
     counts = Counter(v.status for v in assignments)
     if output_format == "json":
         print_json(
@@ -52,13 +54,13 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
                 "fingerprint": fingerprint,
                 "counts": {status.value: counts[status] for status in AssignmentStatus},
                 "partitions": [_json(verified) for verified in assignments],
-                "runs": [
-                    {"run_id": r.run_id, "state": r.state.value, "left_behind": left_behind_json(r)} for r in runs
-                ],
+                "runs": [_run_json(record, running.get(record.run_id)) for record in runs],
             }
         )
     else:
-        _print(assignments, counts, runs)
+        _print(assignments, counts)
+        for record in runs:
+            echo(_run_text(record, running.get(record.run_id)))
     # No error message: the output names the partitions, and a script needs only the code.
     if counts[AssignmentStatus.DONE] < len(assignments):
         click.get_current_context().exit(1)
@@ -86,7 +88,23 @@ def _directory_json(progress: DirectoryProgress) -> dict[str, object]:
     }
 
 
-def _print(assignments: list[VerifiedAssignment], counts: Counter[AssignmentStatus], runs: list[RecordedRun]) -> None:
+def _run_json(record: RecordedRun, process: JobProcess | None) -> dict[str, object]:
+    return {
+        "run_id": record.run_id,
+        "state": record.state.value,
+        "status": run_status(record, process),
+        "running": running_json(process),
+        "left_behind": left_behind_json(record),
+    }
+
+
+def _run_text(record: RecordedRun, process: JobProcess | None) -> str:
+    left = ", and has left throttles behind: headroom reassign clean --execute" if record.leaves_behind else ""
+    end = left if process is None else f": {running_text(record, process)}"
+    return f"Run {record.run_id} of this plan is {run_status(record, process)}{end}."
+
+
+def _print(assignments: list[VerifiedAssignment], counts: Counter[AssignmentStatus]) -> None:
     listed = ", ".join(f"{counts[s]} {s.value.replace('_', ' ')}" for s in AssignmentStatus if counts[s])
     echo(f"{len(assignments)} partitions: {listed or 'none'}.")
     open_ = [verified for verified in assignments if verified.status is not AssignmentStatus.DONE]
@@ -97,9 +115,6 @@ def _print(assignments: list[VerifiedAssignment], counts: Counter[AssignmentStat
     _print_directories(open_)
     if len(open_) > _MAX_ROWS:
         echo(f"and {len(open_) - _MAX_ROWS} more; --format json shows all")
-    for record in runs:
-        left = ", and has left throttles behind: headroom reassign clean --execute" if record.leaves_behind else ""
-        echo(f"Run {record.run_id} of this plan is {record.state.value}{left}.")
 
 
 def _print_directories(open_: list[VerifiedAssignment]) -> None:

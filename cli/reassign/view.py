@@ -13,12 +13,13 @@ from headroom.cluster.reassignment.execution.executor import RunOutcome
 from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.conditions import partitions_text
-from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import clock_text, rate_text
 from headroom.schemas.text.names import broker_names
+from headroom.streaming.store.single_instance import JobProcess
 
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:
@@ -117,6 +118,31 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
     }
 
 
+def run_status(record: RecordedRun, process: JobProcess | None) -> str:
+    """Return the status of a run for people: that in the journal, ``running`` or ``cancelled``.
+
+    Args:
+        record: the run.
+        process: the process that carries it on now; None if none does, or if that is unknown.
+    """
+    if process is not None:
+        return "running"
+    return "cancelled" if record.cancelled and record.state is not RunState.UNFINISHED else record.state.value
+
+
+def running_text(record: RecordedRun, process: JobProcess) -> str:
+    """Return by which process a run is carried on, and how far it is."""
+    last = f", last step at {clock_text(record.last_ms)}: {record.last_step}"
+    return f"{process}{last}"
+
+
+def running_json(process: JobProcess | None) -> dict[str, Any] | None:
+    """Return the process that carries on a run as a JSON object; None if none does, or if that is unknown."""
+    if process is None:
+        return None
+    return {"pid": process.pid, "host": process.host, "since_ms": process.since_ms, "command": process.command}
+
+
 def left_behind_json(record: RecordedRun) -> dict[str, Any]:
     """Return what a run has set and not taken back."""
     return {
@@ -140,7 +166,7 @@ def print_outcome(outcome: RunOutcome) -> None:
     echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.")
     print_refused(outcome.refused.items())
     if outcome.record.leaves_behind:
-        echo("Some of its throttle is still set, because brokers were down: headroom reassign clean --execute")
+        echo("Some of its throttle is still set, see above: headroom reassign clean --execute")
     elif outcome.record.rows:
         echo("Nothing of its throttle is left: list entries are removed, and rates are as before.")
 

@@ -10,12 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
 from headroom.streaming.clock import now_ms
-from headroom.streaming.store.single_instance import SecondProcess, exclusive_jobs
+from headroom.streaming.store.single_instance import (
+    SHARED_S,
+    JobProcess,
+    SecondProcess,
+    exclusive_jobs,
+    running_process,
+)
 from headroom.streaming.tables.journal import ActionJournal
 
 _ID_BYTES = 4
@@ -38,7 +45,8 @@ class RunSession:
         self._command = command
         self._store = ActionJournal(settings.store.path)
         self.cluster = settings.cluster.name
-        self.records = run_records(self._store.rows(self.cluster))
+        self._job = f"reassign-{self.cluster.replace(os.sep, '_')}"
+        self.reread()
 
     def journal(self, record: RecordedRun | None = None) -> RunJournal:
         """Return the journal of a run; of a new one if None."""
@@ -51,7 +59,8 @@ class RunSession:
         Raises:
             HeadroomError: the journal cannot be read.
         """
-        self.records = run_records(self._store.rows(self.cluster))
+        rows = self._store.rows(self.cluster)
+        self.records, self.orders = run_records(rows), known_orders(rows)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -60,10 +69,20 @@ class RunSession:
         Raises:
             HeadroomError: another process does so now, or the journal cannot be read.
         """
-        job = f"reassign-{self.cluster.replace(os.sep, '_')}"
-        with exclusive_jobs(self._settings.store, [job], second=_TWO_RUNS):
+        with exclusive_jobs(self._settings.store, [self._job], SHARED_S, second=_TWO_RUNS):
             self.reread()
             yield
+
+    def running(self) -> dict[str, JobProcess]:
+        """Return the process that carries on an unfinished run now, by the id of the run.
+
+        At most one does, by the lock. It is empty too if that is unknown, as on object stores.
+        """
+        process = running_process(self._settings.store, self._job)
+        unfinished = [record for record in self.records if record.state is RunState.UNFINISHED]
+        if process is None or not unfinished:
+            return {}
+        return {max(unfinished, key=lambda record: record.last_ms or 0).run_id: process}
 
     def resumable(self, fingerprint: str) -> RecordedRun | None:
         """Return the last run of a plan that has not reached its end; None if there is none."""

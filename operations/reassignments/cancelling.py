@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from headroom.cluster.live.live_control import LiveClusterControl
@@ -12,7 +12,7 @@ from headroom.cluster.reassignment.execution.placement import end_copies
 from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.directories import copies_between_directories
-from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.planning.reassignments.run.orders import KnownOrders
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 
@@ -24,19 +24,22 @@ class CancelPlan:
     Attributes:
         snapshot: the cluster now.
         originals: replicas from before of each moving partition, in their order; None if the journal has none.
+        unrestored: replicas from before of each partition whose cancellation was interrupted, in their order.
         copies: log directory in which each replica stays whose copy to another one is ended.
         reading: log directories, with the error of brokers that did not report them.
     """
 
     snapshot: RunSnapshot
     originals: Mapping[TopicPartition, tuple[int, ...] | None]
+    unrestored: Mapping[TopicPartition, tuple[int, ...]]
     copies: Mapping[ReplicaKey, str]
     reading: LogDirsReading
 
     def text(self) -> str:
         """Return what is cancelled, such as ``3 reassignments``; empty if nothing is."""
-        moving, copies = len(self.originals), len(self.copies)
+        moving, copies, unrestored = len(self.originals), len(self.copies), len(self.unrestored)
         parts = [f"{moving} reassignments"] * bool(moving)
+        parts += [f"the rest of {unrestored} interrupted cancellations"] * bool(unrestored)
         return " and ".join(parts + [f"{copies} copies between log directories"] * bool(copies))
 
     def notes(self) -> list[str]:
@@ -55,23 +58,27 @@ class CancelPlan:
 
 
 def plan_cancel(
-    control: LiveClusterControl, chosen: Collection[TopicPartition] | None, records: Sequence[RecordedRun]
+    control: LiveClusterControl, chosen: Collection[TopicPartition] | None, orders: KnownOrders
 ) -> CancelPlan:
     """Return what is cancelled.
+
+    The order of replicas after a cancellation that was interrupted is restored too, unless others have changed it.
 
     Args:
         control: the cluster.
         chosen: partitions whose reassignments and copies are cancelled; None: all.
-        records: runs in the journal.
+        orders: orders of replicas in the journal.
 
     Raises:
         HeadroomError: the cluster could not be read.
     """
     snapshot = control.read()
     reading = control.read_logs(sorted(snapshot.alive), None if chosen is None else sorted(chosen))
-    moving = [n for n, p in sorted(snapshot.partitions.items()) if p.moving and (chosen is None or n in chosen)]
-    originals = {name: original_order(name, snapshot, records) for name in moving}
-    return CancelPlan(snapshot, originals, copies_between_directories(reading.brokers), reading)
+    partitions = {n: p for n, p in sorted(snapshot.partitions.items()) if chosen is None or n in chosen}
+    originals = {name: orders.before(partition) for name, partition in partitions.items() if partition.moving}
+    to_restore = {name: orders.to_restore(partition) for name, partition in partitions.items()}
+    unrestored = {name: order for name, order in to_restore.items() if order is not None}
+    return CancelPlan(snapshot, originals, unrestored, copies_between_directories(reading.brokers), reading)
 
 
 def execute_cancel(
@@ -89,17 +96,5 @@ def execute_cancel(
         HeadroomError: the cluster could not be read, or the journal not be written.
     """
     journal = session.journal()
-    failed = RunMoves(control, journal, settle_s).cancel(plan.originals) if plan.originals else {}
+    failed = RunMoves(control, journal, settle_s).cancel({**plan.originals, **plan.unrestored})
     return {**failed, **end_copies(control, journal, plan.copies)}
-
-
-def original_order(
-    name: TopicPartition, snapshot: RunSnapshot, records: Sequence[RecordedRun]
-) -> tuple[int, ...] | None:
-    """Return the replicas of a moving partition before its reassignment, in their order; None if it is unknown."""
-    replicas = set(snapshot.partitions[name].before)
-    for record in reversed(records):
-        submitted = record.submitted.get(name)
-        if submitted is not None and set(submitted.before) == replicas:
-            return submitted.before
-    return None

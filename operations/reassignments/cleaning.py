@@ -38,7 +38,7 @@ def clean_runs(
     Args:
         settings: all settings.
         session: journal of the cluster, which no other process changes meanwhile.
-        records: the runs.
+        records: the runs, the oldest first.
         force: whether runs of other machines are cleaned too.
         on_step: gets one line per step.
 
@@ -50,10 +50,20 @@ def clean_runs(
     for record in records:
         require_this_host(record, force)
     topics = {name.topic for record in records for name in record.entries}
-    placed = {replica.name for record in records for replica in record.placing}
+    unfinished = {record.run_id: record for record in session.records if record.state is RunState.UNFINISHED}
+    placed = {replica.name for record in (*records, *unfinished.values()) for replica in record.placing}
+    outcomes: dict[str, CleanOutcome] = {}
     with LiveClusterControl(settings, topics, placed=placed) as control:
         output = RunOutput(line=on_step)
-        return [clean_run(control, session.journal(record), output, settings.reassign.settle_s) for record in records]
+        # The newest first: it has set its rates over those that an older one has left.
+        for record in reversed(records):
+            others = [other for run_id, other in unfinished.items() if run_id != record.run_id]
+            journal = session.journal(record)
+            outcome = clean_run(control, journal, output, settings.reassign.settle_s, others=others)
+            outcomes[record.run_id] = outcome
+            if outcome.record.state is not RunState.UNFINISHED:
+                unfinished.pop(record.run_id, None)
+    return [outcomes[record.run_id] for record in records]
 
 
 def notes_on_others(settings: Settings, on_note: OnText) -> list[str]:

@@ -26,6 +26,8 @@ from headroom.streaming.delta.locations import local_path
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
+# A process that asks who has a lock may have it for a moment itself; a process that needs that lock waits this long.
+SHARED_S = _POLL_S
 _MAX_CHARACTERS = 100
 
 
@@ -40,6 +42,28 @@ class SecondProcess:
 
     why: str = "two would write the same rows, and send every alert twice"
     remedy: str = "Stop that process first, or set another store.path for this one."
+
+
+@dataclass(frozen=True)
+class JobProcess:
+    """The process that runs a job, as it has written into the lock; on a full disk only the lock is there.
+
+    Attributes:
+        pid: id of the process on its host; None if unknown.
+        host: name of the host; None if unknown.
+        since_ms: when it began, epoch milliseconds; None if unknown.
+        command: its command line, shortened; None if unknown.
+    """
+
+    pid: int | None = None
+    host: str | None = None
+    since_ms: int | None = None
+    command: str | None = None
+
+    def __str__(self) -> str:
+        if self.since_ms is None:
+            return "an unknown process"
+        return one_line(f"pid {self.pid} on host {self.host} since {moment_text(self.since_ms)}", _MAX_CHARACTERS)
 
 
 @contextmanager
@@ -76,6 +100,25 @@ def exclusive_jobs(
         yield
 
 
+def running_process(store: StoreSettings, job: str) -> JobProcess | None:
+    """Return the process that runs a job now; None if none does, or if that is unknown.
+
+    For a moment this process has a shared lock itself: see ``SHARED_S``.
+
+    Args:
+        store: section ``[store]``.
+        job: name of the job.
+    """
+    checkpoints = local_path(store.checkpoints())
+    if checkpoints is None:
+        return None
+    try:
+        with (Path(str(checkpoints)) / f"{job}.lock").open(encoding="utf-8") as file:
+            return None if _try_lock(file, fcntl.LOCK_SH) else _owner(file)
+    except OSError:
+        return None
+
+
 def _open(path: Path) -> IO[str] | None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,10 +146,10 @@ def _lock(file: IO[str], error_texts: tuple[str, SecondProcess], until_s: float,
     _write_owner(file)
 
 
-def _try_lock(file: IO[str]) -> bool:
+def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
     """Return whether the lock was acquired; true also on a file system without locks."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError as error:
         return not isinstance(error, BlockingIOError)
     return True
@@ -130,12 +173,17 @@ def _write_owner(file: IO[str]) -> None:
 
 def _owner_text(file: IO[str]) -> str:
     """Return the identity of the process that has a lock, as text; empty if it cannot be read."""
+    owner = _owner(file)
+    if owner.pid is None:
+        return ""
+    return one_line(f", {owner} ({owner.command}; `kill {owner.pid}` there ends it)", 3 * _MAX_CHARACTERS)
+
+
+def _owner(file: IO[str]) -> JobProcess:
+    """Return the process that has a lock."""
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        since = moment_text(int(owner["since_ms"]))
-        pid = int(owner["pid"])
-        text = f", pid {pid} on host {owner['host']} since {since} ({owner['command']}; `kill {pid}` there ends it)"
-        return one_line(text, 3 * _MAX_CHARACTERS)
+        return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
     except (OSError, ValueError, TypeError, KeyError, OverflowError):
-        return ""
+        return JobProcess()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
@@ -11,7 +11,7 @@ from headroom.cluster.reassignment.execution.moves import RunMoves
 from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
-from headroom.planning.reassignments.run.changes import moving_of
+from headroom.planning.reassignments.run.conditions import is_moved_by_others
 from headroom.planning.reassignments.run.directories import copying_of
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
@@ -26,7 +26,8 @@ class CleanOutcome:
 
     Attributes:
         record: the run afterwards.
-        moving: its partitions that still move, between brokers or log directories, so that its throttle stays.
+        moving: partitions that still move, between brokers or log directories, so that its throttle stays: its own, or
+            those of another run that has not ended.
     """
 
     record: RecordedRun
@@ -40,11 +41,12 @@ def clean_run(
     settle_s: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    others: Collection[RecordedRun] = (),
 ) -> CleanOutcome:
     """Take back the entries and rates of a run, and finish a cancellation that it had begun.
 
     Entries of partitions that still move stay, and all of its rates with them: a throttle is never lifted while
-    anything of the run moves.
+    anything of the run moves, or of another one, which has not set a rate that it found to be enough.
 
     Args:
         control: the cluster.
@@ -53,6 +55,7 @@ def clean_run(
         settle_s: longest wait for a cancellation, seconds.
         clock: monotonic seconds.
         sleep: waits for the given seconds.
+        others: other runs that have not ended.
 
     Raises:
         HeadroomError: the cluster refused or did not answer, or the journal cannot be written.
@@ -61,20 +64,22 @@ def clean_run(
     # Nothing is requested here, so a replica that is not copied now will not be.
     placement = RunPlacement(control, journal, patience_s=0.0, clock=clock)
     throttle = RunThrottle(control, journal, RunPolicy(None), output)
-    record = journal.record
-    if record.cancelling:
-        moves.cancel({name: record.submitted[name].before for name in record.cancelling if name in record.submitted})
+    record, snapshot = journal.record, control.read()
+    # What others move meanwhile is cancelled already, and theirs.
+    begun = [name for name in record.cancelling & record.unended if not is_moved_by_others(name, snapshot, record)]
+    moves.cancel({name: record.submitted[name].before for name in begun})
     while True:
         snapshot = control.read()
         moves.note_ended(snapshot)
         placement.note_ended(snapshot)
         throttle.release(snapshot)
-        moving = moving_of(journal.record, snapshot)
+        moving = sorted(journal.record.unended)
         # Those that neither move nor have their target replicas: the metadata may be stale, which ends within seconds.
         if not moving or any(snapshot.moves(name) for name in moving):
             break
         sleep(_POLL_S)
-    copying = [replica.name for replica in copying_of(journal.record, snapshot)]
+    moving += [name for other in others for name in other.unended if snapshot.moves(name)]
+    copying = [replica.name for run in (journal.record, *others) for replica in copying_of(run, snapshot)]
     if moving or copying:
         return CleanOutcome(journal.record, tuple(sorted({*moving, *copying})))
     throttle.restore(snapshot)

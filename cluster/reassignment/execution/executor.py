@@ -16,9 +16,10 @@ from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes, moving_of
+from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import (
     foreign_moves,
+    is_moved_by_others,
     lost_replicas,
     partitions_text,
     require_known_rates,
@@ -110,6 +111,7 @@ class ReassignmentExecutor:
         if not self._policy.adopt and not self._began():
             require_no_foreign_moves(start, self._journal.record)
         try:
+            self._restore_orders(start)
             stopped = self._run_batches(start)
         except HeadroomError:
             if self._began():
@@ -124,6 +126,12 @@ class ReassignmentExecutor:
     def _began(self) -> bool:
         return self._journal.record.state is RunState.UNFINISHED
 
+    def _restore_orders(self, start: RunSnapshot) -> None:
+        """Finish cancellations that a crash has interrupted: the batch that submits these again may not begin."""
+        record = self._journal.record
+        begun = {name: record.submitted[name].before for name in record.cancelling & record.unended}
+        self._moves.cancel({name: before for name, before in begun.items() if not start.moves(name)})
+
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
         for number, batch in enumerate(self._batches, start=1):
@@ -137,7 +145,7 @@ class ReassignmentExecutor:
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retry(f"batch {number}", self._control.read)
-            snapshot, reason = self._lasting_reason(number, start, snapshot)
+            snapshot, reason = self._lasting_reason(number, changes.moves.keys(), start, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
@@ -146,31 +154,38 @@ class ReassignmentExecutor:
             self._done += 1
         return None
 
-    def _lasting_reason(self, number: int, start: RunSnapshot, snapshot: RunSnapshot) -> tuple[RunSnapshot, str | None]:
+    def _lasting_reason(
+        self, number: int, batch: Collection[TopicPartition], start: RunSnapshot, snapshot: RunSnapshot
+    ) -> tuple[RunSnapshot, str | None]:
         """Return the newest snapshot, and why no batch may begin; None if one may.
 
         A broker's metadata may say for some seconds after a move has ended that replicas are not in sync.
         """
         give_up_s = self._clock() + STALE_S
-        while (reason := self._reason_to_end(start, snapshot)) is not None:
+        while (reason := self._reason_to_end(batch, start, snapshot)) is not None:
             if self._stop.is_set() or self._clock() >= give_up_s:
                 break
             self._sleep(self._policy.poll_s)
             snapshot = self._retry(f"batch {number}", self._control.read)
         return snapshot, reason
 
-    def _reason_to_end(self, start: RunSnapshot, snapshot: RunSnapshot) -> str | None:
-        """Return why no batch may begin now; None if one may."""
+    def _reason_to_end(
+        self, batch: Collection[TopicPartition], start: RunSnapshot, snapshot: RunSnapshot
+    ) -> str | None:
+        """Return why a batch may not begin now; None if it may."""
         if self._stop.is_set():
             return _STOPPED
         record = self._journal.record
-        if any(snapshot.moves(name) for name in record.submitted) or copying_of(record, snapshot):
-            # After a crash: the batch at hand goes on.
-            return None
-        foreign = [] if self._policy.adopt else foreign_moves(snapshot, record)
-        if foreign:
+        foreign = foreign_moves(snapshot, record)
+        # After a crash: the batch at hand goes on, but takes nothing from others.
+        copying = {replica.name for replica in copying_of(record, snapshot)}
+        moving = {name for name in record.unended if snapshot.moves(name)}.difference(foreign)
+        is_at_hand = not (moving | copying).isdisjoint(batch)
+        if is_at_hand:
+            foreign = [name for name in foreign if name in batch]
+        if foreign and not self._policy.adopt:
             return f"{partitions_text(foreign)} is being reassigned, but not by this run"
-        return lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
+        return None if is_at_hand else lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
 
     def _with_known_rates(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> RunSnapshot:
         """Return the newest snapshot with the rates of all brokers that the batch throttles.
@@ -286,12 +301,14 @@ class ReassignmentExecutor:
             self._output.line(f"{replica} did not get its log directory: {reason}")
         self._throttle.release(snapshot)
         record = self._journal.record
-        moving, placing = moving_of(record, snapshot), sorted(record.placing)
+        moving, placing = sorted(record.unended), sorted(record.placing)
         if (moving or placing) and self._reason_to_take_back() is None:
             self._throttle.look(snapshot, moving, placing)
             self._placement.request_forgotten(snapshot)
         if (moving or placing) and self._reason_to_take_back() is not None:
-            self._take_back(moving, placing, snapshot)
+            # What others have sent elsewhere is theirs to cancel.
+            own = [name for name in moving if not is_moved_by_others(name, snapshot, record)]
+            self._take_back(own, placing, snapshot)
         return snapshot, moving, placing
 
     def _reason_to_take_back(self) -> str | None:

@@ -110,6 +110,8 @@ class RunMoves:
             HeadroomError: no broker accepted a request, the cancellation did not end in time, or the journal cannot be
                 written.
         """
+        if not originals:
+            return {}
         snapshot = self._control.read()
         self._journal.write([_cancellation(n, o, snapshot) for n, o in sorted(originals.items())])
         running = [name for name in originals if snapshot.moves(name)]

@@ -21,6 +21,7 @@ from headroom.planning.reassignments.run.changes import (
     rates_to_set,
     wanted_rates,
 )
+from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.directories import copying_brokers
 from headroom.planning.reassignments.run.journal import (
     Entry,
@@ -309,6 +310,12 @@ class RunThrottle:
             self._output.line(
                 f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
                 "clean --execute"
+            )
+        listed = {TopicPartition(name.topic, e[0]) for name, own in self._journal.record.entries.items() for e in own}
+        if listed:
+            self._output.line(
+                f"The list entries of {partitions_text(listed)} stay while others move these partitions. Afterwards: "
+                "headroom reassign clean --execute"
             )
 
 

@@ -31,7 +31,7 @@ class BatchChanges:
     Attributes:
         moves: the reassignments of the batch that are running or to be submitted. If only log directories change, the
             replicas before and after are the same.
-        submit: those that are to be submitted.
+        submit: those that are to be submitted, also those that others have begun and the run takes over.
         entries: entries to append to throttled replica lists.
         rates: rates to set: where none, or a lower one, is in force.
         places: log directories of replicas that are not in the one that the plan names.
@@ -79,7 +79,8 @@ def batch_changes(
         is_under_way = partition.moving and partition.target == assignment.replicas
         if is_under_way or partition.moving or partition.replicas != assignment.replicas:
             moves[assignment.name] = _submission(assignment, partition, record)
-            if not is_under_way:
+            # Submitted again, a move of others to the same replicas goes on, and from now on is one of the run.
+            if not is_under_way or assignment.name not in record.unended:
                 submit[assignment.name] = moves[assignment.name]
         elif assignment.name in placed:
             moves[assignment.name] = _submission(assignment, partition, record)
@@ -93,11 +94,26 @@ def batch_changes(
 
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
-    """Return the reassignment with the original replicas, in the order that they had before a crash."""
-    before = partition.before
-    known = record.submitted.get(assignment.name)
-    is_known = known is not None and set(known.before) == set(before)
-    return Submission(known.before if known is not None and is_known else before, assignment.replicas)
+    """Return the reassignment with the original replicas, in the order that they had before a crash or a cancellation.
+
+    An order that others have chosen since is the original one.
+    """
+    name, before = assignment.name, partition.before
+    known, interrupted = record.submitted.get(name), record.interrupted.get(name)
+    if known is not None and (name in record.unended or name in record.refused) and _is_left_of(known, before):
+        before = known.before
+    elif interrupted is not None and not partition.moving and interrupted.left == before:
+        before = interrupted.before
+    return Submission(before, assignment.replicas)
+
+
+def _is_left_of(move: Submission, replicas: tuple[int, ...]) -> bool:
+    """Return whether Kafka leaves these replicas, in this order, while a reassignment runs and if it is cancelled.
+
+    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: the target replicas come first, in their order.
+    """
+    kept = tuple(broker for broker in move.after if broker in move.before)
+    return replicas == move.before or (set(replicas) == set(move.before) and replicas[: len(kept)] == kept)
 
 
 def entries_of(moves: Mapping[TopicPartition, Submission]) -> dict[ThrottledList, set[Entry]]:
@@ -277,12 +293,8 @@ def entries_to_remove(record: RecordedRun, snapshot: RunSnapshot) -> dict[Thrott
 
 
 def _has_ended(name: TopicPartition, record: RecordedRun, snapshot: RunSnapshot) -> bool:
-    return not snapshot.moves(name) and (name not in record.submitted or name in record.finished)
-
-
-def moving_of(record: RecordedRun, snapshot: RunSnapshot) -> list[TopicPartition]:
-    """Return the partitions of a run that are, or may be, still reassigned."""
-    return sorted(name for name in record.submitted if snapshot.moves(name) or name not in record.finished)
+    # An entry also stays while others move the partition: their copy may have no other throttle.
+    return not snapshot.moves(name) and name not in record.unended
 
 
 @dataclass(frozen=True)

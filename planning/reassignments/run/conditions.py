@@ -22,9 +22,16 @@ def partitions_text(names: Iterable[TopicPartition]) -> str:
     return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
 
 
+def is_moved_by_others(name: TopicPartition, snapshot: RunSnapshot, record: RecordedRun) -> bool:
+    """Return whether a partition is reassigned, but not by this run: later than by it, or to other replicas."""
+    if not snapshot.moves(name):
+        return False
+    return name not in record.unended or snapshot.partitions[name].target != record.submitted[name].after
+
+
 def foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> list[TopicPartition]:
     """Return the partitions that are reassigned, but not by this run."""
-    return sorted(name for name, p in snapshot.partitions.items() if p.moving and name not in record.submitted)
+    return sorted(name for name in snapshot.partitions if is_moved_by_others(name, snapshot, record))
 
 
 def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None:

@@ -74,6 +74,19 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class Interrupted:
+    """A cancellation that was begun, and after which the order of the replicas was not restored.
+
+    Attributes:
+        before: replicas before the reassignment, in their order; empty if it was unknown.
+        left: the same, in the order that Kafka leaves.
+    """
+
+    before: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class DirectoryPlacement:
     """The log directory of a replica of a run.
 
@@ -105,11 +118,14 @@ class RecordedRun:
         cancelling: partitions whose cancellation has begun and not ended.
         finished: partitions whose reassignment has ended.
         refused: partitions that the controller refused, or that ended elsewhere, with the reason.
+        cancelled: partitions whose reassignment was cancelled, by the run or by others, and not submitted again.
         placed: log directories of the replicas of partitions for which the plan names any.
         placing: replicas of these that are not known to be in their directory yet.
         elected: whether the elections at the end are done.
+        last_step: step, subject and state of its last row: ``finish orders-0 done``.
         rows: number of its rows, which is the number of the last one.
         damaged_rows: numbers of its rows that cannot be understood: what they set is unknown.
+        interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
     """
 
     run_id: str
@@ -126,16 +142,27 @@ class RecordedRun:
     cancelling: frozenset[TopicPartition] = frozenset()
     finished: frozenset[TopicPartition] = frozenset()
     refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    cancelled: frozenset[TopicPartition] = frozenset()
     placed: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
     placing: frozenset[ReplicaKey] = frozenset()
     elected: bool = False
+    last_step: str = ""
     rows: int = 0
     damaged_rows: frozenset[int] = frozenset()
+    interrupted: Mapping[TopicPartition, Interrupted] = field(default_factory=dict)
 
     @property
     def leaves_behind(self) -> bool:
         """Whether something that the run has set is still to be taken back."""
         return bool(self.entries or self.rates or self.cancelling)
+
+    @property
+    def unended(self) -> frozenset[TopicPartition]:
+        """Partitions whose reassignment by the run is, or may be, running: submitted, and without an end so far.
+
+        A later reassignment of the same partition is not of the run.
+        """
+        return frozenset(self.submitted.keys() - self.finished)
 
     def after(self, rows: Iterable[JournalRow]) -> RecordedRun:
         """Return the record after further rows of this run, in their order."""
@@ -154,9 +181,38 @@ def run_records(rows: Iterable[JournalRow]) -> list[RecordedRun]:
     by_run: dict[str, list[JournalRow]] = {}
     for row in rows:
         by_run.setdefault(row.run_id, []).append(row)
-    in_order = (sorted(of_run, key=lambda row: row.seq) for of_run in by_run.values())
-    runs = [_at_start(of_run[0]).after(of_run) for of_run in in_order if _is_of_plan(of_run)]
+    in_order = [sorted(of_run, key=lambda row: row.seq) for of_run in by_run.values()]
+    of_plans = [of_run for of_run in in_order if _is_of_plan(of_run)]
+    bases = _rates_before_all(row for of_run in of_plans for row in of_run)
+    runs = [_at_start(of_run[0]).after(map(bases, of_run)) for of_run in of_plans]
     return sorted(runs, key=lambda record: (record.began_ms or 0, record.run_id))
+
+
+def _rates_before_all(rows: Iterable[JournalRow]) -> Callable[[JournalRow], JournalRow]:
+    """Return what gives a row, as the rate from before, that from before all runs whose rates were in force then.
+
+    Another run may have left a rate behind, which it takes back itself, or gives up because it is changed. Restored by
+    the later run, it would be a rate that no journal knows.
+
+    Args:
+        rows: rows of runs of plans.
+    """
+    befores: dict[tuple[str, int], str | None] = {}
+    # By rate and run: what the run has set, and what was before it.
+    in_force: dict[str, dict[str, tuple[set[str], str | None]]] = {}
+    for row in sorted(rows, key=lambda row: (row.at_ms, row.run_id, row.seq)):
+        if row.step != StepKind.RATE.value:
+            continue
+        of_runs = in_force.setdefault(row.subject, {})
+        if row.state == StepState.UNDONE.value:
+            of_runs.pop(row.run_id, None)
+        elif row.state == StepState.INTENDED.value and row.after is not None:
+            others = [base for run, (own, base) in of_runs.items() if run != row.run_id and row.before in own]
+            before = others[-1] if others else row.before
+            own, base = of_runs.setdefault(row.run_id, (set(), before))
+            own.add(row.after)
+            befores[row.run_id, row.seq] = base
+    return lambda row: replace(row, before=befores.get((row.run_id, row.seq), row.before))
 
 
 def _is_of_plan(rows: Sequence[JournalRow]) -> bool:
@@ -186,6 +242,7 @@ class _Fold:
         self._cancelling = set(start.cancelling)
         self._finished = set(start.finished)
         self._refused = dict(start.refused)
+        self._cancelled = set(start.cancelled)
         self._placed = dict(start.placed)
         self._placing = set(start.placing)
         self._damaged_rows = set(start.damaged_rows)
@@ -199,6 +256,7 @@ class _Fold:
             cancelling=frozenset(self._cancelling),
             finished=frozenset(self._finished),
             refused=self._refused,
+            cancelled=frozenset(self._cancelled),
             placed=self._placed,
             placing=frozenset(self._placing),
             damaged_rows=frozenset(self._damaged_rows),
@@ -206,7 +264,13 @@ class _Fold:
 
     def add(self, row: JournalRow) -> None:
         began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
-        self._record = replace(self._record, rows=max(self._record.rows, row.seq), began_ms=began_ms, last_ms=row.at_ms)
+        self._record = replace(
+            self._record,
+            rows=max(self._record.rows, row.seq),
+            began_ms=began_ms,
+            last_ms=row.at_ms,
+            last_step=f"{row.step} {row.subject} {row.state}",
+        )
         # A newer version of Headroom may write steps that are not known here; they set nothing that is known here.
         known: dict[str, _Add] = {
             StepKind.RUN.value: self._add_run,
@@ -260,6 +324,7 @@ class _Fold:
             self._submitted[name] = Submission(replicas_of_text(row.before), replicas_of_text(row.after))
             self._finished.discard(name)
             self._cancelling.discard(name)
+            self._cancelled.discard(name)
             self._refused.pop(name, None)
         elif state is StepState.FAILED:
             self._submitted.pop(name, None)
@@ -271,6 +336,9 @@ class _Fold:
         self._cancelling.discard(name)
         if state is StepState.FAILED:
             self._refused[name] = f"its replicas are {row.after}"
+            submitted = self._submitted.get(name)
+            if submitted is not None and set(replicas_of_text(row.after)) == set(submitted.before):
+                self._cancelled.add(name)
 
     def _add_cancel(self, row: JournalRow, state: StepState) -> None:
         name = partition_of_subject(row.subject)
@@ -281,6 +349,7 @@ class _Fold:
         if state is StepState.DONE:
             self._submitted.pop(name, None)
             self._finished.discard(name)
+            self._cancelled.add(name)
 
     def _add_place(self, row: JournalRow, state: StepState) -> None:
         replica = replica_of_subject(row.subject)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
 from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.operations.journal import session as sessions
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches
@@ -87,12 +89,12 @@ def replicas(cluster: FakeReassignedCluster) -> dict[int, list[int]]:
     return {name.partition: list(p.replicas) for name, p in cluster.partitions.items()}
 
 
-def unfinished() -> RunSession:
+def unfinished(fingerprint: str = "another plan") -> RunSession:
     """Return a session whose journal has a run with a rate and an entry, as after a crash."""
     session = RunSession(load_settings(None), "reassign run")
     session.journal(RecordedRun("dead")).write(
         [
-            JournalStep(StepKind.RUN, StepState.INTENDED, "another plan"),
+            JournalStep(StepKind.RUN, StepState.INTENDED, fingerprint),
             JournalStep(StepKind.RATE, StepState.INTENDED, "broker 1 as leader", None, "5000000"),
             JournalStep(StepKind.LIST, StepState.INTENDED, "topic orders as leader", None, "0:1"),
         ]
@@ -204,6 +206,23 @@ def test_cancelling_restores_the_order_where_the_journal_has_it(cluster: FakeRea
     assert {row["partition"]: row["restored"] for row in cancelled["cancelled"]} == {0: None, 2: [3, 2, 1]}
     assert replicas(cluster) == {0: [2, 1], 1: [2, 3], 2: [3, 2, 1]}
     assert cluster.left == {}
+
+
+def test_a_cancel_that_was_killed_is_finished_by_the_next_one(cluster: FakeReassignedCluster, plan: str) -> None:
+    name = TopicPartition("orders", 2)
+    intended = JournalStep(StepKind.CANCEL, StepState.INTENDED, str(name), "[4,2,1,3]", "[3,2,1]")
+    RunSession(load_settings(None), "reassign cancel").journal().write([intended])
+    cluster._start(name, (2, 1, 3))
+    shown = run("cancel", plan).stdout
+    assert "orders-2" in shown
+    assert "Nothing was changed. To do it: headroom reassign cancel" in shown
+    finished = of(run("cancel", plan, "--execute", "--yes", "--format", "json"))
+    assert (finished["cancelled"], finished["order_restored"]) == (
+        [],
+        [{"topic": "orders", "partition": 2, "restored": [3, 2, 1]}],
+    )
+    assert replicas(cluster)[2] == [3, 2, 1]
+    assert "No such reassignment is running" in run("cancel", plan).stdout
 
 
 def test_partitions_that_are_refused_are_named_and_end_with_code_1(cluster: FakeReassignedCluster, plan: str) -> None:
@@ -395,3 +414,88 @@ def test_a_run_that_goes_on_says_so(cluster: FakeReassignedCluster, plan: str) -
     assert (done["resumes"], done["run_id"], done["state"]) == (True, "dead", "done")
     (record,) = RunSession(load_settings(None), "x").records
     assert replace(record, last_ms=None).state is RunState.DONE
+
+
+def test_a_run_that_is_running_has_left_nothing_behind(cluster: FakeReassignedCluster, plan: str) -> None:
+    fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
+    session = unfinished(fingerprint)
+    here = f"pid {os.getpid()} on host {os.uname().nodename} since 2"
+    with session.alone():
+        listed, verified, cleaned = run("runs"), run("verify", plan, code=1), run("clean")
+        (found,) = of(run("runs", "--format", "json"))["runs"]
+        (of_plan,) = of(run("verify", plan, "--format", "json", code=1))["runs"]
+        (to_clean,) = of(run("clean", "--format", "json"))["runs"]
+    for shown in (listed, verified, cleaned):
+        assert "running" in shown.stdout
+        assert here in shown.stdout
+        assert ": list topic orders as leader intended" in shown.stdout
+        assert "clean --execute" not in shown.stdout
+        assert "left throttles behind" not in shown.stdout
+    for made in (found, of_plan, to_clean):
+        assert (made["state"], made["status"], made["running"]["pid"]) == ("unfinished", "running", os.getpid())
+    # Killed.
+    (found,) = of(run("runs", "--format", "json"))["runs"]
+    assert (found["status"], found["running"]) == ("unfinished", None)
+    assert "To remove what is left behind: headroom reassign clean --execute" in run("runs").stdout
+    assert "has left throttles behind" in run("verify", plan, code=1).stdout
+    assert "To do it: headroom reassign clean --execute" in run("clean").stdout
+
+
+def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedCluster, plan: str) -> None:
+    def cancel(fake: FakeReassignedCluster) -> None:
+        for name in list(fake.left):
+            fake._cancel(name)
+
+    cluster.on_look = cancel
+    run("run", plan, "--throttle", "10MB", "--execute", "--yes", code=1)
+    (found,) = of(run("runs", "--format", "json"))["runs"]
+    assert (found["state"], found["status"]) == ("done", "cancelled")
+    assert "cancelled" in run("runs").stdout
+    assert "of this plan is cancelled." in run("verify", plan, code=1).stdout
+
+
+def left_behind(run_id: str, rate: int, before: int | None, at_ms: int, *steps: JournalStep, broker: int = 1) -> None:
+    """Write a run that has left a rate behind: as if the broker had been down, or, with further steps, as if killed."""
+    store = ActionJournal("store")
+    journal = RunJournal(store, RecordedRun(run_id), "kafka", "reassign run", "anna@host1", lambda: at_ms)
+    text = None if before is None else str(before)
+    journal.write([JournalStep(StepKind.RUN, StepState.INTENDED, f"plan of {run_id}")])
+    journal.write(
+        [JournalStep(StepKind.RATE, StepState.INTENDED, f"broker {broker} as leader", text, str(rate)), *steps]
+    )
+    if not steps:
+        journal.write([JournalStep(StepKind.RUN, StepState.DONE, f"plan of {run_id}")])
+
+
+@pytest.mark.parametrize("order", [(), ("old",), ("new",), ("old", "new"), ("new", "old")])
+def test_clean_leaves_no_rate_that_one_run_has_set_over_that_of_another(
+    cluster: FakeReassignedCluster, order: tuple[str, ...]
+) -> None:
+    left_behind("old", 5_000_000, None, 1)
+    left_behind("new", 7_000_000, 5_000_000, 2)
+    cluster.rates[BrokerRole(1, Role.LEADER)] = 7_000_000
+    for run_id in order:
+        run("clean", run_id, "--execute")
+    run("clean", "--execute")
+    assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}
+    assert "No run has left anything behind" in run("clean").stdout
+
+
+def test_clean_lifts_no_rate_that_limits_a_killed_run_which_still_moves(cluster: FakeReassignedCluster) -> None:
+    name = TopicPartition("orders", 0)
+    left_behind("old", 5_000_000, None, 1)
+    # It found the rate of broker 1 to be enough, and has set that of broker 3.
+    submitted = JournalStep(StepKind.SUBMIT, StepState.INTENDED, str(name), "[1,2]", "[3,2]")
+    left_behind("new", 5_000_000, None, 2, submitted, broker=3)
+    cluster.rates[BrokerRole(3, Role.LEADER)] = 5_000_000
+    cluster.rates[BrokerRole(1, Role.LEADER)] = 5_000_000
+    cluster._start(name, (3, 2))
+    cluster.left[name] = 100
+    for words in (("old",), ()):
+        assert "orders-0: still moves, so its throttle stays" in str(
+            run("clean", *words, "--execute", "--force", code=1).exception
+        )
+        assert cluster.rates[BrokerRole(1, Role.LEADER)] == 5_000_000
+    cluster.left[name] = 1
+    run("clean", "--execute", "--force")
+    assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}

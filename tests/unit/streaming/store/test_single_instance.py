@@ -18,7 +18,7 @@ import pytest
 from headroom.cli.common.child_process import headroom_command
 from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.store.single_instance import exclusive_jobs
+from headroom.streaming.store.single_instance import exclusive_jobs, running_process
 
 _HOLDER = """
 import sys
@@ -147,3 +147,19 @@ def test_a_second_command_ends_at_once(command: list[str], tmp_path: Path) -> No
         second = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert second.returncode == 1
     assert second.stderr.startswith(f"headroom: store {store.path}: is worked on by another process, pid {first.pid} ")
+
+
+def test_who_runs_a_job_is_known_without_its_lock(store: StoreSettings) -> None:
+    assert running_process(store, "alerts") is None
+    with holder(store, "alerts") as first:
+        found = running_process(store, "alerts")
+        assert found is not None
+        assert (found.pid, found.host) == (first.pid, os.uname().nodename)
+        assert running_process(store, "gold") is None
+        Path(store.checkpoints(), "alerts.lock").write_text("", encoding="utf-8")
+        assert str(running_process(store, "alerts")) == "an unknown process"
+    # The identity of a process that has ended is still there.
+    with exclusive_jobs(store, ["alerts"]):
+        pass
+    assert running_process(store, "alerts") is None
+    assert running_process(StoreSettings(path="s3://bucket/store"), "alerts") is None

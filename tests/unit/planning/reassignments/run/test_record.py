@@ -60,7 +60,18 @@ def test_a_refused_partition_is_no_submission_and_a_cancelled_one_neither() -> N
     begun = record(submitted, row("cancel", "intended", str(NAME), "[3,2,1]", "[1,2]"))
     assert (begun.cancelling, begun.leaves_behind) == ({NAME}, True)
     done = begun.after([row("cancel", "done", str(NAME), None, "[1,2]")])
-    assert (done.submitted, done.leaves_behind) == ({}, False)
+    assert (done.submitted, done.leaves_behind, done.cancelled) == ({}, False, {NAME})
+    assert done.after([submitted]).cancelled == frozenset()
+
+
+def test_a_move_that_others_cancelled_is_known_by_its_replicas() -> None:
+    submitted = row("submit", "intended", str(NAME), "[1,2]", "[3,2]")
+
+    def cancelled(replicas: str) -> frozenset[TopicPartition]:
+        return record(submitted, row("finish", "failed", str(NAME), "[3,2]", replicas)).cancelled
+
+    # In another order, sent elsewhere, and deleted.
+    assert (cancelled("[2,1]"), cancelled("[4,2]"), cancelled("[]")) == ({NAME}, frozenset(), frozenset())
 
 
 def test_a_replica_is_placed_from_the_intention_and_keeps_the_directory_from_before_the_run() -> None:
@@ -163,3 +174,28 @@ def test_the_record_does_not_depend_on_how_the_rows_are_read(
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert run_records(shuffled) == ([whole] if any(step[0] == "run" for step in steps) else [])
+
+
+def of_run(run_id: str, found: JournalRow, at_ms: int, seq: int = 1) -> JournalRow:
+    return replace(found, run_id=run_id, at_ms=at_ms, seq=seq)
+
+
+def test_a_rate_that_another_run_has_left_is_not_the_one_from_before() -> None:
+    began, subject = row("run", "intended", "abc"), "broker 2 as follower"
+    old = [of_run("b-old", began, 1), of_run("b-old", row("rate", "intended", subject, "3", "10"), 2, 2)]
+    new = [of_run("a-new", began, 3), of_run("a-new", row("rate", "intended", subject, "10", "20"), 4, 2)]
+    newest = [of_run("c", began, 5), of_run("c", row("rate", "intended", subject, "20", "30"), 6, 2)]
+    found = {r.run_id: r.rates[RATE] for r in run_records([*newest, *new, *old])}
+    assert found == {
+        "b-old": OwnRate(3, frozenset({10})),
+        "a-new": OwnRate(3, frozenset({20})),
+        "c": OwnRate(3, frozenset({30})),
+    }
+    # Taken back before, the same rate is one of others; so is another rate.
+    undone = of_run("b-old", row("rate", "undone", subject, "10", "3"), 2, 3)
+    assert run_records([*old, undone, *new])[-1].rates[RATE].before == 10
+    changed = of_run("a-new", row("rate", "intended", subject, "11", "20"), 4, 2)
+    assert run_records([*old, new[0], changed])[-1].rates[RATE].before == 11
+    # A rate of throttle apply is one of others.
+    applied = [replace(r, command="throttle apply") for r in old[1:]]
+    assert [r.rates[RATE].before for r in run_records([*applied, *new])] == [10]
