@@ -39,6 +39,7 @@ class RunOptions:
         cancel_on_stop: whether a stop takes back the batch at hand.
         low_rate: whether rates below 1 MB/s are accepted.
         words: words of the command after ``headroom``, for the command that goes on.
+        skip_missing: whether partitions of the plan that do not exist are left out, and named.
     """
 
     config: str | None
@@ -51,10 +52,11 @@ class RunOptions:
     cancel_on_stop: bool
     low_rate: bool
     words: str
+    skip_missing: bool = False
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
-        return RunRequest(self.rates, self.auto_up_to, self.adopt, self.force, self.cancel_on_stop)
+        return RunRequest(self.rates, self.auto_up_to, self.adopt, self.force, self.cancel_on_stop, self.skip_missing)
 
     def rate_of_option(self) -> dict[str, int | None]:
         """Return the rates of the command by option, bytes per second."""

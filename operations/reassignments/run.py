@@ -38,6 +38,7 @@ class RunRequest:
         adopt: whether to run beside reassignments of others.
         force: whether to run with a throttle that is too low, or to take over a run of another machine.
         cancel_on_stop: whether a stop takes back the current batch.
+        skip_missing: whether partitions of the plan that do not exist are left out.
     """
 
     rates: RunRates
@@ -45,6 +46,7 @@ class RunRequest:
     adopt: bool = False
     force: bool = False
     cancel_on_stop: bool = False
+    skip_missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,10 @@ class PlanRunner:
             require_only_run(self._session.records, record.run_id)
         logs = self._control.read_logs(sorted(snapshot.alive), sorted(self._plan.by_name.keys())).brokers
         state = cluster_state_of_run(snapshot, logs)
-        planned = planned_run(self._batches, snapshot, state, record, actual, self._request.rates, self._request.adopt)
+        request = self._request
+        planned = planned_run(
+            self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
+        )
         if to_execute:
             require_this_host(record, self._request.force)
         return planned
