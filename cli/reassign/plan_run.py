@@ -41,6 +41,7 @@ class RunOptions:
         if_cleared: what to do when others clear the throttle while partitions move.
         low_rate: whether rates below 1 MB/s are accepted.
         words: words of the command after ``headroom``, for the command that goes on.
+        skip_missing: whether partitions of the plan that do not exist are left out, and named.
     """
 
     config: str | None
@@ -54,10 +55,19 @@ class RunOptions:
     if_cleared: IfCleared
     low_rate: bool
     words: str
+    skip_missing: bool = False
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
-        return RunRequest(self.rates, self.auto_up_to, self.adopt, self.force, self.cancel_on_stop, self.if_cleared)
+        return RunRequest(
+            self.rates,
+            self.auto_up_to,
+            self.adopt,
+            self.force,
+            self.cancel_on_stop,
+            self.if_cleared,
+            self.skip_missing,
+        )
 
     def rate_of_option(self) -> dict[str, int | None]:
         """Return the rates of the command by option, bytes per second."""

@@ -59,7 +59,7 @@ def rollback(
     """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
 
     This is a run like any other: throttled, journalled, and resumed by the same command. The id of a run is listed by
-    headroom reassign runs.
+    headroom reassign runs. Partitions that were deleted since are named, and the others are moved back.
 
     \b
     Example:  headroom reassign rollback 3f9a01c2 --throttle 50MB
@@ -69,7 +69,18 @@ def rollback(
     words = f"reassign rollback {record.run_id}"
     rates = RunRates(throttle, log_dirs_throttle)
     options = RunOptions(
-        config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, if_cleared, low_rate, words
+        config,
+        rates,
+        auto_up_to,
+        execute,
+        yes,
+        adopt,
+        force,
+        cancel_on_stop,
+        if_cleared,
+        low_rate,
+        words,
+        skip_missing=True,
     )
     carry_out([plan_back(record)], options, output_format, "reassign rollback")
 

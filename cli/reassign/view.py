@@ -29,7 +29,8 @@ def print_steps(planned: PlannedRun, cluster: str) -> None:
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
     echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.")
     if planned.empty:
-        echo("Every partition has its target replicas and log directories already.")
+        which = "that exists " if any(changes.missing for changes in planned.changes) else ""
+        echo(f"Every partition {which}has its target replicas and log directories already.")
         return
     echo()
     header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")

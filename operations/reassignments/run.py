@@ -39,6 +39,7 @@ class RunRequest:
         force: whether to run with a throttle that is too low, or to take over a run of another machine.
         cancel_on_stop: whether a stop takes back the current batch.
         if_cleared: what to do when others clear the throttle while partitions move.
+        skip_missing: whether partitions of the plan that do not exist are left out.
     """
 
     rates: RunRates
@@ -47,6 +48,7 @@ class RunRequest:
     force: bool = False
     cancel_on_stop: bool = False
     if_cleared: IfCleared = IfCleared.RESTORE
+    skip_missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,10 @@ class PlanRunner:
             require_only_run(self._session.records, record.run_id)
         logs = self._control.read_logs(sorted(snapshot.alive), sorted(self._plan.by_name.keys())).brokers
         state = cluster_state_of_run(snapshot, logs)
-        planned = planned_run(self._batches, snapshot, state, record, actual, self._request.rates, self._request.adopt)
+        request = self._request
+        planned = planned_run(
+            self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
+        )
         if to_execute:
             require_this_host(record, self._request.force)
         return planned

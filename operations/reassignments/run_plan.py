@@ -125,6 +125,7 @@ def planned_run(
     fingerprint: str,
     options: RunRates,
     adopt: bool = False,
+    skip_missing: bool = False,
 ) -> PlannedRun:
     """Return what a run of the batches changes, by the cluster as it is now.
 
@@ -139,15 +140,18 @@ def planned_run(
         fingerprint: fingerprint of the whole plan.
         options: rates of the throttles.
         adopt: whether partitions of the plan may be moving already.
+        skip_missing: whether partitions of the plan that do not exist are left out, unless none exists.
 
     Raises:
         HeadroomError: a new run cannot be carried out, for the reasons for which ``headroom plan`` refuses a plan.
     """
     unchecked: list[str] = []
     if record.state is not RunState.UNFINISHED:
-        plan = whole_plan(batches)
+        existing = [_existing(batch, snapshot) for batch in batches] if skip_missing else batches
+        checked = existing if any(existing) else batches
+        plan = whole_plan(checked)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
-        require_feasible(plan, batches, state, "the plan", may_move)
+        require_feasible(plan, checked, state, "the plan", may_move)
         unchecked += [*waiting_notes(plan, state), *room_notes(plan_changes(plan, state), state)]
     changes = [
         batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
@@ -155,6 +159,10 @@ def planned_run(
     ]
     directories = [_directories(batch, snapshot, state, options) for batch in batches]
     return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
+
+
+def _existing(batch: ReassignmentPlan, snapshot: RunSnapshot) -> ReassignmentPlan:
+    return ReassignmentPlan(tuple(assignment for assignment in batch if assignment.name in snapshot.partitions))
 
 
 def _directories(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 
 from headroom.planning.reassignments.run.journal import (
     Entry,
@@ -156,7 +157,7 @@ class RecordedRun:
         """Whether something that the run has set is still to be taken back."""
         return bool(self.entries or self.rates or self.cancelling)
 
-    @property
+    @cached_property
     def unended(self) -> frozenset[TopicPartition]:
         """Partitions whose reassignment by the run is, or may be, running: submitted, and without an end so far.
 
@@ -212,7 +213,12 @@ def _rates_before_all(rows: Iterable[JournalRow]) -> Callable[[JournalRow], Jour
             own, base = of_runs.setdefault(row.run_id, (set(), before))
             own.add(row.after)
             befores[row.run_id, row.seq] = base
-    return lambda row: replace(row, before=befores.get((row.run_id, row.seq), row.before))
+
+    def with_base(row: JournalRow) -> JournalRow:
+        before = befores.get((row.run_id, row.seq), row.before)
+        return row if before == row.before else replace(row, before=before)
+
+    return with_base
 
 
 def _is_of_plan(rows: Sequence[JournalRow]) -> bool:

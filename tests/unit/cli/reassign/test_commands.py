@@ -142,6 +142,26 @@ def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCl
     assert "No run has left anything behind" in run("clean").stdout
 
 
+def test_a_rollback_names_what_was_deleted_and_moves_the_others_back(cluster: FakeReassignedCluster, plan: str) -> None:
+    other = TopicPartition("deleted", 0)
+    cluster.partitions[other] = PartitionPlacement("deleted", 0, 1, (1, 2), (1, 2))
+    written = json.loads(Path(plan).read_text())
+    written["partitions"].append({"topic": "deleted", "partition": 0, "replicas": [3, 2], "log_dirs": ["/b", "any"]})
+    Path(plan).write_text(json.dumps(written))
+    run_id = of(run("run", plan, "--execute", "--yes", "--format", "json"))["run_id"]
+    del cluster.partitions[other]
+    assert "Partitions of the plan that do not exist: deleted-0." in run("rollback", run_id).stderr
+    done = run("rollback", run_id, "--execute", "--yes", code=1)
+    assert "Not at their target: deleted-0 (does not exist)" in done.stdout
+    assert replicas(cluster) == {n: list(r) for n, r in BEFORE.items()}
+    (_, back) = of(run("runs", "--format", "json"))["runs"]
+    assert (back["state"], back["left_behind"]) == ("done", {"entries": [], "rates": []})
+    # Of which nothing is left, it is refused.
+    for name in list(cluster.partitions):
+        del cluster.partitions[name]
+    assert "orders-0 has no topic orders" in str(run("rollback", run_id, "--execute", "--yes", code=1).exception)
+
+
 def test_only_the_plan_that_was_estimated_runs(cluster: FakeReassignedCluster, plan: str) -> None:
     fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
     refused = run("run", plan, "--fingerprint", "0123", "--execute", "--yes", code=1)
