@@ -74,15 +74,18 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog | None:
     return None if events is None else backlog_from(events, attempts or [])
 
 
-def print_undelivered(settings: Settings, undelivered: Sequence[Undelivered]) -> None:
+def print_undelivered(settings: Settings, undelivered: Sequence[Undelivered], others: int = 0) -> None:
     """Print the undelivered events as a table, or why there are none.
 
     Args:
         settings: all settings.
         undelivered: the undelivered events to show.
+        others: number of undelivered events that are not shown, because their alerts are of another kind.
     """
     if undelivered:
         print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in undelivered])
+    elif others:
+        echo(f"No event of this kind is undelivered; {others} of other kinds are (shown without --kind).")
     elif settings.notify.receivers():
         echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
     else:
