@@ -75,7 +75,7 @@ def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float
         for status in statuses
         if status.broker in part
         and status.alive
-        and (status.load.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
+        and _rate(status) < throttle_bytes_per_s
     }
 
 
@@ -89,9 +89,15 @@ def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: f
     """
     part = moving_brokers(statuses)
     of_part = [status for status in statuses if status.broker in part]
-    rates = [status.load.throttle_bytes_per_s or math.inf for status in of_part]
+    rates = [_rate(status) for status in of_part]
     lowers_none = all(status.alive for status in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
     return lowers_none and part.issuperset(lower)
+
+
+def _rate(status: ThrottleStatus) -> float:
+    """Return the rate in force, bytes/s; infinity without one. A rate of 0 is one: nothing but in-sync traffic passes."""
+    rate = status.load.throttle_bytes_per_s
+    return math.inf if rate is None else rate
 
 
 def _moves(statuses: Sequence[ThrottleStatus]) -> list[MovingPartition]:

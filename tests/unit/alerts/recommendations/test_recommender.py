@@ -101,6 +101,17 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
     assert told[6, "follower"] is None
 
 
+# Kafka accepts a rate of 0, as after "--throttle 0": that is a limit, and not the absence of one.
+def test_a_rate_of_zero_is_raised_like_any_other() -> None:
+    apply, *kafka, reassign = RECOMMENDER.raise_throttle([*STATUSES[:2], *both(3, 0, 0)]).commands
+    assert " --brokers 1,2,3 --raise-only " in apply
+    assert any(
+        "--entity-name 3 --add-config leader.replication.throttled.rate=9600000,follower.replication" in command
+        for command in kafka
+    )
+    assert "--additional --throttle 9600000" in reassign
+
+
 # t-7 does not move; a list of before names it. Broker 3, which leads it at 1 MB/s, needs 4: 4 x 1.2 = 4.80 MB/s.
 @pytest.mark.parametrize("others_mb", [4.5, 20])
 def test_a_broker_that_moves_nothing_but_holds_back_a_replica_is_raised_too(others_mb: float) -> None:

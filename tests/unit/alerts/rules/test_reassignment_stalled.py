@@ -94,6 +94,29 @@ def test_a_destination_of_which_too_little_is_known_is_held() -> None:
     assert (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.keep_firing
 
 
+# The rate of broker 1, which leads t-0, could not be read: it may be the reason.
+def test_a_copy_whose_throttles_have_no_verdict_is_not_called_unexplained() -> None:
+    unread = status(1, LEADER, None, 4, STALLED, throttle_known=False)
+    finding = found(unread, destination(STALLED), kind=AlertKind.REASSIGNMENT_STALLED)
+    assert finding.summary.endswith(
+        "copies nothing of t-0 (no verdict on broker 1 as leader, whose throttle may explain it)"
+    )
+    assert finding.recommendation.action == "check"
+    assert finding.recommendation.reason is not None
+    assert finding.recommendation.reason.startswith("first see why there is no verdict on broker 1 as leader (")
+    assert finding.recommendation.commands == ["headroom throttle show"]
+    both_unread = destination(STALLED, throttle_known=False)
+    finding = found(unread, both_unread, kind=AlertKind.REASSIGNMENT_STALLED)
+    assert "(no verdict on broker 3 as destination, broker 1 as leader, whose" in finding.summary
+
+
+def test_a_leader_without_a_verdict_leaves_the_copies_of_others_unexplained() -> None:
+    unread = status(1, LEADER, None, 4, STALLED, throttle_known=False)
+    other = partition(1, leader=2, stalled=True)
+    finding = found(unread, destination(other), kind=AlertKind.REASSIGNMENT_STALLED)
+    assert finding.summary.endswith("copies nothing of t-1 (no throttle explains it)")
+
+
 def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> ThrottleStatus:
     """A broker that is a follower of partitions, given by topic and whether they move, and out of their ISR."""
     return status(
