@@ -51,10 +51,13 @@ class Escalation:
     Attributes:
         escalation: number of escalations; None if there was none.
         escalated_tick_ms: tick of the last one, epoch milliseconds; None if there was none.
+        escalated_event_ms: when its event was written, epoch milliseconds of this machine's clock; None if there was
+            none, or an older version wrote it.
     """
 
     escalation: int | None = None
     escalated_tick_ms: int | None = None
+    escalated_event_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the stored evidence; empty if there was no escalation."""
@@ -128,16 +131,19 @@ class Announcement:
         announced, needed = self.recommendation.throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
         return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))
 
-    def escalation(self, escalated_tick_ms: int | None) -> Escalation:
-        """Return the escalations of the alert, with a new one if there is one.
+    def escalation(self) -> Escalation:
+        """Return the escalations of the alert so far."""
+        before = self.evidence
+        return Escalation(before.escalation, before.escalated_tick_ms, before.escalated_event_ms)
+
+    def next_escalation(self, tick_ms: int, event_ms: int) -> Escalation:
+        """Return the escalations of the alert with a new one.
 
         Args:
-            escalated_tick_ms: tick of a new escalation, epoch milliseconds; None if there is none.
+            tick_ms: tick of the new one, epoch milliseconds.
+            event_ms: when its event is written, epoch milliseconds.
         """
-        before = self.evidence
-        if escalated_tick_ms is not None:
-            return Escalation((before.escalation or 0) + 1, escalated_tick_ms)
-        return Escalation(before.escalation, before.escalated_tick_ms)
+        return Escalation((self.evidence.escalation or 0) + 1, tick_ms, event_ms)
 
 
 # Every firing alert is compared with its last event in every tick.

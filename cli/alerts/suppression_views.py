@@ -16,7 +16,7 @@ from headroom.streaming.delta.locations import is_missing
 def print_acknowledged(done: Acknowledged) -> None:
     """Print an acknowledgement, and what it means for receivers."""
     echo(f"Acknowledged by {done.record.by}: {_describe_event(done.event)}.")
-    echo("Receivers get no update of it until its severity rises; they still get its resolution.")
+    echo("Receivers get no update of it until its severity rises or it escalates; they still get its resolution.")
 
 
 def print_created(created: CreatedSilence) -> None:

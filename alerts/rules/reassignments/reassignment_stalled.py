@@ -74,7 +74,7 @@ class ReassignmentStalled(Rule):
         which = join_names([name for stall in own for name in stall.partitions], count)
         more = f"; nor of {total - count} more, for other reasons" if total > count else ""
         # Without a verdict on one of their throttles, that throttle may be the explanation.
-        unread = [] if cause is not EvidenceCause.UNKNOWN else _without_verdict(status, own, unknown)
+        unread = _without_verdict(status, own, unknown) if worst in _THROTTLED and status.alive else []
         reason = f"no verdict on {join_names(unread)}, whose throttle may explain it" if unread else _REASONS[cause]
         return Finding(
             kind=self.kind,
