@@ -22,7 +22,8 @@ from headroom.alerts.stored_event import (
 from headroom.schemas.alerts import AlertEvent, AlertKind, Role
 from headroom.schemas.keys import BrokerRole
 
-# A firing alert is announced again when the recommended throttle has grown by more than this factor.
+# A firing alert is announced again when the recommended throttle has grown by more than this factor, or the throttle in
+# force has changed by more than it.
 _UPDATE_RATIO = 1.15
 # It is announced again when it affects this many times as many replicas as announced, and at least five more.
 _SPREAD_RATIO, _SPREAD = 2, 5
@@ -110,6 +111,7 @@ class Announcement:
             or action not in (Action.NONE, self.recommendation.action)
             or goes_on_with != (None if before.goes_on_with is None else before.goes_on_with.kind)
             or self._is_raised(finding)
+            or self._has_other_throttle(finding)
         )
         return Change.UPDATED if is_other else Change.NONE
 
@@ -123,6 +125,19 @@ class Announcement:
             and one.throttle_bytes_per_s >= advised.to_bytes_per_s
             for one in finding.recommendation.per_broker
         )
+
+    def _has_other_throttle(self, finding: Finding) -> bool:
+        """Return whether the throttle in force has changed by more than the update ratio, and is still too low.
+
+        Otherwise an operator who has raised it, but not far enough, would read the old rate and take the change for
+        lost.
+        """
+        before, now = self.evidence, finding.evidence
+        was, is_now = before.throttle_bytes_per_s, now.throttle_bytes_per_s
+        is_same = (before.broker_id, before.role) == (now.broker_id, now.role and now.role.value)
+        if finding.kind not in THROTTLE_KINDS or not is_same or was is None or is_now is None:
+            return False
+        return max(was, is_now) > min(was, is_now) * _UPDATE_RATIO
 
     def needs_higher_throttle(self, finding: Finding) -> bool:
         """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""

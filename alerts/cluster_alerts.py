@@ -70,7 +70,7 @@ class ClusterAlerts:
         self.name = watched.settings.cluster.name
         self._clock_ms = clock_ms
         self._elapsed_ms = elapsed_ms
-        self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms)
+        self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms, watched.gap_after_s())
         self._start_ms = elapsed_ms()
         # The tick that was evaluated last; None before the first one.
         self._last_tick_ms: int | None = None
@@ -80,6 +80,8 @@ class ClusterAlerts:
         self._set_back = SetBackDetector()
         # Age of the last tick at its evaluation, milliseconds.
         self._age_ms: int | None = None
+        # The same of the tick that was evaluated last, after its evaluation.
+        self._judged_age_ms = 0
         # The ticks within the quota window, newest first.
         self._recent: list[_Tick] = []
         self._eta_tracker = EtaTracker()
@@ -142,6 +144,7 @@ class ClusterAlerts:
             events = self._lifecycle.apply(tick_ms, assessment)
             # Last, because a tick whose evaluation failed counts as missing.
             self._last_tick_ms, self._received_ms = tick_ms, self._elapsed_ms()
+            self._judged_age_ms = self._clock_ms() - tick_ms
             counted = (
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
@@ -168,8 +171,16 @@ class ClusterAlerts:
             limit_s = limit_s if self._last_tick_ms is not None else max(limit_s, START_S)
             if not is_missing(missing_ms / 1000, limit_s, batch_s):
                 return []
+            # The clock may have been set since: the tick is as old as it was then, and the monotonic time since.
+            judged_ms = now - missing_ms if self._last_tick_ms is None else self._last_tick_ms + self._judged_age_ms
             missing = MissingTicks(
-                self.name, self._last_tick_ms, now - missing_ms, now, batch_s, self._settings.no_data_s, machine
+                self.name,
+                self._last_tick_ms,
+                judged_ms,
+                judged_ms + missing_ms,
+                batch_s,
+                self._settings.no_data_s,
+                machine,
             )
             # In the collector's time: otherwise later ticks could be older than this and be ignored.
             at_ms = now if self._last_tick_ms is None else self._last_tick_ms + missing_ms
