@@ -17,6 +17,7 @@ from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
 from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
+from headroom.alerts.stored_event import evidence_of
 from headroom.alerts.tick_clock import SetBackDetector
 from headroom.alerts.watched_cluster import START_S, WatchedCluster
 from headroom.planning.finish.finish_time import Earlier
@@ -115,6 +116,7 @@ class ClusterAlerts:
         with self._lock:
             self._detect_clock_set_back(tick_ms)
             active, firing = self._active_subjects(), self._active_subjects(AlertState.FIRING)
+            resources = self._active_resources()
         watched, inputs = self._watched, self.inputs
         balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
         elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
@@ -136,6 +138,7 @@ class ClusterAlerts:
                 inputs.advice,
             ),
             firing=firing,
+            active_resources=resources,
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -269,6 +272,14 @@ class ClusterAlerts:
         """Return the subjects of pending and firing alerts, or only of those in one state."""
         active = self._lifecycle.active()
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
+
+    def _active_resources(self) -> dict[Subject, Sequence[str]]:
+        """Return the resources that pending and firing alerts on the loads of brokers are about, by subject."""
+        return {
+            (AlertKind(e.kind), e.subject): resources
+            for e in self._lifecycle.active()
+            if e.kind in _LOAD_KINDS and (resources := evidence_of(e).resources)
+        }
 
     def _is_backlog(self, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""
