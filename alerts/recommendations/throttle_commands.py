@@ -26,16 +26,18 @@ def raise_commands(
         config: configuration file in Headroom's commands; None if there is none.
     """
     lower = _lower_rates(statuses, throttle)
-    if not lower:
-        return []
     brokers = sorted({broker for broker, _ in lower})
-    result = [commands.headroom_apply(throttle, brokers, config)]
+    # Headroom's command reads a rate before it raises it, so it may name brokers whose rates are unknown now.
+    named = sorted({*brokers, *unread_brokers(statuses)})
+    if not named:
+        return []
+    result = [commands.headroom_apply(throttle, named, config)]
     if len(brokers) <= MOST_KAFKA_LINES:
         for broker in brokers:
             roles = [role for role in Role if (broker, role) in lower]
             result.append(commands.kafka_configs(throttle, broker, bootstrap_servers, roles))
     moves = _moves(statuses)
-    if moves and _sets_every_rate(statuses, throttle, brokers):
+    if moves and brokers and _sets_every_rate(statuses, throttle, brokers):
         result.append(commands.kafka_reassign(throttle, moves[:1], bootstrap_servers))
     return result
 
@@ -56,6 +58,11 @@ def cancel_command(statuses: Sequence[ThrottleStatus], bootstrap_servers: str, c
 def moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
     """Return the brokers that lead or follow a partition in a reassignment."""
     return {status.broker for status in statuses if status.moving_partitions}
+
+
+def unread_brokers(statuses: Sequence[ThrottleStatus]) -> list[int]:
+    """Return the brokers that are up and whose rates limit copies, or may do so, but could not be read."""
+    return sorted({s.broker for s in statuses if s.alive and s.load.needs_throttle and s.is_rate_unread})
 
 
 def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:

@@ -69,22 +69,20 @@ class VerdictPrinter:
 
 
 def _idle_text(behind: Sequence[int]) -> str:
-    """Return what is out of sync although no replica moves or is behind a throttle.
+    """Return what is out of sync although no move or throttle is the reason.
 
     Args:
         behind: brokers with replicas out of the ISR.
     """
     if not behind:
         return "no replica is out of sync"
-    return f"nothing moves or is behind a throttle, but replicas of {broker_names(behind)} are out of sync"
+    return f"no copy of a move or behind a throttle, but replicas of {broker_names(behind)} are out of sync"
 
 
 def _status_text(status: ThrottleStatus) -> str:
     load = status.load
-    throttle = rate_text(load.throttle_bytes_per_s)
-    # A rate that could not be read is unknown, in contrast to none.
-    if load.throttle_bytes_per_s is None and (status.verdict is not Verdict.NO_DATA or status.throttle_source == "none"):
-        throttle = "none"
+    has_none = load.throttle_bytes_per_s is None and not status.is_rate_unread
+    throttle = "none" if has_none else rate_text(load.throttle_bytes_per_s)
     eta = f", in sync in {duration_range_text(status.eta_low_s, status.eta_high_s)}" if status.eta_s is not None else ""
     reason = f" ({status.reason})" if status.reason else ""
     return (

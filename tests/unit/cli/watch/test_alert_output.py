@@ -77,7 +77,7 @@ def test_replicas_that_no_throttle_limits_are_not_printed_as_in_sync(capsys: Any
     behind = replace(well, alive=False, lost_replicas=7)
     assert _printed(capsys, well, printer=printer).endswith(" orders: 1 brokers, no replica is out of sync\n")
     assert _printed(capsys, behind, printer=printer).endswith(
-        " orders: 1 brokers, nothing moves or is behind a throttle, but replicas of broker 3 are out of sync\n"
+        " orders: 1 brokers, no copy of a move or behind a throttle, but replicas of broker 3 are out of sync\n"
     )
     # Their number changes with every tick while they catch up.
     assert _printed(capsys, replace(behind, lost_replicas=6), printer=printer) == ""
