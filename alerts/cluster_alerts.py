@@ -82,7 +82,7 @@ class ClusterAlerts:
         # Age of the last tick at its evaluation, milliseconds.
         self._age_ms: int | None = None
         # The same of the tick that was evaluated last, after its evaluation.
-        self._judged_age_ms = 0
+        self._evaluated_age_ms = 0
         # The ticks within the quota window, newest first.
         self._recent: list[_Tick] = []
         self._eta_tracker = EtaTracker()
@@ -147,7 +147,7 @@ class ClusterAlerts:
             events = self._lifecycle.apply(tick_ms, assessment)
             # Last, because a tick whose evaluation failed counts as missing.
             self._last_tick_ms, self._received_ms = tick_ms, self._elapsed_ms()
-            self._judged_age_ms = self._clock_ms() - tick_ms
+            self._evaluated_age_ms = self._clock_ms() - tick_ms
             counted = (
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
@@ -175,7 +175,7 @@ class ClusterAlerts:
             if not is_missing(missing_ms / 1000, limit_s, batch_s):
                 return []
             # The clock may have been set since: the tick is as old as it was then, and the monotonic time since.
-            judged_ms = now - missing_ms if self._last_tick_ms is None else self._last_tick_ms + self._judged_age_ms
+            judged_ms = now - missing_ms if self._last_tick_ms is None else self._last_tick_ms + self._evaluated_age_ms
             missing = MissingTicks(
                 self.name,
                 self._last_tick_ms,

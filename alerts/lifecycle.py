@@ -299,9 +299,7 @@ class Lifecycle:
                 or _is_change_settled(alert, tick_ms, finding)
             )
             escalates = fire and change is Change.ESCALATED
-            escalation = (
-                announced.next_escalation(tick_ms, self._clock_ms()) if escalates else announced.escalation()
-            )
+            escalation = announced.next_escalation(tick_ms, self._clock_ms()) if escalates else announced.escalation()
         else:
             fire = finding.key in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert

@@ -148,7 +148,8 @@ class Suppressions:
         evidence = evidence_of(event)
         # A tick is older than its event, and has the collector's clock: an operator who acknowledged the alert in
         # between has not seen the escalation. Events of older versions have the tick alone.
-        escalated_ms = evidence.escalated_tick_ms if evidence.escalated_event_ms is None else evidence.escalated_event_ms
+        written_ms, tick_ms = evidence.escalated_event_ms, evidence.escalated_tick_ms
+        escalated_ms = tick_ms if written_ms is None else written_ms
         return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack
 
 

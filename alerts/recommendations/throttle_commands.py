@@ -80,9 +80,7 @@ def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float
     return {
         status.load.broker_role
         for status in statuses
-        if status.broker in part
-        and status.alive
-        and _rate(status) < throttle_bytes_per_s
+        if status.broker in part and status.alive and _rate(status) < throttle_bytes_per_s
     }
 
 
@@ -102,7 +100,7 @@ def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: f
 
 
 def _rate(status: ThrottleStatus) -> float:
-    """Return the rate in force, bytes/s; infinity without one. A rate of 0 is one: nothing but in-sync traffic passes."""
+    """Return the rate in force, bytes/s; infinity without one. A rate of 0 is a limit too."""
     rate = status.load.throttle_bytes_per_s
     return math.inf if rate is None else rate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,9 @@ from headroom.cli.common.output import echo, print_table
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.delta.locations import is_missing
+
+# Subject of alerts on a broker as a whole.
+_BROKER = re.compile(r"broker \d+")
 
 
 def print_acknowledged(done: Acknowledged) -> None:
@@ -29,6 +33,9 @@ def print_created(created: CreatedSilence) -> None:
     echo(f"It {matches} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
     for event in firing:
         echo(f"  {_describe_event(event)}")
+    if record.subject is not None and _BROKER.fullmatch(record.subject):
+        # Who is about to restart a broker would be called for its throttles.
+        echo(f'Alerts on its throttles have other subjects, and are matched by --subject "{record.subject} as *".')
 
 
 def created_json(created: CreatedSilence) -> dict[str, Any]:

@@ -80,9 +80,7 @@ class ReassignmentStalled(Rule):
             kind=self.kind,
             subject=status.subject,
             severity=Severity.WARNING,
-            summary=(
-                f"The move makes no progress: {status.subject} copies nothing of {which} ({reason}){more}"
-            ),
+            summary=(f"The move makes no progress: {status.subject} copies nothing of {which} ({reason}){more}"),
             evidence=replace(ThrottleEvidence.of(status), cause=cause),
             recommendation=(
                 tick.recommender.read_throttles_first(status.broker, unread)

@@ -136,6 +136,14 @@ def test_a_silence_by_subject_is_printed_as_text() -> None:
 
 
 @pytest.mark.usefixtures("firing")
+def test_a_silence_of_a_broker_as_a_whole_says_what_it_does_not_match() -> None:
+    text = run("silence", "--subject", "broker 2", "--for", "90", "--note", "n").stdout
+    assert "It matches 0 of the alerts that fire now." in text
+    assert text.endswith('and are matched by --subject "broker 2 as *".\n')
+    assert "other subjects" not in run("silence", "--subject", "broker 2*", "--for", "90", "--note", "n").stdout
+
+
+@pytest.mark.usefixtures("firing")
 def test_a_future_silence_is_planned_and_matches_nothing_yet() -> None:
     starts = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(hours=3)
     at = f"{starts:%Y-%m-%dT%H:%M:%SZ}"
