@@ -150,6 +150,10 @@ def test_undelivered_events_are_shown_with_their_attempts(store: Path, monkeypat
     monkeypatch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", "http://a/")
     shown, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
     _written(store, shown, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
+    # Receivers that never had anything are new: what was over before they came is nothing that they miss.
+    assert _owed() == [(name, "b", "firing", 0, "") for name in ("log", "webhook")]
+    earlier = _event("e", "firing", 0)
+    _written(store, *(_step(earlier, "delivered", 1, "", name) for name in ("log", "webhook")), table="deliveries")
     everything = [("a", "firing"), ("a", "resolved"), ("b", "firing")]
     assert _owed() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
     steps = [_step(shown, "sending"), _step(shown, "delivered"), _step(ended, "failed", 2, "answered 500")]
