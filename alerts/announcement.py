@@ -22,7 +22,8 @@ from headroom.alerts.stored_event import (
 from headroom.schemas.alerts import AlertEvent, AlertKind, Role
 from headroom.schemas.keys import BrokerRole
 
-# A firing alert is announced again when the recommended throttle has grown by more than this factor.
+# A firing alert is announced again when the recommended throttle has grown by more than this factor, or the throttle in
+# force has changed by more than it.
 _UPDATE_RATIO = 1.15
 # It is announced again when it affects this many times as many replicas as announced, and at least five more.
 _SPREAD_RATIO, _SPREAD = 2, 5
@@ -51,10 +52,13 @@ class Escalation:
     Attributes:
         escalation: number of escalations; None if there was none.
         escalated_tick_ms: tick of the last one, epoch milliseconds; None if there was none.
+        escalated_event_ms: when its event was written, epoch milliseconds of this machine's clock; None if there was
+            none, or an older version wrote it.
     """
 
     escalation: int | None = None
     escalated_tick_ms: int | None = None
+    escalated_event_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the stored evidence; empty if there was no escalation."""
@@ -107,6 +111,7 @@ class Announcement:
             or action not in (Action.NONE, self.recommendation.action)
             or goes_on_with != (None if before.goes_on_with is None else before.goes_on_with.kind)
             or self._is_raised(finding)
+            or self._has_other_throttle(finding)
         )
         return Change.UPDATED if is_other else Change.NONE
 
@@ -121,6 +126,19 @@ class Announcement:
             for one in finding.recommendation.per_broker
         )
 
+    def _has_other_throttle(self, finding: Finding) -> bool:
+        """Return whether the throttle in force has changed by more than the update ratio, and is still too low.
+
+        Otherwise an operator who has raised it, but not far enough, would read the old rate and take the change for
+        lost.
+        """
+        before, now = self.evidence, finding.evidence
+        was, is_now = before.throttle_bytes_per_s, now.throttle_bytes_per_s
+        is_same = (before.broker_id, before.role) == (now.broker_id, now.role and now.role.value)
+        if finding.kind not in THROTTLE_KINDS or not is_same or was is None or is_now is None:
+            return False
+        return max(was, is_now) > min(was, is_now) * _UPDATE_RATIO
+
     def needs_higher_throttle(self, finding: Finding) -> bool:
         """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""
         if finding.kind not in THROTTLE_KINDS:
@@ -128,16 +146,19 @@ class Announcement:
         announced, needed = self.recommendation.throttle_bytes_per_s, finding.recommendation.throttle_bytes_per_s
         return bool(needed and (not announced or needed > announced * _UPDATE_RATIO))
 
-    def escalation(self, escalated_tick_ms: int | None) -> Escalation:
-        """Return the escalations of the alert, with a new one if there is one.
+    def escalation(self) -> Escalation:
+        """Return the escalations of the alert so far."""
+        before = self.evidence
+        return Escalation(before.escalation, before.escalated_tick_ms, before.escalated_event_ms)
+
+    def next_escalation(self, tick_ms: int, event_ms: int) -> Escalation:
+        """Return the escalations of the alert with a new one.
 
         Args:
-            escalated_tick_ms: tick of a new escalation, epoch milliseconds; None if there is none.
+            tick_ms: tick of the new one, epoch milliseconds.
+            event_ms: when its event is written, epoch milliseconds.
         """
-        before = self.evidence
-        if escalated_tick_ms is not None:
-            return Escalation((before.escalation or 0) + 1, escalated_tick_ms)
-        return Escalation(before.escalation, before.escalated_tick_ms)
+        return Escalation((self.evidence.escalation or 0) + 1, tick_ms, event_ms)
 
 
 # Every firing alert is compared with its last event in every tick.

@@ -17,6 +17,7 @@ from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceRule
 from headroom.alerts.rules.no_ticks import Machine, MissingTicks, is_missing
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
+from headroom.alerts.stored_event import evidence_of
 from headroom.alerts.tick_clock import SetBackDetector
 from headroom.alerts.watched_cluster import START_S, WatchedCluster
 from headroom.planning.finish.finish_time import Earlier
@@ -70,7 +71,7 @@ class ClusterAlerts:
         self.name = watched.settings.cluster.name
         self._clock_ms = clock_ms
         self._elapsed_ms = elapsed_ms
-        self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms)
+        self._lifecycle = Lifecycle(self.name, settings.resolve_s, clock_ms, watched.gap_after_s())
         self._start_ms = elapsed_ms()
         # The tick that was evaluated last; None before the first one.
         self._last_tick_ms: int | None = None
@@ -80,6 +81,8 @@ class ClusterAlerts:
         self._set_back = SetBackDetector()
         # Age of the last tick at its evaluation, milliseconds.
         self._age_ms: int | None = None
+        # The same of the tick that was evaluated last, after its evaluation.
+        self._evaluated_age_ms = 0
         # The ticks within the quota window, newest first.
         self._recent: list[_Tick] = []
         self._eta_tracker = EtaTracker()
@@ -113,6 +116,7 @@ class ClusterAlerts:
         with self._lock:
             self._detect_clock_set_back(tick_ms)
             active, firing = self._active_subjects(), self._active_subjects(AlertState.FIRING)
+            resources = self._active_resources()
         watched, inputs = self._watched, self.inputs
         balances = fresh(inputs.balances, tick_ms, watched.balances_stale_after_s())
         elections = fresh(inputs.elections, tick_ms, watched.elections_stale_after_s())
@@ -134,6 +138,7 @@ class ClusterAlerts:
                 inputs.advice,
             ),
             firing=firing,
+            active_resources=resources,
         )
         assessment = evaluate_rules(tick)
         with self._lock:
@@ -142,6 +147,7 @@ class ClusterAlerts:
             events = self._lifecycle.apply(tick_ms, assessment)
             # Last, because a tick whose evaluation failed counts as missing.
             self._last_tick_ms, self._received_ms = tick_ms, self._elapsed_ms()
+            self._evaluated_age_ms = self._clock_ms() - tick_ms
             counted = (
                 ("the balance of leaders", tick.balances is not None, _BALANCE_KINDS),
                 ("the load of brokers", tick.loads.brokers is not None, _LOAD_KINDS),
@@ -168,8 +174,16 @@ class ClusterAlerts:
             limit_s = limit_s if self._last_tick_ms is not None else max(limit_s, START_S)
             if not is_missing(missing_ms / 1000, limit_s, batch_s):
                 return []
+            # The clock may have been set since: the tick is as old as it was then, and the monotonic time since.
+            judged_ms = now - missing_ms if self._last_tick_ms is None else self._last_tick_ms + self._evaluated_age_ms
             missing = MissingTicks(
-                self.name, self._last_tick_ms, now - missing_ms, now, batch_s, self._settings.no_data_s, machine
+                self.name,
+                self._last_tick_ms,
+                judged_ms,
+                judged_ms + missing_ms,
+                batch_s,
+                self._settings.no_data_s,
+                machine,
             )
             # In the collector's time: otherwise later ticks could be older than this and be ignored.
             at_ms = now if self._last_tick_ms is None else self._last_tick_ms + missing_ms
@@ -258,6 +272,14 @@ class ClusterAlerts:
         """Return the subjects of pending and firing alerts, or only of those in one state."""
         active = self._lifecycle.active()
         return {(AlertKind(e.kind), e.subject) for e in active if state in (None, AlertState(e.state))}
+
+    def _active_resources(self) -> dict[Subject, Sequence[str]]:
+        """Return the resources that pending and firing alerts on the loads of brokers are about, by subject."""
+        return {
+            (AlertKind(e.kind), e.subject): resources
+            for e in self._lifecycle.active()
+            if e.kind in _LOAD_KINDS and (resources := evidence_of(e).resources)
+        }
 
     def _is_backlog(self, age_ms: int) -> bool:
         """Return whether incoming ticks are old ones from a backlog, and remember their age for the next call."""

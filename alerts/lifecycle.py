@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -66,13 +67,19 @@ class Lifecycle:
         cluster: name of the cluster.
         resolve_s: how long a condition must stay clear before its alert resolves, in seconds.
         clock_ms: returns the time that events are stamped with, epoch milliseconds.
+        gap_after_s: time between two ticks from which on it is unknown what lasted in between, in seconds.
     """
 
-    def __init__(self, cluster: str, resolve_s: float, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, cluster: str, resolve_s: float, clock_ms: Callable[[], int], gap_after_s: float = math.inf
+    ) -> None:
         self._cluster = cluster
         self._resolve_ms = resolve_s * 1000
+        self._gap_ms = gap_after_s * 1000
         self._clock_ms = clock_ms
         self._alerts: dict[Key, Alert] = {}
+        # Pending alerts of before the start that no tick has found since.
+        self._restored_pending: set[Key] = set()
         # By key and alert id: when it fired, within the last FLAP_MS.
         self._fired: dict[Key, dict[str, int]] = {}
         # Findings without a gap, with or without an alert of their own: ``hold_of``, and since which tick.
@@ -98,6 +105,9 @@ class Lifecycle:
             if event.subject != TICKS:
                 self._newest_ms = max(self._newest_ms, evaluated_ms)
             self._alerts[key] = Alert(event, known.since_ms if known and same else evaluated_ms, evaluated_ms)
+        self._restored_pending = {
+            key for key, alert in self._alerts.items() if alert.event.state == AlertState.PENDING.value
+        }
 
     def active(self) -> list[AlertEvent]:
         """Return the last event of every alert that is pending or firing."""
@@ -131,15 +141,16 @@ class Lifecycle:
 
     def _apply_atomically(self, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         """Apply an assessment completely or not at all, so that a failure loses no event."""
-        before = dict(self._alerts), dict(self._fired), dict(self._found_since)
+        before = dict(self._alerts), dict(self._fired), dict(self._found_since), set(self._restored_pending)
         try:
             return self._apply_assessment(tick_ms, assessment)
         except Exception:
-            self._alerts, self._fired, self._found_since = before
+            self._alerts, self._fired, self._found_since, self._restored_pending = before
             raise
 
     def _apply_assessment(self, tick_ms: int, assessment: Assessment) -> list[AlertEvent]:
         events: list[AlertEvent] = []
+        self._restart_pending_times(tick_ms, assessment.findings)
         keep_firing = {(kind.value, subject) for kind, subject in assessment.keep_firing}
         due = self._due(tick_ms, assessment.findings, keep_firing)
         active = self._active(assessment.findings)
@@ -162,8 +173,11 @@ class Lifecycle:
         newest_ms = self._newest_ms
 
         def shift(at_ms: int) -> int:
-            # A time after the newest tick is from the missing-ticks alert, which has the new clock already.
-            return at_ms if by_ms > 0 and at_ms > newest_ms else at_ms + by_ms
+            if at_ms <= newest_ms:
+                return at_ms + by_ms
+            # A time after the newest tick is from the missing-ticks alert. Ticks that follow are newer than that: those
+            # of a clock that was set forward are anyway, those of one that was set back only if it moves before them.
+            return at_ms if by_ms > 0 else (at_ms if newest_ms < 0 else newest_ms) + by_ms
 
         def shift_if_any(at_ms: int | None) -> int | None:
             return None if at_ms is None else shift(at_ms)
@@ -221,6 +235,18 @@ class Lifecycle:
                 self._alerts[key] = Alert(event, alert.since_ms, evaluated_ms)
         return events
 
+    def _restart_pending_times(self, tick_ms: int, findings: Sequence[Finding]) -> None:
+        """Let pending times start again that nobody watched: a running process would long have ended them."""
+        for finding in findings:
+            key = (finding.kind.value, finding.subject)
+            if key not in self._restored_pending:
+                continue
+            self._restored_pending.discard(key)
+            alert = self._alerts[key]
+            is_pending = alert.event.state == AlertState.PENDING.value
+            if is_pending and tick_ms - alert.since_ms > finding.hold_s * 1000 + self._gap_ms:
+                self._alerts[key] = replace(alert, since_ms=tick_ms)
+
     def _due(self, tick_ms: int, findings: Sequence[Finding], keep_firing: Collection[Key]) -> set[Subject]:
         """Return the findings that have lasted for their pending time, and record since when each one exists."""
         keys = {(f.kind.value, f.subject) for f in findings}
@@ -272,7 +298,8 @@ class Lifecycle:
                 or finding.severity.rank < Severity(alert.event.severity).rank
                 or _is_change_settled(alert, tick_ms, finding)
             )
-            escalation = announced.escalation(tick_ms if fire and change is Change.ESCALATED else None)
+            escalates = fire and change is Change.ESCALATED
+            escalation = announced.next_escalation(tick_ms, self._clock_ms()) if escalates else announced.escalation()
         else:
             fire = finding.key in grouped.fire or tick_ms - alert.since_ms >= finding.hold_s * 1000
         self._alerts[key] = alert

@@ -88,7 +88,9 @@ class StoredEvidence:
         goes_on_with: finding that the alert continued with; None if it was its own.
         escalation: number of escalations; None if there was none.
         escalated_tick_ms: tick of the last one, epoch milliseconds.
+        escalated_event_ms: when its event was written, epoch milliseconds.
         is_before_first_tick: whether it is the alert that no tick has arrived since the start.
+        resources: resources that an alert on the load of a broker is about.
     """
 
     broker_id: int | None
@@ -108,7 +110,9 @@ class StoredEvidence:
     goes_on_with: StoredFinding | None
     escalation: int | None
     escalated_tick_ms: int | None
+    escalated_event_ms: int | None
     is_before_first_tick: bool
+    resources: Sequence[str] = ()
 
     @property
     def is_unthrottled(self) -> bool:
@@ -137,7 +141,9 @@ class StoredEvidence:
             goes_on_with=None if goes_on_with is None else StoredFinding.of(goes_on_with),
             escalation=values.get("escalation"),
             escalated_tick_ms=values.get("escalated_tick_ms"),
+            escalated_event_ms=values.get("escalated_event_ms"),
             is_before_first_tick=values.get("last_tick_ms", 0) is None,
+            resources=[one["resource"] for one in values.get("loads") or ()],
         )
 
 

@@ -46,10 +46,13 @@ class Backlog:
     Attributes:
         events: every event of these alerts, except pending ones.
         records: every attempt to deliver them.
+        receivers: names of all receivers with a stored attempt, also of other alerts; None if unknown. A receiver that
+            is not among them is new.
     """
 
     events: Sequence[AlertEvent] = ()
     records: Sequence[DeliveryAttempt] = ()
+    receivers: frozenset[str] | None = None
 
 
 class DeliveryLog(Protocol):

@@ -68,6 +68,8 @@ class DeliveryQueue:
         self._known_keys: dict[str, set[str]] = defaultdict(set)
         self._wait_until_ms: dict[str, int] = {}
         self._retry_after_ms = 0
+        # Events of alerts that were over before the receiver was configured.
+        self._of_the_past: list[PendingEvent] = []
 
     def update_suppressions(self, suppressions: Suppressions) -> None:
         """Set the silences, maintenance windows and acknowledgements in force."""
@@ -78,9 +80,17 @@ class DeliveryQueue:
         return [p for i, queue in self._queues.items() if self._suppressed_until_ms(i, now_ms) is None for p in queue]
 
     def restore(self, backlog: Backlog) -> None:
-        """Restore the queue from the stored backlog, before any event is added."""
+        """Restore the queue from the stored backlog, before any event is added.
+
+        A new receiver is notified of alerts that still fire. It would take those of the past for current ones.
+        """
         known = delivery_status(self.receiver, backlog.records)
+        is_new = backlog.receivers is not None and self.receiver not in backlog.receivers
+        over = {e.alert_id for e in backlog.events if is_new and e.state == AlertState.RESOLVED.value}
         for event in notifiable(backlog.events):
+            if event.alert_id in over:
+                self._of_the_past.append(PendingEvent(event))
+                continue
             record = known.get(event_key(event))
             if record is not None and record.reference:
                 self._references[event.alert_id] = record.reference
@@ -184,13 +194,17 @@ class DeliveryQueue:
         return expired
 
     def take_muted(self) -> list[PendingEvent]:
-        """Remove and return the events that are never sent, because of a suppression or an acknowledgement."""
+        """Remove and return the events that are never sent.
+
+        They are suppressed or acknowledged, or of alerts that were over before the receiver was configured.
+        """
+        of_the_past, self._of_the_past = self._of_the_past, []
         muted = [
             p for i, queue in self._queues.items() for p in self._policy.events_to_drop(queue, self._is_notified(i))
         ]
         for pending in muted:
             self._remove(pending, notified=False)
-        return muted
+        return [*of_the_past, *muted]
 
     def _remove(self, pending: PendingEvent, notified: bool = True) -> None:
         alert_id = pending.event.alert_id

@@ -145,7 +145,11 @@ class Suppressions:
         # A severity that is not known, as a later version may write it, is taken for worse than what was acknowledged.
         if _RANK.get(event.severity, math.inf) > _RANK.get(ack.severity or "", -math.inf):
             return None
-        escalated_ms = evidence_of(event).escalated_tick_ms
+        evidence = evidence_of(event)
+        # A tick is older than its event, and has the collector's clock: an operator who acknowledged the alert in
+        # between has not seen the escalation. Events of older versions have the tick alone.
+        written_ms, tick_ms = evidence.escalated_event_ms, evidence.escalated_tick_ms
+        escalated_ms = tick_ms if written_ms is None else written_ms
         return None if escalated_ms is not None and escalated_ms > ack.mark_ms else ack
 
 

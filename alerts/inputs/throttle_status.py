@@ -276,6 +276,12 @@ class ThrottleStatus:
         return f"broker {self.broker} as {'leader' if self.role is Role.LEADER else 'destination'}"
 
     @property
+    def is_rate_unread(self) -> bool:
+        """Return whether the rate in force could not be read, in contrast to none that is set."""
+        load = self.load
+        return load.throttle_bytes_per_s is None and not load.throttle_known and self.throttle_source != "none"
+
+    @property
     def too_low(self) -> bool:
         """Return whether the throttle is too low for the move to finish."""
         return self.verdict in (Verdict.STARVED, Verdict.LOSING)

@@ -110,6 +110,11 @@ def headroom_balance_what_if(lost: str, config: str | None) -> str:
     return f"headroom balance{_config(config)} --what-if {shell_quoted(change)}"
 
 
+def headroom_throttle_show(config: str | None) -> str:
+    """Return Headroom's own command that shows the rates and lists in force, and why any are unknown."""
+    return f"headroom throttle show{_config(config)}"
+
+
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
     return f"headroom throttle clear{_config(config)} --execute"

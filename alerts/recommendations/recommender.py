@@ -237,6 +237,19 @@ class Recommender:
             return Advice(Action.RESTORE_BROKER, restore[cause])
         return Advice(Action.INSPECT_BROKER, f"look at the disk and the log of broker {broker}")
 
+    def read_throttles_first(self, broker: int, unread: Sequence[str]) -> Advice:
+        """Return the action for a broker that copies nothing while a throttle that may explain it is unknown.
+
+        Args:
+            broker: the broker.
+            unread: subjects without a verdict.
+        """
+        reason = (
+            f"first see why there is no verdict on {join_names(unread)} (headroom check), and whether a rate is too "
+            f"low; then look at the disk and the log of broker {broker}"
+        )
+        return Advice(Action.CHECK, reason, commands=[commands.headroom_throttle_show(self.config)])
+
     def no_throttle_change(self, reason: str, action: Action = Action.NONE) -> Advice:
         """Return a recommendation that changes no throttle, with a reason."""
         return Advice(action, reason)

@@ -26,16 +26,18 @@ def raise_commands(
         config: configuration file in Headroom's commands; None if there is none.
     """
     lower = _lower_rates(statuses, throttle)
-    if not lower:
-        return []
     brokers = sorted({broker for broker, _ in lower})
-    result = [commands.headroom_apply(throttle, brokers, config)]
+    # Headroom's command reads a rate before it raises it, so it may name brokers whose rates are unknown now.
+    named = sorted({*brokers, *unread_brokers(statuses)})
+    if not named:
+        return []
+    result = [commands.headroom_apply(throttle, named, config)]
     if len(brokers) <= MOST_KAFKA_LINES:
         for broker in brokers:
             roles = [role for role in Role if (broker, role) in lower]
             result.append(commands.kafka_configs(throttle, broker, bootstrap_servers, roles))
     moves = _moves(statuses)
-    if moves and _sets_every_rate(statuses, throttle, brokers):
+    if moves and brokers and _sets_every_rate(statuses, throttle, brokers):
         result.append(commands.kafka_reassign(throttle, moves[:1], bootstrap_servers))
     return result
 
@@ -58,6 +60,11 @@ def moving_brokers(statuses: Sequence[ThrottleStatus]) -> set[int]:
     return {status.broker for status in statuses if status.moving_partitions}
 
 
+def unread_brokers(statuses: Sequence[ThrottleStatus]) -> list[int]:
+    """Return the brokers that are up and whose rates limit copies, or may do so, but could not be read."""
+    return sorted({s.broker for s in statuses if s.alive and s.load.needs_throttle and s.is_rate_unread})
+
+
 def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float) -> set[BrokerRole]:
     """Return the brokers and roles of a move whose rate in force is lower than a throttle and can be raised.
 
@@ -73,9 +80,7 @@ def _lower_rates(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: float
     return {
         status.load.broker_role
         for status in statuses
-        if status.broker in part
-        and status.alive
-        and (status.load.throttle_bytes_per_s or math.inf) < throttle_bytes_per_s
+        if status.broker in part and status.alive and _rate(status) < throttle_bytes_per_s
     }
 
 
@@ -89,9 +94,15 @@ def _sets_every_rate(statuses: Sequence[ThrottleStatus], throttle_bytes_per_s: f
     """
     part = moving_brokers(statuses)
     of_part = [status for status in statuses if status.broker in part]
-    rates = [status.load.throttle_bytes_per_s or math.inf for status in of_part]
+    rates = [_rate(status) for status in of_part]
     lowers_none = all(status.alive for status in of_part) and max(rates, default=0.0) <= throttle_bytes_per_s
     return lowers_none and part.issuperset(lower)
+
+
+def _rate(status: ThrottleStatus) -> float:
+    """Return the rate in force, bytes/s; infinity without one. A rate of 0 is a limit too."""
+    rate = status.load.throttle_bytes_per_s
+    return math.inf if rate is None else rate
 
 
 def _moves(statuses: Sequence[ThrottleStatus]) -> list[MovingPartition]:

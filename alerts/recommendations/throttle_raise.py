@@ -15,8 +15,14 @@ from headroom.alerts.recommendations.recommendation import (
     FinishRange,
     recommendation_json,
 )
-from headroom.alerts.recommendations.throttle_commands import cancel_command, moving_brokers, raise_commands
+from headroom.alerts.recommendations.throttle_commands import (
+    cancel_command,
+    moving_brokers,
+    raise_commands,
+    unread_brokers,
+)
 from headroom.planning.finish.finish_time import Earlier, finish
+from headroom.schemas.alerts import Verdict
 from headroom.schemas.text.amounts import join_names
 
 
@@ -85,7 +91,12 @@ class ThrottleRaise:
 
     @cached_property
     def finish(self) -> FinishRange:
-        """Return when the move finishes under the throttle, by a simulation of all its copies."""
+        """Return when the move finishes under the throttle, by a simulation of all its copies.
+
+        Unknown while a new replica is offline, or there is no verdict on the throttle of any copy.
+        """
+        if any(map(_may_never_finish, self.statuses)):
+            return NO_FINISH
         limited = [status.load for status in self.statuses if status.load.limited_replicas]
         throttle = self.throttle_bytes_per_s
         estimate = finish(limited, throttle, self.earlier) if limited and throttle is not None else None
@@ -96,7 +107,8 @@ class ThrottleRaise:
         """Return the limits of the throttle, and the brokers that cannot take it; None if there are none."""
         if self.action is not Action.RAISE_THROTTLE:
             return self._choice.reason
-        return "; ".join(filter(None, [self._choice.reason, _down_brokers(self.statuses)])) or None
+        limits = [self._choice.reason, _down_brokers(self.statuses), _unread_rates(self.statuses)]
+        return "; ".join(filter(None, limits)) or None
 
     @cached_property
     def commands(self) -> list[str]:
@@ -126,6 +138,22 @@ def _per_broker(status: ThrottleStatus, throttle: int | None) -> BrokerThrottle:
         recommended,
         load.down_required_bytes_per_s,
     )
+
+
+def _may_never_finish(status: ThrottleStatus) -> bool:
+    """Return whether a new replica is offline, so that the move cannot finish, or the throttle of copies is unknown."""
+    is_offline = status.down_replicas > 0 or any(stall.cause == "offline" for stall in status.stalls)
+    copies = status.load.limited_replicas + status.load.free_replicas
+    return is_offline or (status.verdict is Verdict.NO_DATA and copies > 0)
+
+
+def _unread_rates(statuses: Sequence[ThrottleStatus]) -> str | None:
+    """Return the advice on rates that could not be read; None if all could."""
+    unread = unread_brokers(statuses)
+    if not unread:
+        return None
+    which = join_names([str(broker) for broker in unread], most=10)
+    return f"the rates of broker(s) {which} could not be read, and may be lower (headroom check)"
 
 
 def _down_brokers(statuses: Sequence[ThrottleStatus]) -> str | None:

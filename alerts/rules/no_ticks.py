@@ -87,7 +87,7 @@ class MissingTicks:
         cluster: name of the cluster.
         tick_ms: time of the last evaluated tick, epoch milliseconds; None if there was none since the start.
         judged_ms: when that tick was evaluated; without a tick, the start.
-        now_ms: current time, epoch milliseconds.
+        now_ms: current time by the clock of ``judged_ms``, which may have been set since; epoch milliseconds.
         batch_s: how long the current micro-batch has been running, seconds; None if none is.
         old_s: a tick evaluated this many seconds after its time is late.
         machine: how busy the machine is that evaluates; None if unknown.

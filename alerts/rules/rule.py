@@ -35,6 +35,7 @@ class RuleInputs:
         eta_tracker: expectations of the cluster's earlier ticks.
         active: subjects of the cluster's pending and firing alerts.
         firing: those of them that fire.
+        active_resources: resources that pending and firing alerts on the loads of brokers are about.
         store_trouble: location that cannot be written, and the reason; None if the store is writable, and for clusters
             other than the first.
         is_backlog: whether incoming ticks are old ones that are catching up.
@@ -57,6 +58,7 @@ class RuleInputs:
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
     loads: BalanceInputs = field(default_factory=BalanceInputs)
     firing: Collection[Subject] = ()
+    active_resources: Mapping[Subject, Collection[str]] = field(default_factory=dict)
 
     # Hundreds of brokers are gone through once per tick, not once per rule.
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 import click
@@ -68,11 +68,12 @@ def _show_undelivered(settings: Settings, output_format: str, kind: str | None) 
     """Print events that a receiver has not accepted, and return whether there may be none that are not stored."""
     stored = read_undelivered(settings)
     undelivered = [one for one in stored or [] if kind in (None, one.event.kind)]
+    others = len(stored or []) - len(undelivered)
     evaluations = _report_evaluations(settings, {one.event.cluster for one in undelivered}, output_format)
     if output_format == "json":
         print_json(undelivered_json(undelivered))
     elif stored is not None:
-        print_undelivered(settings, undelivered)
+        print_undelivered(settings, undelivered, others)
     # Without it, an empty array would read as if every event was delivered.
     if stored is None:
         echo(_no_events_text(settings), err=output_format == "json")
@@ -90,11 +91,21 @@ def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: s
     elif shown:
         _print_text(shown)
     elif latest is not None:
-        ended = f"No alert is pending or firing; {len(latest)} in all have ended (--all shows them)."
-        echo(ended if latest else "No alert was ever raised.")
+        echo(_none_text(latest, kind))
     if latest is None:
         echo(_no_events_text(settings), err=output_format == "json")
     return latest is not None and all(one.is_current for one in evaluations.values())
+
+
+def _none_text(latest: Sequence[CurrentAlert], kind: str | None) -> str:
+    """Return why no alert is shown, and how many of other kinds are active: they must not read as all clear."""
+    of_kind = [alert for alert in latest if kind in (None, alert.event.kind)]
+    which = "" if kind is None else f" of kind {kind}"
+    text = f"No alert{which} was ever raised."
+    if of_kind:
+        text = f"No alert{which} is pending or firing; {len(of_kind)} in all have ended (--all shows them)."
+    others = sum(alert.is_active for alert in latest) - sum(alert.is_active for alert in of_kind)
+    return text + (f" Of other kinds {others} are pending or firing (shown without --kind)." if others else "")
 
 
 def _report_evaluations(settings: Settings, clusters: Set[str], output_format: str) -> dict[str, Evaluation]:

@@ -34,8 +34,8 @@ by_option = click.option("--by", metavar="NAME", help="Author; default: the logi
 def ack(alert_id: str, note: str, by: str | None, config: str | None, output_format: str) -> None:
     """Acknowledge an alert: an operator is aware of it. ALERT_ID is an id from `headroom alerts`, or its beginning.
 
-    Receivers get no further update of the alert until its severity rises. They still get its resolution. The
-    acknowledgement ends with the alert.
+    Receivers get no further update of the alert until its severity rises or it escalates. They still get its
+    resolution. The acknowledgement ends with the alert.
 
     \b
     Example:  headroom alerts ack 46ddbd3ca4b9fd00

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,14 @@ from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.delta.locations import is_missing
 
+# Subject of alerts on a broker as a whole.
+_BROKER = re.compile(r"broker \d+")
+
 
 def print_acknowledged(done: Acknowledged) -> None:
     """Print an acknowledgement, and what it means for receivers."""
     echo(f"Acknowledged by {done.record.by}: {_describe_event(done.event)}.")
-    echo("Receivers get no update of it until its severity rises; they still get its resolution.")
+    echo("Receivers get no update of it until its severity rises or it escalates; they still get its resolution.")
 
 
 def print_created(created: CreatedSilence) -> None:
@@ -29,6 +33,9 @@ def print_created(created: CreatedSilence) -> None:
     echo(f"It {matches} {len(firing)} of the alerts that fire now{':' if firing else '.'}")
     for event in firing:
         echo(f"  {_describe_event(event)}")
+    if record.subject is not None and _BROKER.fullmatch(record.subject):
+        # Who is about to restart a broker would be called for its throttles.
+        echo(f'Alerts on its throttles have other subjects, and are matched by --subject "{record.subject} as *".')
 
 
 def created_json(created: CreatedSilence) -> dict[str, Any]:

@@ -16,7 +16,13 @@ from headroom.schemas.text.amounts import clock_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query_all
 from headroom.streaming.tables.suppression_rows import read_suppressions
-from headroom.streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, without_deliveries
+from headroom.streaming.tables.undelivered import (
+    attempts_sql,
+    backlog_from,
+    events_sql,
+    receivers_sql,
+    without_deliveries,
+)
 
 
 @dataclass(frozen=True)
@@ -69,20 +75,24 @@ def _backlog(settings: Settings, names: list[str]) -> Backlog | None:
         # No attempt was made yet, so that the table of deliveries does not exist.
         events_only = {"events": ALERT_EVENTS.path}
         events = query_all(settings.store.path, events_only, without_deliveries(events_sql(names)))
-    else:
-        events = query_all(settings.store.path, tables, events_sql(names))
-    return None if events is None else backlog_from(events, attempts or [])
+        return None if events is None else backlog_from(events, [], [])
+    events = query_all(settings.store.path, tables, events_sql(names))
+    receivers = query_all(settings.store.path, tables, receivers_sql())
+    return None if events is None else backlog_from(events, attempts, receivers or [])
 
 
-def print_undelivered(settings: Settings, undelivered: Sequence[Undelivered]) -> None:
+def print_undelivered(settings: Settings, undelivered: Sequence[Undelivered], others: int = 0) -> None:
     """Print the undelivered events as a table, or why there are none.
 
     Args:
         settings: all settings.
         undelivered: the undelivered events to show.
+        others: number of undelivered events that are not shown, because their alerts are of another kind.
     """
     if undelivered:
         print_table("", ("receiver", "event", "alert", "attempts", "last answer"), [_row(one) for one in undelivered])
+    elif others:
+        echo(f"No event of this kind is undelivered; {others} of other kinds are (shown without --kind).")
     elif settings.notify.receivers():
         echo(f"Every receiver has every event: {', '.join(settings.notify.receivers())}.")
     else:

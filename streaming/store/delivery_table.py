@@ -17,7 +17,7 @@ from headroom.streaming.store.damaged_tables import damage_of, read_undamaged
 from headroom.streaming.store.low_latency_table import LowLatencyTable
 from headroom.streaming.store.store import Store
 from headroom.streaming.supervision.in_time import InTime
-from headroom.streaming.tables.undelivered import attempts_sql, backlog_from, events_sql
+from headroom.streaming.tables.undelivered import attempts_sql, backlog_from, events_sql, receivers_sql
 
 _TABLES = {"events": ALERT_EVENTS, "deliveries": ALERT_DELIVERIES}
 
@@ -93,7 +93,7 @@ class DeliveryTable:
         if not self._store.exists(ALERT_EVENTS):
             return Backlog()
         events, attempts = (rows(sql(receivers)) for sql in (events_sql, attempts_sql))
-        return backlog_from(events, attempts)
+        return backlog_from(events, attempts, rows(receivers_sql()))
 
     def _rows(self, sql: str) -> list[dict[str, Any]]:
         paths = {name: path for name, table in _TABLES.items() if (path := local_path(self._store.location(table)))}

@@ -21,15 +21,21 @@ def attempts_sql(receivers: Sequence[str]) -> str:
     return f"SELECT * FROM deliveries WHERE alert_id IN ({_open_alerts(receivers)})"
 
 
+def receivers_sql() -> str:
+    """Return the query of all receivers with a stored attempt."""
+    return "SELECT DISTINCT receiver FROM deliveries"
+
+
 def without_deliveries(sql: str) -> str:
     """Return a query of events that works while the table of deliveries does not exist yet: it counts as empty."""
     columns = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in ("receiver", "event_key", "state"))
     return f"WITH deliveries AS (SELECT {columns} WHERE 1 = 0) {sql}"
 
 
-def backlog_from(events: Iterable[Row], attempts: Iterable[Row]) -> Backlog:
-    """Return the backlog from the rows of both queries; columns of a newer version are ignored."""
-    return Backlog([event_of(row) for row in events], [attempt_of(row) for row in attempts])
+def backlog_from(events: Iterable[Row], attempts: Iterable[Row], receivers: Iterable[Row]) -> Backlog:
+    """Return the backlog from the rows of the three queries; columns of a newer version are ignored."""
+    known = frozenset(row["receiver"] for row in receivers)
+    return Backlog([event_of(row) for row in events], [attempt_of(row) for row in attempts], known)
 
 
 def attempt_of(row: Row) -> DeliveryAttempt:

@@ -97,8 +97,8 @@ class SlackReceiver:
         self._digest_after = digest_after
         self._links = links
         self._mention = mention
-        # Of each firing alert, the severity that was sent last by this process.
-        self._severities: dict[str, str] = {}
+        # Of each firing alert, the event that was sent last by this process.
+        self._sent: dict[str, AlertEvent] = {}
 
     @property
     def digest_after(self) -> int:
@@ -112,7 +112,7 @@ class SlackReceiver:
             DeliveryError: Slack did not accept it.
         """
         receipt = self._deliver(event, before, may_have_arrived)
-        self._note_severities([event])
+        self._note_sent([event])
         return receipt
 
     def _deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
@@ -144,29 +144,29 @@ class SlackReceiver:
                 missing, text, lambda most: digest_blocks(missing, self._links, mention, most), shared=True
             )
             receipts.update({event_key(event): _receipt("posted in a digest", message) for event in missing})
-        self._note_severities(events)
+        self._note_sent(events)
         return [receipts[event_key(event)] for event in events]
 
-    def _note_severities(self, events: Sequence[AlertEvent]) -> None:
+    def _note_sent(self, events: Sequence[AlertEvent]) -> None:
         for event in events:
             if event.state == AlertState.RESOLVED.value:
-                self._severities.pop(event.alert_id, None)
+                self._sent.pop(event.alert_id, None)
             else:
-                self._severities[event.alert_id] = event.severity
+                self._sent[event.alert_id] = event
 
     def _must_be_seen(self, event: AlertEvent) -> bool:
         """Return whether people in the channel must notice a change: a rise of the severity, or an escalation.
 
-        After a restart the severity before is unknown: better a critical alert is shown twice.
+        After a restart the event before is unknown: better a critical alert is shown twice.
         """
         if event.state == AlertState.RESOLVED.value:
             return False
-        before = self._severities.get(event.alert_id)
+        before, evidence = self._sent.get(event.alert_id), evidence_of(event)
         if before is None:
-            has_risen = Severity.of(event.severity) is Severity.CRITICAL
-        else:
-            has_risen = Severity.of(event.severity).rank < Severity.of(before).rank
-        return has_risen or evidence_of(event).escalated_tick_ms == event.tick_ms
+            return Severity.of(event.severity) is Severity.CRITICAL or evidence.escalated_tick_ms == event.tick_ms
+        has_risen = Severity.of(event.severity).rank < Severity.of(before.severity).rank
+        # A silence may have dropped the event of the escalation itself.
+        return has_risen or (evidence.escalation or 0) > (evidence_of(before).escalation or 0)
 
     def _post_new(self, event: AlertEvent, may_have_arrived: bool) -> Receipt:
         arrived = self._find_arrived([event]) if may_have_arrived else {}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headroom.alerts.evidence.evidence import Evidence
+from headroom.alerts.finding import Subject
 from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.alerts.text.loads import VERBS, load_text
@@ -42,6 +43,15 @@ class BrokerLoadRule(Rule):
         if tick.loads.brokers is None:
             return Assessment(keep_firing=tick.active_of(self.kind))
         return self.evaluate_loads(tick.loads.brokers, tick)
+
+    def unread(self, loads: MinuteLoads, tick: RuleInputs) -> set[Subject]:
+        """Return the subjects of alerts on a load that could not be read in this minute: unknown is not in order."""
+        return {
+            (self.kind, subject)
+            for broker, states in loads.by_broker.items()
+            if (about := tick.active_resources.get((self.kind, subject := f"broker {broker}")))
+            and any(s.alive and s.load is None and s.resource in about for s in states)
+        }
 
     @abstractmethod
     def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:

@@ -29,7 +29,10 @@ class HotBroker(BrokerLoadRule):
     kind = AlertKind.HOT_BROKER
 
     def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
-        """Return a finding for each such broker that no move changes; its alert keeps firing within the exit margin."""
+        """Return a finding for each such broker that no move changes.
+
+        Its alert keeps firing within the exit margin, and while its load is unknown.
+        """
         moved = changed_by_move(tick)
         hot = {broker: [s for s in states if s.is_hot] for broker, states in loads.by_broker.items()}
         findings = [
@@ -42,7 +45,7 @@ class HotBroker(BrokerLoadRule):
             for broker, states in loads.by_broker.items()
             if broker in moved or any(s.is_near_limit(tick.settings.exit_ratio) for s in states)
         }
-        return Assessment(findings, near & tick.active_of(self.kind))
+        return Assessment(findings, (near | self.unread(loads, tick)) & tick.active_of(self.kind))
 
     def _finding(self, broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
         return Finding(

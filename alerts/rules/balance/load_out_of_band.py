@@ -33,7 +33,10 @@ class LoadOutOfBand(BrokerLoadRule):
     kind = AlertKind.LOAD_OUT_OF_BAND
 
     def evaluate_loads(self, loads: MinuteLoads, tick: RuleInputs) -> Assessment:
-        """Return a finding for each such broker; its alert keeps firing within the exit margin, and while explained."""
+        """Return a finding for each such broker.
+
+        Its alert keeps firing within the exit margin, while explained, and while its load is unknown.
+        """
         active = tick.active_of(self.kind)
         if loads.is_broker_down:
             return Assessment(keep_firing=active)
@@ -51,7 +54,7 @@ class LoadOutOfBand(BrokerLoadRule):
                 findings += [self._finding(broker, loads, out_of_band, tick)] if out_of_band else []
             if any(state.is_near_edge(tick.settings.exit_ratio) for state in own):
                 kept.add((self.kind, f"broker {broker}"))
-        return Assessment(findings, kept & active)
+        return Assessment(findings, (kept | self.unread(loads, tick)) & active)
 
     def _finding(self, broker: int, loads: MinuteLoads, states: Sequence[BrokerLoadState], tick: RuleInputs) -> Finding:
         busy = any(s.is_above_band and s.capacity and (s.load or 0.0) > _HALF * s.capacity for s in states)

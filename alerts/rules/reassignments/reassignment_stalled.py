@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from headroom.alerts.evidence.evidence import EvidenceCause
@@ -12,6 +12,7 @@ from headroom.alerts.inputs.throttle_status import Stall, ThrottleStatus
 from headroom.alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.keys import BrokerRole
 from headroom.schemas.text.amounts import join_names
 
 _REASONS = {
@@ -49,15 +50,21 @@ class ReassignmentStalled(Rule):
     def evaluate(self, tick: RuleInputs) -> Assessment:
         """Return a finding for each destination with such replicas; an unknown verdict keeps its alert firing."""
         slow_leaders = {status.broker for status in tick.below_required if status.role is Role.LEADER}
+        unknown = {s.load.broker_role: s for s in tick.statuses if s.verdict is Verdict.NO_DATA}
         findings = [
-            self._finding(status, stalls, tick)
+            self._finding(status, stalls, tick, unknown)
             for status in tick.statuses
             if status.role is Role.FOLLOWER and (stalls := _unexplained_stalls(status, slow_leaders))
         ]
-        unknown = [status for status in tick.statuses if status.verdict is Verdict.NO_DATA]
-        return Assessment(findings, {(self.kind, status.subject) for status in unknown})
+        return Assessment(findings, {(self.kind, status.subject) for status in unknown.values()})
 
-    def _finding(self, status: ThrottleStatus, stalls: Sequence[Stall], tick: RuleInputs) -> Finding:
+    def _finding(
+        self,
+        status: ThrottleStatus,
+        stalls: Sequence[Stall],
+        tick: RuleInputs,
+        unknown: Mapping[BrokerRole, ThrottleStatus],
+    ) -> Finding:
         worst = max(stalls, key=lambda stall: _GRAVITY.index(stall.cause)).cause
         own = [stall for stall in stalls if stall.cause == worst]
         count, total = sum(stall.replicas for stall in own), sum(stall.replicas for stall in stalls)
@@ -66,15 +73,20 @@ class ReassignmentStalled(Rule):
             cause = EvidenceCause.DESTINATION_DOWN
         which = join_names([name for stall in own for name in stall.partitions], count)
         more = f"; nor of {total - count} more, for other reasons" if total > count else ""
+        # Without a verdict on one of their throttles, that throttle may be the explanation.
+        unread = _without_verdict(status, own, unknown) if worst in _THROTTLED and status.alive else []
+        reason = f"no verdict on {join_names(unread)}, whose throttle may explain it" if unread else _REASONS[cause]
         return Finding(
             kind=self.kind,
             subject=status.subject,
             severity=Severity.WARNING,
-            summary=(
-                f"The move makes no progress: {status.subject} copies nothing of {which} ({_REASONS[cause]}){more}"
-            ),
+            summary=(f"The move makes no progress: {status.subject} copies nothing of {which} ({reason}){more}"),
             evidence=replace(ThrottleEvidence.of(status), cause=cause),
-            recommendation=tick.recommender.restore_or_inspect_broker(status.broker, cause),
+            recommendation=(
+                tick.recommender.read_throttles_first(status.broker, unread)
+                if unread
+                else tick.recommender.restore_or_inspect_broker(status.broker, cause)
+            ),
             hold_s=tick.settings.stalled_s,
             cause=_group(status, cause, {stall.leader for stall in own}),
             continues=broker_causes(status.broker, status.alive) if cause in _CAUSED_BY_DESTINATION else (),
@@ -92,6 +104,15 @@ def _unexplained_stalls(status: ThrottleStatus, slow_leaders: Collection[int]) -
         or stall.cause not in _THROTTLED
         or not (status.below_required or stall.leader in slow_leaders)
     ]
+
+
+def _without_verdict(
+    status: ThrottleStatus, stalls: Sequence[Stall], unknown: Mapping[BrokerRole, ThrottleStatus]
+) -> list[str]:
+    """Return the subjects without a verdict among a destination and the leaders of its stalls."""
+    leaders = sorted({stall.leader for stall in stalls if stall.leader is not None})
+    keys = [status.load.broker_role, *(BrokerRole(leader, Role.LEADER) for leader in leaders)]
+    return [unknown[key].subject for key in keys if key in unknown]
 
 
 def _group(status: ThrottleStatus, cause: EvidenceCause, leaders: Collection[int | None]) -> str:

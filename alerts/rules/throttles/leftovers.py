@@ -65,5 +65,9 @@ def resting_lists(statuses: Sequence[ThrottleStatus]) -> dict[str, set[Role]]:
 def log_dirs_rates(statuses: Sequence[ThrottleStatus]) -> list[int]:
     """Return the brokers with a broker-level throttle for moves between log directories."""
     return sorted(
-        {status.broker for status in statuses if status.log_dirs.bytes_per_s and status.log_dirs.source == "broker"}
+        {
+            status.broker
+            for status in statuses
+            if status.log_dirs.bytes_per_s is not None and status.log_dirs.source == "broker"
+        }
     )

@@ -11,6 +11,7 @@ from headroom.alerts.text.terminal import render_event
 from headroom.cli.common.output import echo, echo_lines, print_json_line
 from headroom.schemas.alerts import AlertEvent, AlertState, Verdict
 from headroom.schemas.text.amounts import clock_text, duration_range_text, rate_text
+from headroom.schemas.text.names import broker_names
 
 _COLOURS = {AlertState.FIRING.value: "red", AlertState.RESOLVED.value: "green"}
 
@@ -50,24 +51,38 @@ class VerdictPrinter:
     def print_tick(self, cluster: str, tick_ms: int, statuses: Sequence[ThrottleStatus]) -> None:
         """Print the verdicts of a tick, if they differ from those last printed for the cluster."""
         active = [status for status in statuses if status.verdict is not Verdict.IDLE]
-        printed = [(status.broker, status.role, status.verdict, status.load.throttle_bytes_per_s) for status in active]
+        behind = sorted({status.broker for status in statuses if status.lost_replicas})
+        verdicts = [(status.broker, status.role, status.verdict, status.load.throttle_bytes_per_s) for status in active]
+        printed = verdicts or behind
         if self._last_printed.get(cluster) == printed:
             return
         self._last_printed[cluster] = printed
         if self._json:
-            verdicts = [_status_json(status) for status in active]
-            print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": verdicts})
+            sides = [_status_json(status) for status in active]
+            print_json_line({"type": "verdicts", "cluster": cluster, "tick_ms": tick_ms, "sides": sides})
             return
         at = clock_text(tick_ms).removesuffix(" UTC")
         if not active:
-            echo(f"{at} {cluster}: {len({status.broker for status in statuses})} brokers, no replica is out of sync")
+            echo(f"{at} {cluster}: {len({status.broker for status in statuses})} brokers, {_idle_text(behind)}")
         for status in active:
             echo(f"{at} {cluster}: {_status_text(status)}")
 
 
+def _idle_text(behind: Sequence[int]) -> str:
+    """Return what is out of sync although no move or throttle is the reason.
+
+    Args:
+        behind: brokers with replicas out of the ISR.
+    """
+    if not behind:
+        return "no replica is out of sync"
+    return f"no copy of a move or behind a throttle, but replicas of {broker_names(behind)} are out of sync"
+
+
 def _status_text(status: ThrottleStatus) -> str:
     load = status.load
-    throttle = "none" if load.throttle_bytes_per_s is None else rate_text(load.throttle_bytes_per_s)
+    has_none = load.throttle_bytes_per_s is None and not status.is_rate_unread
+    throttle = "none" if has_none else rate_text(load.throttle_bytes_per_s)
     eta = f", in sync in {duration_range_text(status.eta_low_s, status.eta_high_s)}" if status.eta_s is not None else ""
     reason = f" ({status.reason})" if status.reason else ""
     return (

@@ -305,3 +305,52 @@ def test_ticks_on_both_ends_of_a_gap_that_come_again_after_a_restart_do_not_keep
         assert machine.engine.evaluate("c", tick_ms, TOO_LOW) == []
     machine.engine.update_store_trouble(None)
     assert machine.tick(GOOD, 20).count("resolved") >= 2
+
+
+# The tick is 20 s old, whatever the clock says: a time by the new clock would blame the process that judges.
+@pytest.mark.parametrize("by_s", [-3600, 3600])
+def test_ticks_that_stay_away_are_as_old_as_they_are_though_the_clock_was_set_since(by_s: int) -> None:
+    machine = SetClock()
+    machine.tick(GOOD, 5)
+    machine.away(10)
+    machine.set_ms += by_s * 1000
+    assert machine.away(10) == ["pending", "firing"]
+    assert machine.events[-1].summary.endswith(" UTC, 20 s ago")
+
+
+def test_missing_ticks_are_over_when_ticks_are_back_though_their_clock_was_set_back_meanwhile() -> None:
+    machine = SetClock()
+    machine.tick(GOOD, 5)
+    machine.away(600)
+    machine.set_ms -= 3_600_000
+    # Two ticks show that the clock was set back.
+    assert machine.tick(GOOD, 2 + int(RESOLVE_S) + 1) == ["resolved"]
+
+
+# It was pending when the process ended. A process that ran would have fired it, or found it gone, hours ago.
+def test_nothing_has_lasted_while_nobody_watched() -> None:
+    machine = SetClock()
+    assert machine.tick(TOO_LOW, 2) == ["pending"]
+    machine.elapsed_ms += 3 * 3_600_000
+    machine.engine = machine.start()
+    assert machine.tick(TOO_LOW, int(HOLD_S)) == []
+    assert machine.tick(TOO_LOW) == ["firing"]
+
+
+# The first ticks after a start know no write rate yet.
+def test_nothing_has_lasted_while_nobody_watched_though_the_first_verdict_comes_later() -> None:
+    machine = SetClock()
+    assert machine.tick(TOO_LOW, 2) == ["pending"]
+    machine.elapsed_ms += 3 * 3_600_000
+    machine.engine = machine.start()
+    machine.tick([status(1, Role.LEADER, 3, None, partition())], 3)
+    assert "firing" not in machine.tick(TOO_LOW, int(HOLD_S))
+    assert "firing" in machine.tick(TOO_LOW)
+
+
+def test_a_short_restart_does_not_start_a_pending_time_again() -> None:
+    machine = SetClock()
+    assert machine.tick(TOO_LOW, 2) == ["pending"]
+    machine.elapsed_ms += 20_000
+    machine.engine = machine.start()
+    assert machine.tick(TOO_LOW) == ["firing"]

@@ -207,6 +207,19 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
     assert [(name, state) for _, name, state in ended] == [(subject, "resolved")]
 
 
+# Somebody has raised the rate, but not far enough: the alert must not go on naming the old one.
+def test_a_throttle_that_others_changed_and_that_is_still_too_low_is_announced_again() -> None:
+    engine = EngineAtTime()
+    engine.tick(0, [status(1, Role.LEADER, 1, 4, partition())])
+    raised = [status(1, Role.LEADER, 3.5, 4, partition())]
+    events = [e for second in range(1, 30) for e in engine.at(second).evaluate("c", engine.now_ms, raised)]
+    # A change must last for 5 s.
+    assert [((e.tick_ms - START_MS) // 1000, e.severity, e.state) for e in events] == [(6, "warning", "firing")]
+    assert "is throttled to 3.50 MB/s" in events[0].summary
+    slightly = [status(1, Role.LEADER, 3.7, 4, partition())]
+    assert [e for second in range(30, 60) for e in engine.tick(second, slightly)] == []
+
+
 def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)

@@ -52,6 +52,27 @@ class Watched:
         return changes
 
 
+# The broker does not answer for some minutes: its load is unknown, and not in band.
+def test_an_alert_on_a_load_that_cannot_be_read_neither_resolves_nor_begins_anew() -> None:
+    unread = {1: None, 2: 20.0, 3: 20.0}
+    watched = Watched()
+    watched.minutes(16, {1: 40.0, 2: 20.0, 3: 20.0})
+    assert watched.minutes(5, unread) == []
+    assert watched.minutes(2, EVEN) == [(21, "load_out_of_band", "broker 1", "resolved")]
+    # Nor does one minute without a reading start the pending time again.
+    assert watched.minutes(10, {1: 40.0, 2: 20.0, 3: 20.0}) == [(23, "load_out_of_band", "broker 1", "pending")]
+    assert watched.minutes(1, unread) == []
+    assert watched.minutes(6, {1: 40.0, 2: 20.0, 3: 20.0}) == [(38, "load_out_of_band", "broker 1", "firing")]
+
+
+def test_a_hot_broker_whose_load_cannot_be_read_stays_hot() -> None:
+    watched = Watched(network_in_capacity=40 * MB)
+    watched.minutes(8, {1: 38.0, 2: 20.0, 3: 20.0})
+    assert "hot_broker" in {event.kind for event in watched.engine.active() if event.state == "firing"}
+    assert [c for c in watched.minutes(5, {1: None, 2: 20.0, 3: 20.0}) if c[1] == "hot_broker"] == []
+    assert [c[1:] for c in watched.minutes(3, EVEN) if c[1] == "hot_broker"] == [("hot_broker", "broker 1", "resolved")]
+
+
 def test_uneven_loads_are_one_alert_after_a_quarter_of_an_hour() -> None:
     watched = Watched()
     assert watched.minutes(14, UNEVEN) == [(0, "load_out_of_band", "broker 1", "pending")]

@@ -477,6 +477,7 @@ def test_where_nothing_moves_the_small_alert_is_told_again_with_what_it_has_beco
     (event,) = alerts.active()
     assert json.loads(event.evidence)["escalation"] == 1
     assert json.loads(event.evidence)["escalated_tick_ms"] == 940_000
+    assert json.loads(event.evidence)["escalated_event_ms"] == event.event_ms
 
 
 @pytest.mark.parametrize(("now", "told"), [(5, False), (6, True), (300, True)])

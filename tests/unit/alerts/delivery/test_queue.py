@@ -103,6 +103,24 @@ def test_a_start_takes_up_what_has_no_outcome() -> None:
     assert (batch.pending[0].event, batch.may_have_arrived, batch.pending[0].attempts) == (firing, True, 3)
 
 
+# Slack is configured a week after the webhook: what was over by then would come as if it fired now, with its mentions.
+def test_a_new_receiver_gets_what_fires_and_nothing_that_was_over_before_it_came() -> None:
+    over, ended, fires = event(), event(state="resolved", tick_ms=NOW_MS + 1), event("b", tick_ms=NOW_MS + 2)
+    events = [over, ended, fires]
+    queue = new_queue()
+    queue.restore(Backlog(events, [], frozenset({"webhook"})))
+    assert due_batch(queue).pending[0].event == fires
+    assert [one.event for one in queue.undelivered_events(NOW_MS)] == [fires]
+    # It is recorded once, so that the next start does not take it for undelivered.
+    assert [one.event for one in queue.take_muted()] == [over, ended]
+    assert queue.take_muted() == []
+    # A receiver that has had anything before gets all of it.
+    for receivers in (frozenset({"r", "webhook"}), None):
+        queue = new_queue()
+        queue.restore(Backlog(events, [], receivers))
+        assert [one.event for one in queue.undelivered_events(NOW_MS)] == events
+
+
 def test_what_fires_and_was_told_stands() -> None:
     queue = new_queue()
     queue.restore(Backlog([event()], [record(event(), "delivered", "here")]))

@@ -296,6 +296,17 @@ def test_an_escalation_is_seen_in_the_channel() -> None:
     assert [reply["reply_broadcast"] for reply in fake.replies()] == [True, False]
 
 
+# The event of the escalation itself was dropped in a silence; the newest one is sent at its end.
+def test_an_escalation_during_a_silence_is_seen_in_the_channel_at_its_end() -> None:
+    fake = FakeSlack()
+    evidence = json.dumps({"role": "leader", "broker_id": 2, "escalation": 1, "escalated_tick_ms": GROWN.tick_ms})
+    with slack_of(fake) as slack:
+        reference = slack.deliver(event(severity="warning"), "", False).reference
+        for tick_ms in (GROWN.tick_ms + 10_000, GROWN.tick_ms + 20_000):
+            slack.deliver(event(severity="warning", tick_ms=tick_ms, evidence=evidence), reference, False)
+    assert [reply["reply_broadcast"] for reply in fake.replies()] == [True, False]
+
+
 def test_after_a_restart_a_change_of_a_critical_alert_is_seen_once() -> None:
     fake = FakeSlack()
     with slack_of(fake) as slack:

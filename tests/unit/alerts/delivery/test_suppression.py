@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import DAYS, MaintenanceWindow
 from tests.unit.fakes.receivers import event
 
@@ -173,6 +175,17 @@ def test_an_acknowledgement_does_not_hold_for_what_the_alert_has_become_since() 
     assert suppressions.acknowledgement(before) == ack()
     again = ack(mark_ms=NOW_MS + 2)
     assert Suppressions.of([ack(), again]).acknowledgement(grown) == again
+
+
+# The collector's clock is a minute behind, and its tick takes some seconds: who acknowledged the alert in between has
+# not seen what it became.
+def test_an_acknowledgement_does_not_hold_for_what_is_written_after_it_whatever_the_time_of_its_tick() -> None:
+    def escalated(event_ms: int) -> AlertEvent:
+        times = {"escalated_tick_ms": NOW_MS - 60_000, "escalated_event_ms": event_ms}
+        return replace(event(), evidence=json.dumps({"escalation": 1, **times}))
+
+    assert Suppressions.of([ack()]).acknowledgement(escalated(NOW_MS + 1)) is None
+    assert Suppressions.of([ack()]).acknowledgement(escalated(NOW_MS - 1)) == ack()
 
 
 def test_of_several_acknowledgements_the_last_holds() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headroom.alerts.inputs.throttle_status import MovingPartition, ThrottleStatus, throttle_status_of
+from headroom.alerts.inputs.throttle_status import MovingPartition, Stall, ThrottleStatus, throttle_status_of
 from headroom.alerts.recommendations.commands import PLAN_FILE, cancel, headroom_apply
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.recommendations.recommender import Recommender
@@ -61,6 +61,35 @@ def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None
     assert (recommendation.throttle_bytes_per_s, recommendation.finish.finish_s) == (9_600_000, None)
 
 
+# With a new replica on a broker that is down, or on a failed disk, the move ends under no throttle.
+@pytest.mark.parametrize(
+    "more",
+    [
+        replace(STATUSES[3], down_replicas=1),
+        status(5, FOLLOWER, None, 0, limited=0, free=1, stalls=(Stall("offline", 1, 1, ("t-0",)),)),
+        # Its lists could not be read, so nothing is known to be limited there.
+        status(5, FOLLOWER, 5.6, None, limited=0, free=1, throttle_known=False),
+    ],
+)
+def test_no_finish_is_promised_that_a_throttle_alone_does_not_bring(more: ThrottleStatus) -> None:
+    recommendation = RECOMMENDER.raise_throttle([*STATUSES[:3], more])
+    assert (recommendation.throttle_bytes_per_s, recommendation.finish.finish_s) == (9_600_000, None)
+
+
+# Headroom's command reads the rate again before it raises it; Kafka's would set it whatever it is.
+def test_a_broker_whose_rate_could_not_be_read_is_in_headrooms_command_alone() -> None:
+    unread = status(5, FOLLOWER, None, 6, partition(5), throttle_known=False)
+    recommendation = RECOMMENDER.raise_throttle([*STATUSES[:3], unread])
+    apply, *kafka = recommendation.commands
+    assert " --brokers 1,2,3,5 --raise-only " in apply
+    assert not any("--entity-name 5" in command or "--additional" in command for command in kafka)
+    assert recommendation.reason == "the rates of broker(s) 5 could not be read, and may be lower (headroom check)"
+    assert recommendation.finish.finish_s is None
+    # Known to have none: no command sets one.
+    none = replace(unread, throttle_source="none")
+    assert " --brokers 1,2,3 --raise-only " in RECOMMENDER.raise_throttle([*STATUSES[:3], none]).commands[0]
+
+
 def test_the_commands_name_every_broker_of_the_move_and_leave_the_rest_alone() -> None:
     apply, *kafka, reassign = RECOMMENDER.raise_throttle(STATUSES).commands
     assert apply == (
@@ -99,6 +128,17 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
     told = {(n.broker_id, n.role): n.recommended_bytes_per_s for n in recommendation.per_broker}
     assert told[5, "follower"] == 100 * MB
     assert told[6, "follower"] is None
+
+
+# Kafka accepts a rate of 0, as after "--throttle 0": that is a limit, and not the absence of one.
+def test_a_rate_of_zero_is_raised_like_any_other() -> None:
+    apply, *kafka, reassign = RECOMMENDER.raise_throttle([*STATUSES[:2], *both(3, 0, 0)]).commands
+    assert " --brokers 1,2,3 --raise-only " in apply
+    assert any(
+        "--entity-name 3 --add-config leader.replication.throttled.rate=9600000,follower.replication" in command
+        for command in kafka
+    )
+    assert "--additional --throttle 9600000" in reassign
 
 
 # t-7 does not move; a list of before names it. Broker 3, which leads it at 1 MB/s, needs 4: 4 x 1.2 = 4.80 MB/s.

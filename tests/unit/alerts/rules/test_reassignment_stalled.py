@@ -94,6 +94,39 @@ def test_a_destination_of_which_too_little_is_known_is_held() -> None:
     assert (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination") in assessment.keep_firing
 
 
+# The rate of broker 1, which leads t-0, could not be read: it may be the reason.
+@pytest.mark.parametrize("stall", ["unknown", "not_fetching"])
+def test_a_copy_whose_throttles_have_no_verdict_is_not_called_unexplained(stall: str) -> None:
+    unread = status(1, LEADER, None, 4, STALLED, throttle_known=False)
+    finding = found(unread, destination(STALLED, stall=stall), kind=AlertKind.REASSIGNMENT_STALLED)
+    assert finding.summary.endswith(
+        "copies nothing of t-0 (no verdict on broker 1 as leader, whose throttle may explain it)"
+    )
+    assert finding.recommendation.action == "check"
+    assert finding.recommendation.reason is not None
+    assert finding.recommendation.reason.startswith("first see why there is no verdict on broker 1 as leader (")
+    assert finding.recommendation.commands == ["headroom throttle show"]
+    both_unread = destination(STALLED, throttle_known=False)
+    finding = found(unread, both_unread, kind=AlertKind.REASSIGNMENT_STALLED)
+    assert "(no verdict on broker 3 as destination, broker 1 as leader, whose" in finding.summary
+
+
+# A broker that is down, and a failed disk, are the reason whatever the throttle is.
+@pytest.mark.parametrize(("stall", "alive"), [("unknown", False), ("offline", True), ("no_leader", True)])
+def test_a_reason_that_is_certain_is_given_though_a_throttle_has_no_verdict(stall: str, alive: bool) -> None:
+    unread = status(1, LEADER, None, 4, STALLED, throttle_known=False)
+    finding = found(unread, destination(STALLED, stall=stall, alive=alive), kind=AlertKind.REASSIGNMENT_STALLED)
+    assert "no verdict" not in finding.summary
+    assert finding.recommendation.action != "check"
+
+
+def test_a_leader_without_a_verdict_leaves_the_copies_of_others_unexplained() -> None:
+    unread = status(1, LEADER, None, 4, STALLED, throttle_known=False)
+    other = partition(1, leader=2, stalled=True)
+    finding = found(unread, destination(other), kind=AlertKind.REASSIGNMENT_STALLED)
+    assert finding.summary.endswith("copies nothing of t-1 (no throttle explains it)")
+
+
 def lost(broker: int, *names: tuple[str, bool], moving: int, resting: int, **more: Any) -> ThrottleStatus:
     """A broker that is a follower of partitions, given by topic and whether they move, and out of their ISR."""
     return status(

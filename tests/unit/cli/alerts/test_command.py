@@ -85,6 +85,25 @@ def test_alerts_of_one_kind_can_be_asked_for(store: Path) -> None:
     assert _shown("--kind", "reassignment_stalled") == [("b", "firing")]
 
 
+# A filter that leaves nothing over must not read as all clear.
+def test_alerts_of_other_kinds_are_counted_where_none_of_the_kind_is_active(store: Path) -> None:
+    _written(store, _event("a", "firing", 1), _event("b", "pending", 2), _event("c", "resolved", 3, "eta_slipping"))
+    others = "Of other kinds 2 are pending or firing (shown without --kind)."
+    never = "No alert of kind under_replicated was ever raised."
+    ended = "No alert of kind eta_slipping is pending or firing; 1 in all have ended (--all shows them)."
+    assert f"{never} {others}" in _run("--kind", "under_replicated").stdout
+    assert f"{never} {others}" in _run("--kind", "under_replicated", "--all").stdout
+    assert f"{ended} {others}" in _run("--kind", "eta_slipping").stdout
+
+
+def test_undelivered_events_of_other_kinds_are_counted(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
+    _written(store, _event("a", "firing", 1))
+    text = _run("--undelivered", "--kind", "under_replicated").stdout
+    assert "Every receiver has every event" not in text
+    assert "No event of this kind is undelivered; 1 of other kinds are (shown without --kind)." in text
+
+
 def test_an_alert_that_cleared_before_it_fired_is_not_called_resolved(store: Path) -> None:
     _written(store, _event("a", "pending", 1), _event("a", "resolved", 2))
     _written(store, _event("b", "pending", 3), _event("b", "firing", 3), _event("b", "resolved", 4))
@@ -131,6 +150,10 @@ def test_undelivered_events_are_shown_with_their_attempts(store: Path, monkeypat
     monkeypatch.setenv("HEADROOM_NOTIFY__WEBHOOK__URL", "http://a/")
     shown, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
     _written(store, shown, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
+    # Receivers that never had anything are new: what was over before they came is nothing that they miss.
+    assert _owed() == [(name, "b", "firing", 0, "") for name in ("log", "webhook")]
+    earlier = _event("e", "firing", 0)
+    _written(store, *(_step(earlier, "delivered", 1, "", name) for name in ("log", "webhook")), table="deliveries")
     everything = [("a", "firing"), ("a", "resolved"), ("b", "firing")]
     assert _owed() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
     steps = [_step(shown, "sending"), _step(shown, "delivered"), _step(ended, "failed", 2, "answered 500")]

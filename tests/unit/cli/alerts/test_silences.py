@@ -136,6 +136,14 @@ def test_a_silence_by_subject_is_printed_as_text() -> None:
 
 
 @pytest.mark.usefixtures("firing")
+def test_a_silence_of_a_broker_as_a_whole_says_what_it_does_not_match() -> None:
+    text = run("silence", "--subject", "broker 2", "--for", "90", "--note", "n").stdout
+    assert "It matches 0 of the alerts that fire now." in text
+    assert text.endswith('and are matched by --subject "broker 2 as *".\n')
+    assert "other subjects" not in run("silence", "--subject", "broker 2*", "--for", "90", "--note", "n").stdout
+
+
+@pytest.mark.usefixtures("firing")
 def test_a_future_silence_is_planned_and_matches_nothing_yet() -> None:
     starts = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(hours=3)
     at = f"{starts:%Y-%m-%dT%H:%M:%SZ}"
@@ -217,6 +225,8 @@ def test_a_window_of_the_settings_is_shown(firing: Path) -> None:
 
 def test_silenced_events_are_not_undelivered(firing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADROOM_NOTIFY__LOG", "true")
+    # The receiver is not new.
+    _written(firing, _step(message("ee55", "firing", 0), "delivered"), table="deliveries")
     assert [one["alert_id"] for one in reported("--undelivered")] == ["aa11", "ab22", "dd44", "dd44"]
     run("silence", "--kind", "no_data", "--for", "2h", "--note", "n")
     assert [one["alert_id"] for one in reported("--undelivered")] == ["ab22"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from headroom.alerts.delivery.outbox import DeliveryFigures
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.pipeline import start_alert_output
-from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.alerts import AlertEvent, Role
 from headroom.streaming.jobs.listener import AlertPathListener
-from tests.unit.builders.throttle_status import TICK_MS
+from tests.unit.builders.throttle_status import TICK_MS, partition, status
 from tests.unit.fakes.alert_path_listener import CallingListener
 from tests.unit.fakes.prometheus_scrape import Scene, event
 
@@ -53,3 +55,30 @@ def test_terminal_and_metrics_get_the_same_events(capsys: Any) -> None:
     assert scene.values("headroom_undelivered_events", receiver="slack") == [2]
     assert scene.values("headroom_quarantined_messages") == [3]
     assert scene.snapshot().batch_s == 4.0
+
+
+def _printed(capsys: Any, *statuses: ThrottleStatus, printer: VerdictPrinter | None = None) -> str:
+    (printer or VerdictPrinter("text")).print_tick("orders", TICK_MS, statuses)
+    return str(capsys.readouterr().out)
+
+
+def test_a_rate_that_could_not_be_read_is_not_printed_as_none(capsys: Any) -> None:
+    unread = status(2, Role.LEADER, None, 4, partition(), throttle_known=False)
+    assert " no_data     throttle unknown, requires 4.00 MB/s" in _printed(capsys, unread)
+    # Its rate is known: there is none. What is unknown is a list.
+    lists = replace(unread, throttle_source="none")
+    assert " no_data     throttle none, " in _printed(capsys, lists)
+    assert " unthrottled throttle none, " in _printed(capsys, status(2, Role.LEADER, None, 4, partition()))
+
+
+def test_replicas_that_no_throttle_limits_are_not_printed_as_in_sync(capsys: Any) -> None:
+    printer = VerdictPrinter("text")
+    well = status(3, Role.FOLLOWER, None, 0, limited=0)
+    behind = replace(well, alive=False, lost_replicas=7)
+    assert _printed(capsys, well, printer=printer).endswith(" orders: 1 brokers, no replica is out of sync\n")
+    assert _printed(capsys, behind, printer=printer).endswith(
+        " orders: 1 brokers, no copy of a move or behind a throttle, but replicas of broker 3 are out of sync\n"
+    )
+    # Their number changes with every tick while they catch up.
+    assert _printed(capsys, replace(behind, lost_replicas=6), printer=printer) == ""
+    assert _printed(capsys, well, printer=printer).endswith("no replica is out of sync\n")

@@ -78,6 +78,8 @@ def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Pat
     deliveries.append(attempts)
     assert _sorted(deliveries.backlog(["log"])) == _sorted(Backlog(firing[1:], attempts[:1]))
     assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog([*firing[1:], *ended], attempts))
+    # The webhook has had something before, and Slack nothing yet.
+    assert deliveries.backlog(["slack"]).receivers == {"log", "webhook"}
     deliveries.append([step(ended[1], "webhook", "dropped")])
     assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog(firing[1:], attempts[:1]))
 
