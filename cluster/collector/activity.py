@@ -18,6 +18,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.cluster.connection.new_client import new_client
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tick_messages import ALERT_PARTITION
@@ -130,7 +131,7 @@ class AlertPartitionActivity:
             "max_partition_fetch_bytes": _FETCH_BYTES,
         }
         partition = TopicPartition(self._settings.ticks.topic, ALERT_PARTITION)
-        consumer = KafkaConsumer(**options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
+        consumer = new_client(KafkaConsumer, **options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
         with closing(consumer):
             consumer.assign([partition])
             consumer.seek_to_end(partition)

@@ -17,6 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.cluster.connection.new_client import new_client
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
@@ -153,7 +154,7 @@ class OtherCollectors:
     def _listen(self) -> None:
         try:
             options = ticks_options(self._settings)
-            consumer = KafkaConsumer(**options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
+            consumer = new_client(KafkaConsumer, **options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
             with closing(consumer):
                 self._follow(consumer)
         # The check is optional: a collector needs no read permission on the topic.

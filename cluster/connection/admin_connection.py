@@ -13,6 +13,7 @@ from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFai
 from kafka.protocol.metadata import MetadataRequest
 
 from headroom.cluster.connection.bootstrap import connect_to_first
+from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.connection.refusal import Refusal, why_refused
 from headroom.cluster.secrets import sasl_password, section_of
 from headroom.schemas.config import KafkaSettings, SecurityProtocol, Settings
@@ -206,7 +207,7 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
     try:
         return connect_to_first(
             servers,
-            lambda server: _client(bootstrap_servers=[server], **options, **limits),
+            lambda server: new_client(KafkaAdminClient, bootstrap_servers=[server], **options, **limits),
             KafkaAdminClient.close,
             kafka.request_timeout_ms / 1000,
         )
@@ -221,20 +222,3 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
 def _subject(kafka: KafkaSettings) -> str:
     return f"{section_of(kafka)}.bootstrap_servers {kafka.bootstrap_servers}"
 
-
-def _client(**options: Any) -> KafkaAdminClient:
-    # Created in two steps so that a client that fails to connect can be closed: its I/O thread already runs.
-    client = KafkaAdminClient.__new__(KafkaAdminClient)
-    try:
-        client.__init__(**options)
-    except BaseException:
-        _discard(client)
-        raise
-    return client
-
-
-def _discard(client: KafkaAdminClient) -> None:
-    with contextlib.suppress(Exception):
-        client._client.close()
-    with contextlib.suppress(Exception):
-        client._net.stop()
