@@ -1,12 +1,13 @@
-"""Creation of the ticks topic."""
+"""Creation of the ticks topic, and consumers of its alert partition."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
+from typing import Any
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import (
     AuthorizationError,
     BrokerNotAvailableError,
@@ -16,9 +17,11 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.admin_connection import AdminConnection, ticks_options
+from headroom.cluster.connection.new_client import new_client
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 _MAX_REPLICAS = 3
@@ -80,6 +83,24 @@ def _failure(settings: Settings, error: KafkaError | RuntimeError, tried_s: floa
     elif isinstance(error, InvalidReplicationFactorError):
         remedy = "Bring the brokers up that are down, or set a smaller ticks.replication_factor."
     return HeadroomError(subject, f"could not be read or made ({why})", remedy)
+
+
+def alert_partition_consumer(settings: Settings, **options: Any) -> tuple[KafkaConsumer, TopicPartition]:
+    """Return a consumer that reads the alert partition from its end on, and the partition.
+
+    Args:
+        settings: all settings.
+        options: further options of the consumer.
+
+    Raises:
+        KafkaError: no broker could be reached.
+        HeadroomError: no bootstrap servers, or a password file cannot be read.
+    """
+    options = ticks_options(settings) | {"auto_offset_reset": "latest", "enable_auto_commit": False} | options
+    consumer, partition = new_client(KafkaConsumer, **options), TopicPartition(settings.ticks.topic, ALERT_PARTITION)
+    consumer.assign([partition])
+    consumer.seek_to_end(partition)
+    return consumer, partition
 
 
 def topic_configs(settings: Settings, replication_factor: int) -> dict[str, str]:

@@ -221,4 +221,3 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
 
 def _subject(kafka: KafkaSettings) -> str:
     return f"{section_of(kafka)}.bootstrap_servers {kafka.bootstrap_servers}"
-
