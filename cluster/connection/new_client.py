@@ -1,4 +1,4 @@
-"""Creation of kafka-python clients that leave nothing behind if they cannot connect."""
+"""Creation of kafka-python clients that leave nothing behind if they cannot connect, and create no topic by reading."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.cluster import ClusterMetadata
 
 _Client = TypeVar("_Client", KafkaAdminClient, KafkaConsumer)
 
@@ -30,6 +31,17 @@ def new_client(kind: type[_Client], **options: Any) -> _Client:
         _discard(client)
         raise
     return client
+
+
+def create_no_topics(metadata: ClusterMetadata) -> None:
+    """Let the metadata requests of a client create no topic: a broker would give it partitions and settings of its own.
+
+    kafka-python does not pass on its option ``allow_auto_create_topics``.
+
+    Args:
+        metadata: metadata of the client, before its first topic.
+    """
+    metadata.config["allow_auto_create_topics"] = False
 
 
 def _discard(client: KafkaAdminClient | KafkaConsumer) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.cluster import ClusterMetadata
 from kafka.errors import KafkaTimeoutError
 
 import headroom.cluster
-from headroom.cluster.connection.new_client import new_client
+from headroom.cluster.connection.new_client import create_no_topics, new_client
 
 # A port on which nothing listens.
 NOWHERE = "127.0.0.1:1"
@@ -46,6 +47,14 @@ def test_attempts_that_fail_leave_nothing_behind(kind: Any, caplog: pytest.LogCa
 def test_an_option_that_is_unknown_is_the_error_of_the_client(kind: Any) -> None:
     with pytest.raises(Exception, match="nonsense"):
         new_client(kind, bootstrap_servers=NOWHERE, nonsense=1)
+
+
+def test_a_client_that_reads_the_metadata_of_a_topic_does_not_create_it() -> None:
+    metadata = ClusterMetadata(bootstrap_servers=[NOWHERE])
+    metadata._topics = {"ticks"}
+    assert metadata.metadata_request().allow_auto_topic_creation
+    create_no_topics(metadata)
+    assert not metadata.metadata_request().allow_auto_topic_creation
 
 
 def test_nothing_else_constructs_these_clients() -> None:
