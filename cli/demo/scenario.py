@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, TopicPartition
 
+from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.throttles.rates import apply_rates
 from headroom.cluster.throttles.replica_lists import apply_lists
 from headroom.planning.quotas.load import PartitionTraffic
@@ -86,7 +87,7 @@ class DemoKafka:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._admin = KafkaAdminClient(bootstrap_servers=settings.cluster.bootstrap_servers)
+        self._admin = new_client(KafkaAdminClient, bootstrap_servers=settings.cluster.bootstrap_servers)
 
     def close(self) -> None:
         """Close the connection."""

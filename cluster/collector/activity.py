@@ -14,13 +14,8 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError
-
-from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.cluster.collector.ticks_topic import alert_partition_consumer
 from headroom.schemas.config import Settings
-from headroom.schemas.errors import HeadroomError
-from headroom.schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +23,9 @@ log = logging.getLogger(__name__)
 # broker's partitions get their leaders back within it, or by Kafka's own balancing 5 minutes later.
 _QUIET_AFTER_S = 60.0
 _POLL_MS, _RETRY_S = 1000, 5.0
+# Without a record for this long a new consumer takes over. A consumer reports no error when all brokers that it knows
+# are gone, and what was seen before would pass for the state of now.
+_SILENCE_S, _SILENT_TICKS = 120.0, 5
 # The broker answers at once when a record comes, so the wait delays nothing.
 _FETCH_WAIT_MS = 5000
 # Only the keys are of interest.
@@ -94,6 +92,7 @@ class AlertPartitionActivity:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._seen = RecordedActivity()
+        self._silence_s = max(_SILENCE_S, _SILENT_TICKS * settings.collect.interval_s)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="ticks-activity", daemon=True)
 
@@ -118,22 +117,21 @@ class AlertPartitionActivity:
         while not self._ended.is_set():
             try:
                 self._follow()
-            # Without it, commits follow their triggers.
-            except (KafkaError, HeadroomError, OSError, ValueError) as error:
+            # Whatever it is: without it, commits follow their triggers.
+            except Exception as error:
                 log.debug("the alert partition is not followed at the moment: %s", type(error).__name__)
             self._seen.forget()
             self._ended.wait(_RETRY_S)
 
     def _follow(self) -> None:
-        options = ticks_options(self._settings) | {
-            "fetch_max_wait_ms": min(_FETCH_WAIT_MS, self._settings.ticks_cluster().request_timeout_ms // 2),
-            "max_partition_fetch_bytes": _FETCH_BYTES,
-        }
-        partition = TopicPartition(self._settings.ticks.topic, ALERT_PARTITION)
-        consumer = KafkaConsumer(**options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
+        consumer, partition = alert_partition_consumer(
+            self._settings,
+            fetch_max_wait_ms=min(_FETCH_WAIT_MS, self._settings.ticks_cluster().request_timeout_ms // 2),
+            max_partition_fetch_bytes=_FETCH_BYTES,
+        )
         with closing(consumer):
-            consumer.assign([partition])
-            consumer.seek_to_end(partition)
-            while not self._ended.is_set():
+            heard_s = time.monotonic()
+            while not self._ended.is_set() and time.monotonic() - heard_s < self._silence_s:
                 for record in consumer.poll(timeout_ms=_POLL_MS).get(partition, ()):
                     self._seen.add(record.offset, record.key)
+                    heard_s = time.monotonic()

@@ -16,11 +16,10 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from headroom.cluster.connection.admin_connection import ticks_options
+from headroom.cluster.collector.ticks_topic import alert_partition_consumer
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
-from headroom.schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 
@@ -152,18 +151,14 @@ class OtherCollectors:
 
     def _listen(self) -> None:
         try:
-            options = ticks_options(self._settings)
-            consumer = KafkaConsumer(**options, group_id=None, enable_auto_commit=False, auto_offset_reset="latest")
+            consumer, partition = alert_partition_consumer(self._settings)
             with closing(consumer):
-                self._follow(consumer)
+                self._follow(consumer, partition)
         # The check is optional: a collector needs no read permission on the topic.
         except (KafkaError, HeadroomError, OSError, ValueError) as error:
             log.debug("the check for other collectors is skipped: %s", type(error).__name__)
 
-    def _follow(self, consumer: KafkaConsumer) -> None:
-        partition = TopicPartition(self._settings.ticks.topic, ALERT_PARTITION)
-        consumer.assign([partition])
-        consumer.seek_to_end(partition)
+    def _follow(self, consumer: KafkaConsumer, partition: TopicPartition) -> None:
         until_s = time.monotonic() + self._rivals.listen_s
         while time.monotonic() < until_s and not self._ended.is_set():
             for record in consumer.poll(timeout_ms=_POLL_MS).get(partition, ()):

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from headroom.cluster.collector.other_collectors import CollectorId
 from headroom.cluster.collector.rows.encoder import Message, encode_end
 from headroom.cluster.collector.ticks_topic import ensure_topic
 from headroom.cluster.connection.admin_connection import ticks_options
 from headroom.cluster.connection.bootstrap import connect_to_first
+from headroom.cluster.connection.new_client import create_no_topics
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tick_messages import ALERT_PARTITION
@@ -141,9 +142,10 @@ class Publisher:
         """
         deadline = time.monotonic() + self._wait_s
         try:
+            self._follow_topic()
             futures = [(message, self._send(message)) for message in messages]
             records = [(message, self._await_ack(message, future, deadline)) for message, future in futures]
-        except PublishError:
+        except Exception:
             self._give_up()
             raise
         self._wait_s = self._ack_timeout_s
@@ -162,7 +164,7 @@ class Publisher:
         message = encode_end(cluster, tick_ms, seq, end)
         try:
             self._await_ack(message, self._send(message), time.monotonic() + self._ack_timeout_s)
-        except PublishError:
+        except Exception:
             self._give_up()
             raise
 
@@ -173,6 +175,27 @@ class Publisher:
             with contextlib.suppress(KafkaError):
                 producer.close(timeout_s)
 
+    def _follow_topic(self) -> None:
+        """Update the number of partitions if the producer is new: the topic may have been deleted or created again.
+
+        Raises:
+            PublishError: no broker could be reached, or the topic cannot be created.
+        """
+        if self._producer is not None:
+            return
+        topic = self._settings.ticks.topic
+        try:
+            producer = self._connect()
+            try:
+                self._partitions = len(producer.partitions_for(topic))
+            except KafkaTimeoutError:
+                # A broker was reached, so that the topic is missing.
+                self._partitions = ensure_topic(self._settings, retry_for_s=0.0)
+        except KafkaError as error:
+            raise PublishError(f"topic {topic} could not be read ({type(error).__name__})") from None
+        except HeadroomError as error:
+            raise PublishError(str(error)) from None
+
     def _send(self, message: Message) -> Any:
         try:
             return self._connect().send(
@@ -181,7 +204,8 @@ class Publisher:
                 value=message.value,
                 partition=self._partition_of(message),
             )
-        except KafkaError as error:
+        # ValueError: the topic was created again with fewer partitions.
+        except (KafkaError, ValueError) as error:
             raise PublishError(f"{message.kind} was not sent ({type(error).__name__})") from None
 
     def _connect(self) -> KafkaProducer:
@@ -194,6 +218,7 @@ class Publisher:
                 _discard,
                 options["bootstrap_timeout_ms"] / 1000,
             )
+            create_no_topics(self._producer._metadata)
         return self._producer
 
     def _give_up(self) -> None:

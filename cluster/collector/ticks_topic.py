@@ -1,12 +1,13 @@
-"""Creation of the ticks topic."""
+"""Creation of the ticks topic, and consumers of its alert partition."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import time
+from typing import Any
 
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import (
     AuthorizationError,
     BrokerNotAvailableError,
@@ -16,9 +17,11 @@ from kafka.errors import (
     UnknownBrokerIdError,
 )
 
-from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.admin_connection import AdminConnection, ticks_options
+from headroom.cluster.connection.new_client import create_no_topics, new_client
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tick_messages import ALERT_PARTITION
 
 log = logging.getLogger(__name__)
 _MAX_REPLICAS = 3
@@ -26,10 +29,12 @@ _MAX_REPLICAS = 3
 _RETRY_FOR_S, _RETRY_PAUSE_S = 60.0, 1.0
 
 
-def ensure_topic(settings: Settings) -> int:
+def ensure_topic(settings: Settings, retry_for_s: float = _RETRY_FOR_S) -> int:
     """Create the ticks topic if it does not exist, and return its number of partitions.
 
-    Transient errors, such as during a controller election, are retried for one minute.
+    Args:
+        settings: all settings.
+        retry_for_s: how long transient errors are retried, such as during a controller election, seconds.
 
     Raises:
         HeadroomError: its cluster cannot be reached, does not answer, or refuses to create it.
@@ -41,10 +46,10 @@ def ensure_topic(settings: Settings) -> int:
         # kafka-python raises a bare RuntimeError if the cluster has no controller.
         except (KafkaError, RuntimeError) as error:
             tried_s = time.monotonic() - start_s
-            if not _is_transient(error) or tried_s >= _RETRY_FOR_S:
+            if not _is_transient(error) or tried_s >= retry_for_s:
                 raise _failure(settings, error, tried_s) from None
             if not logged:
-                name, more_s = settings.ticks.topic, _RETRY_FOR_S - tried_s
+                name, more_s = settings.ticks.topic, retry_for_s - tried_s
                 log.warning("ticks topic %s: %s; tried again for %.0f s", name, type(error).__name__, more_s)
                 logged = True
         time.sleep(_RETRY_PAUSE_S)
@@ -80,6 +85,25 @@ def _failure(settings: Settings, error: KafkaError | RuntimeError, tried_s: floa
     elif isinstance(error, InvalidReplicationFactorError):
         remedy = "Bring the brokers up that are down, or set a smaller ticks.replication_factor."
     return HeadroomError(subject, f"could not be read or made ({why})", remedy)
+
+
+def alert_partition_consumer(settings: Settings, **options: Any) -> tuple[KafkaConsumer, TopicPartition]:
+    """Return a consumer that reads the alert partition from its end on, and the partition.
+
+    Args:
+        settings: all settings.
+        options: further options of the consumer.
+
+    Raises:
+        KafkaError: no broker could be reached.
+        HeadroomError: no bootstrap servers, or a password file cannot be read.
+    """
+    options = ticks_options(settings) | {"auto_offset_reset": "latest", "enable_auto_commit": False} | options
+    consumer, partition = new_client(KafkaConsumer, **options), TopicPartition(settings.ticks.topic, ALERT_PARTITION)
+    create_no_topics(consumer._client.cluster)
+    consumer.assign([partition])
+    consumer.seek_to_end(partition)
+    return consumer, partition
 
 
 def topic_configs(settings: Settings, replication_factor: int) -> dict[str, str]:

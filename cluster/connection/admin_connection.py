@@ -6,6 +6,8 @@ import contextlib
 import logging
 import random
 import threading
+import time
+from concurrent.futures import Future
 from typing import Any
 
 from kafka import KafkaAdminClient
@@ -13,16 +15,21 @@ from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFai
 from kafka.protocol.metadata import MetadataRequest
 
 from headroom.cluster.connection.bootstrap import connect_to_first
+from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.connection.refusal import Refusal, why_refused
 from headroom.cluster.secrets import sasl_password, section_of
 from headroom.schemas.config import KafkaSettings, SecurityProtocol, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.threads import run_in_daemon_thread
 
 log = logging.getLogger(__name__)
 CLIENT_ID = "headroom"
 _SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 # Minimum request timeout, after which an unanswered request no longer counts against its connection.
 _GIVE_UP_MS = 2000
+# After this time without any answer a new client is connected.
+_SILENCE_S = 60.0
+_DISCONNECTS = (KafkaConnectionError, SaslAuthenticationFailedError)
 # How many brokers to greet at the start, and how long to wait for one of them.
 _GREETINGS, _GREETING_S = 3, 1.0
 # Reconnect to a restarted broker within about 1 s; kafka-python backs off for up to 30 s.
@@ -88,6 +95,9 @@ class AdminConnection:
     The client is created at first use and may be used from several threads. With SASL a new one takes its place if a
     broker ends the connection and the password was changed meanwhile, or if all brokers end it: a broker that refuses a
     password looks like that. Connecting again gives the reason.
+
+    kafka-python asks the bootstrap servers once. If no known broker answers for a minute, others may have taken their
+    place, so a new client is connected in the background. The old one stays until then.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -98,6 +108,9 @@ class AdminConnection:
         self._creating = threading.RLock()
         # Brokers that ended the connection since their last answer.
         self._disconnected: set[int] = set()
+        # First request without an answer since the last answer or the last new client, monotonic seconds.
+        self._silent_since_s: float | None = None
+        self._connecting: Future[None] | None = None
 
     @property
     def forwarding(self) -> AdminConnection:
@@ -118,7 +131,7 @@ class AdminConnection:
         """
         with self._creating:
             if self._client is None:
-                self._client = _connect(self._kafka)
+                self._client, self._silent_since_s = _connect(self._kafka), None
                 self._greet(self._client)
             return self._client
 
@@ -147,15 +160,40 @@ class AdminConnection:
         client = self.client()
         try:
             answer = _exchange(client, request, node, timeout_s)
-        except UnknownBrokerIdError:
-            client._manager.cluster.request_update()
-            raise
-        except (KafkaConnectionError, SaslAuthenticationFailedError):
-            if self._kafka.security_protocol in _SASL:
+        except KafkaError as error:
+            if isinstance(error, UnknownBrokerIdError):
+                client._manager.cluster.request_update()
+            elif isinstance(error, _DISCONNECTS) and self._kafka.security_protocol in _SASL:
                 self._note_disconnect(client, node)
+            self._connect_again_if_silent(client)
             raise
         self._disconnected.discard(node)
+        self._silent_since_s = None
         return answer
+
+    def _connect_again_if_silent(self, client: KafkaAdminClient) -> None:
+        """Begin to connect a new client if no broker has answered for long."""
+        now_s = time.monotonic()
+        if self._silent_since_s is None:
+            self._silent_since_s = now_s
+        if now_s - self._silent_since_s < _SILENCE_S or (self._connecting and not self._connecting.done()):
+            return
+        self._silent_since_s = now_s
+        self._connecting = run_in_daemon_thread("connect-again", lambda: self._replace(client, now_s))
+
+    def _replace(self, silent: KafkaAdminClient, since_s: float) -> None:
+        """Connect a new client, and use it unless the silent one has got an answer or was closed meanwhile."""
+        unused = new = _connect(self._kafka)
+        with self._creating:
+            if self._client is silent and self._silent_since_s == since_s:
+                log.warning(
+                    "%s: brokers are looked up again, because none of the known ones answers", _subject(self._kafka)
+                )
+                self._client, unused = new, silent
+                self._greeted = self._silent_since_s = None
+                self._disconnected.clear()
+                self._greet(new)
+        unused.close()
 
     def _note_disconnect(self, client: KafkaAdminClient, node: int) -> None:
         """Close the client if its password is not the one of now, or if all brokers may have refused it."""
@@ -206,7 +244,7 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
     try:
         return connect_to_first(
             servers,
-            lambda server: _client(bootstrap_servers=[server], **options, **limits),
+            lambda server: new_client(KafkaAdminClient, bootstrap_servers=[server], **options, **limits),
             KafkaAdminClient.close,
             kafka.request_timeout_ms / 1000,
         )
@@ -220,21 +258,3 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
 
 def _subject(kafka: KafkaSettings) -> str:
     return f"{section_of(kafka)}.bootstrap_servers {kafka.bootstrap_servers}"
-
-
-def _client(**options: Any) -> KafkaAdminClient:
-    # Created in two steps so that a client that fails to connect can be closed: its I/O thread already runs.
-    client = KafkaAdminClient.__new__(KafkaAdminClient)
-    try:
-        client.__init__(**options)
-    except BaseException:
-        _discard(client)
-        raise
-    return client
-
-
-def _discard(client: KafkaAdminClient) -> None:
-    with contextlib.suppress(Exception):
-        client._client.close()
-    with contextlib.suppress(Exception):
-        client._net.stop()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.embedded.layout import HOST, BrokerPorts
 from headroom.cluster.embedded.patience import Patience
 from headroom.schemas.errors import HeadroomError
@@ -54,7 +55,7 @@ def _accepts(port: int) -> bool:
 
 def _missing(port: int, expected: Collection[int]) -> str | None:
     try:
-        admin = KafkaAdminClient(bootstrap_servers=f"{HOST}:{port}", request_timeout_ms=5_000)
+        admin = new_client(KafkaAdminClient, bootstrap_servers=f"{HOST}:{port}", request_timeout_ms=5_000)
     except KafkaError as error:
         return f"does not answer ({type(error).__name__})"
     try:

@@ -31,6 +31,8 @@ def kafka_options(settings: KafkaSettings, password: str | None) -> dict[str, st
         "kafka.security.protocol": settings.security_protocol.value,
         "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
         "kafka.max.poll.records": str(_POLL_RECORDS),
+        # The collector creates the topic, with its own partitions and settings.
+        "kafka.allow.auto.create.topics": "false",
         **offset_options(settings.request_timeout_ms, settings.request_timeout_ms),
     }
     if settings.security_protocol in (SecurityProtocol.SASL_SSL, SecurityProtocol.SASL_PLAINTEXT):

@@ -63,6 +63,8 @@ class JmxSource:
         try:
             answer = self._reader(broker, endpoint).read(request.text, max(1, int(timeout_s * 1000)))
         except Py4JJavaError as error:
+            # The next reader reads the password again: it may have been changed.
+            self._readers.pop(broker, None)
             raise _failure(str(error.java_exception), endpoint) from None
         except (Py4JNetworkError, Py4JError, OSError):
             raise MetricsError(
@@ -78,7 +80,7 @@ class JmxSource:
         return cached
 
     def _reader(self, broker: int, endpoint: str) -> Any:
-        self._gateway.start()
+        self._gateway.ensure_runs()
         cached = self._readers.get(broker)
         if cached is None or cached[:2] != (endpoint, self._gateway.process_id):
             cached = (endpoint, self._gateway.process_id, self._gateway.reader(endpoint))

@@ -86,6 +86,7 @@ def test_every_secret_of_a_kafka_option_is_redacted_by_its_name(theirs: str | No
         "kafka.sasl.mechanism",
         "kafka.fetch.max.wait.ms",
         "kafka.max.poll.records",
+        "kafka.allow.auto.create.topics",
         "kafka.request.timeout.ms",
         "kafka.default.api.timeout.ms",
         "fetchOffset.numRetries",

@@ -52,5 +52,6 @@ def test_a_tick_begins_at_the_least_offset_of_its_alert_messages(monkeypatch: py
         return SimpleNamespace(get=lambda timeout: SimpleNamespace(partition=partition, offset=offset))
 
     monkeypatch.setattr(publisher, "_send", sent)
+    monkeypatch.setattr(publisher, "_follow_topic", lambda: None)
     sent = publisher.send([Message(kind, b"", b"") for kind in ("brokers", "moves", "logs")])
     assert (sent.first_offset, sent.lane_messages, sent.ranges) == (11, 2, {1: (3, 4)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,3 +130,21 @@ def test_a_refusal_is_reported_at_once_with_its_remedy(
 
 def test_a_topic_that_another_process_makes_at_the_same_time_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ensured(monkeypatch, Cluster(TopicAlreadyExistsError())) == SETTINGS.ticks.partitions
+
+
+def test_a_consumer_is_at_the_end_of_the_alert_partition_and_creates_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    config: dict[str, bool] = {}
+
+    def consumer(kind: Any, **options: Any) -> Any:
+        calls.append(options["max_partition_fetch_bytes"])
+        return SimpleNamespace(
+            _client=SimpleNamespace(cluster=SimpleNamespace(config=config)),
+            assign=lambda partitions: calls.append((partitions, dict(config))),
+            seek_to_end=calls.append,
+        )
+
+    monkeypatch.setattr(ticks_topic, "new_client", consumer)
+    _, partition = ticks_topic.alert_partition_consumer(SETTINGS, max_partition_fetch_bytes=7)
+    assert partition == ("ticks", 0)
+    assert calls == [7, ([partition], {"allow_auto_create_topics": False}), partition]

@@ -21,7 +21,7 @@ class FakeGateway:
     def __init__(self) -> None:
         self.requests: list[str] = []
 
-    def start(self) -> None:
+    def ensure_runs(self) -> None:
         pass
 
     def reader(self, endpoint: str) -> FakeGateway:
