@@ -137,5 +137,6 @@ def _owner_text(file: IO[str]) -> str:
         pid = int(owner["pid"])
         text = f", pid {pid} on host {owner['host']} since {since} ({owner['command']}; `kill {pid}` there ends it)"
         return one_line(text, 3 * _MAX_CHARACTERS)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
+    # Whatever a disk has left in the file, even nested JSON without end.
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return ""
