@@ -108,7 +108,8 @@ class Collector:
         self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock, self._load)
         # A tick that cannot be written must not delay the next observation by much more than one interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))
-        self._id = CollectorId.own(self._clock.now_ms())
+        # None before ``open``.
+        self._id: CollectorId | None = None
         self._is_alone = sink is not None
         self._on_tick = on_tick or (lambda report: None)
 
@@ -121,6 +122,8 @@ class Collector:
         self._connection.client()
         self._source.start()
         self._sink.open()
+        # Others take it for new from its first tick on, and not from before it could write one.
+        self._id = CollectorId.own(self._clock.now_ms())
 
     def run(self, stop: threading.Event) -> None:
         """Collect ticks until ``stop`` is set; this method sets it if another collector serves the cluster.
@@ -131,8 +134,7 @@ class Collector:
         """
         try:
             self.open()
-            # Others take it for new from its first tick on, and not from before it could write one.
-            self._id = CollectorId.own(self._clock.now_ms())
+            assert self._id is not None, "open() has set it"
             others = OtherCollectors(self._settings, self._id, stop.set)
             try:
                 if not self._is_alone:

@@ -99,6 +99,7 @@ class Observer:
         step_ms = self._steps.step_ms()
         if step_ms:
             self._builder.shift(step_ms)
+            self._readers.discard_late()
             if self._load is not None:
                 self._load.shift(step_ms)
         return step_ms

@@ -109,7 +109,8 @@ class Rivals:
     def _yields_to_us(self, other: CollectorId, end: Mapping[str, Any]) -> bool:
         """Return whether the other collector has just started, after this one: then it yields."""
         tick_ms = end.get("started_ms")
-        is_new = isinstance(tick_ms, int) and tick_ms - other.collector_started_ms < self.listen_s * 1000
+        # One whose clock was set back since its start has ticks from long before it.
+        is_new = isinstance(tick_ms, int) and abs(tick_ms - other.collector_started_ms) < self.listen_s * 1000
         return is_new and other > self._own
 
 

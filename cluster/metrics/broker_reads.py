@@ -39,6 +39,7 @@ class BrokerMetricsReader:
         self._running: dict[int, Future[BrokerRead]] = {}
         # Reads that the last tick did not wait for, running or ended since.
         self._late_reads: dict[int, Future[BrokerRead]] = {}
+        self._discarded: set[Future[BrokerRead]] = set()
         self._last_missing: dict[int, str | None] = {}
         self._missing_before: dict[int, set[str]] = {}
 
@@ -58,12 +59,21 @@ class BrokerMetricsReader:
         reads, no_answer = {}, f"did not answer within {timeout_s:.1f} s"
         for broker, future in asked.items():
             usable = future if future.done() else late_reads.get(broker, future)
-            if usable.done():
-                reads[broker] = self._result(brokers[broker], usable)
-            else:
+            if not usable.done():
                 rule = "still hangs on the read of an earlier tick" if broker in busy else no_answer
                 reads[broker] = self._unanswered_read(brokers[broker], rule)
+            elif usable in self._discarded:
+                rule = "answered late, and the clock of this machine was set meanwhile"
+                reads[broker] = self._unanswered_read(brokers[broker], rule)
+            else:
+                reads[broker] = self._result(brokers[broker], usable)
+        self._discarded = {future for future in self._discarded if not future.done()}
         return reads
+
+    def discard_late(self) -> None:
+        """Discard the reads that no tick has used yet, because the clock was set: their times are from before that."""
+        self._discarded |= {future for future in self._late_reads.values() if not future.done()}
+        self._late_reads.clear()
 
     def _result(self, broker: Broker, future: Future[BrokerRead]) -> BrokerRead:
         error = future.exception()

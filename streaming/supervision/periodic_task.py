@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+
+from headroom.schemas.errors import ENDINGS
+from headroom.streaming.supervision.failure import cause_of
+
+log = logging.getLogger(__name__)
 
 
 class PeriodicTask:
     """Calls a function again and again on a daemon thread, with a pause between two calls.
 
+    An error ends no thread: what the function follows would stay as it was last seen, and nothing would say so.
+
     Args:
         name: name of the thread.
-        call: the function. It handles its errors itself: one that it raises ends the thread.
+        call: the function. What it raises is logged, unless the call before has raised the same.
         every_s: pause after each call, seconds.
         first_s: pause before the first call, seconds; ``every_s`` if None.
     """
@@ -21,6 +29,7 @@ class PeriodicTask:
         self._every_s = every_s
         self._first_s = every_s if first_s is None else first_s
         self._stop = threading.Event()
+        self._logged = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -41,5 +50,19 @@ class PeriodicTask:
     def _run(self) -> None:
         pause_s = self._first_s
         while not self._stop.wait(pause_s):
-            self._call()
+            self._call_safely()
             pause_s = self._every_s
+
+    def _call_safely(self) -> None:
+        try:
+            self._call()
+        except ENDINGS:
+            raise
+        # A panic of the Delta library is no Exception.
+        except BaseException as error:
+            trouble = cause_of(error)
+            if trouble != self._logged:
+                log.exception("%s failed, and is tried again: %s", self._thread.name, trouble)
+            self._logged = trouble
+        else:
+            self._logged = ""

@@ -12,6 +12,7 @@ import headroom.cluster.collector.collector
 from headroom.cluster.collector.collector import Collector
 from headroom.cluster.collector.publisher import SentMessages
 from headroom.cluster.collector.rows.encoder import Message
+from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
 from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes, topic_messages
 from headroom.cluster.model import Lag, LogReading, Meter, Metrics, Reading
 from headroom.schemas.config import ClusterSettings, CollectSettings, Settings
@@ -254,3 +255,33 @@ def test_how_long_an_end_is_unchanged_moves_with_the_clock(running: Running, ste
     since = {log["broker"]: log["unchanged_since_ms"] for log in running.move["logs"]}
     # The log of broker 3 was first read in tick 1; the others grow.
     assert since == {1: rows.tick_ms, 2: rows.tick_ms, 3: START_MS + 1000 + step_ms}
+
+
+@STEPS
+@pytest.mark.parametrize("while_read", [True, False])
+def test_answers_that_came_late_are_discarded_when_the_clock_is_set(
+    running: Running, monkeypatch: pytest.MonkeyPatch, step_ms: int, while_read: bool
+) -> None:
+    discarded: list[int] = []
+    running.tick()
+    monkeypatch.setattr(BrokerMetricsReader, "discard_late", lambda readers: discarded.append(step_ms))
+    running.tick()
+    assert discarded == []
+
+    def set_once(broker: int) -> None:
+        running.now.set_ms += step_ms
+        running.source.on_read = lambda _: None
+
+    if while_read:
+        running.source.on_read = set_once
+    else:
+        set_once(1)
+    running.tick(2)
+    assert discarded == [step_ms]
+
+
+def test_a_collector_has_its_identity_from_when_it_can_write(running: Running) -> None:
+    running.now.set_ms += 5000
+    running._collector.open()
+    running.tick()
+    assert running.rows.end["collector_started_ms"] == START_MS + 5000

@@ -63,6 +63,11 @@ def test_it_yields_to_one_that_no_longer_checks_whatever_the_clocks_are(rivals: 
     assert heard(rivals, replace(YOUNGER, collector_started_ms=START_MS + 1), 11) is not None
 
 
+def test_it_yields_to_one_whose_clock_was_set_back_since_its_start(rivals: Rivals) -> None:
+    # Its ticks are of now, and its start is later than that of this one.
+    assert heard(rivals, replace(ELDER, collector_started_ms=START_MS + 3_600_000), 3) is not None
+
+
 @pytest.mark.parametrize("collector", [OWN, None])
 def test_its_own_ticks_and_those_without_an_identity_are_no_others(
     rivals: Rivals, collector: CollectorId | None

@@ -103,6 +103,39 @@ def test_the_newest_answer_counts(slow: tuple[Slow, BrokerMetricsReader]) -> Non
     assert started_or_error(readers.read(BROKERS, PLANS, LONG_S)) == 2
 
 
+def test_late_answers_do_not_count_after_the_clock_was_set(slow: tuple[Slow, BrokerMetricsReader]) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, SHORT_S)
+    settled(source, readers)
+    # It was there before the clock was set: another one is asked for.
+    readers.discard_late()
+    assert "did not answer within" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
+    # The second one runs while the clock is set, and ends in the next tick or after it.
+    readers.discard_late()
+    assert "still hangs" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
+    settled(source, readers)
+    assert "the clock of this machine was set" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
+    settled(source, readers)
+    assert started_or_error(readers.read(BROKERS, PLANS, SHORT_S)) == 3
+
+
+def test_an_answer_that_comes_in_the_tick_after_the_clock_was_set_does_not_count(
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, readers = slow
+    readers.read(BROKERS, PLANS, SHORT_S)
+    readers.discard_late()
+
+    def answered_meanwhile(*asked: Any, **how_long: Any) -> Any:
+        source.let.release()
+        return wait(*asked, **how_long)
+
+    monkeypatch.setattr(broker_reads, "wait", answered_meanwhile)
+    assert "the clock of this machine was set" in str(started_or_error(readers.read(BROKERS, PLANS, LONG_S)))
+    # The next one is of the clock as it is.
+    assert started_or_error(readers.read(BROKERS, PLANS, LONG_S)) == 2
+
+
 def test_a_broker_gets_three_seconds_though_ticks_wait_for_less(
     slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,11 @@ def test_a_process_that_is_stopped_ends_its_wait(store: StoreSettings) -> None:
         assert time.monotonic() - began_s < 15.0
 
 
-@pytest.mark.parametrize("signed", ["", "{", "[]", '{"pid": 1}', '{"host": "\\u001b[2J", "pid": 1, "since_ms": 1e99}'])
+@pytest.mark.parametrize(
+    "signed",
+    ["", "{", "[]", "[" * 100_000, '{"pid": 1}', '{"host": "\\u001b[2J", "pid": 1, "since_ms": 1e99}'],
+    ids=range(6),
+)
 def test_a_lock_without_a_readable_owner_is_a_lock(store: StoreSettings, signed: str) -> None:
     with holder(store, "alerts"):
         Path(store.checkpoints(), "alerts.lock").write_text(signed, encoding="utf-8")

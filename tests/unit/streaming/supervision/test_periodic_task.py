@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+
+import pytest
 
 from headroom.streaming.supervision.periodic_task import PeriodicTask
 
@@ -45,3 +48,26 @@ def test_a_call_may_stop_its_own_task() -> None:
 
 def test_a_task_that_never_began_stops_at_once() -> None:
     PeriodicTask("test", lambda: None, 0.001).stop(_DEADLINE_S)
+
+
+class Panic(BaseException):
+    """An error as of the Delta library, which is no Exception."""
+
+
+def test_an_error_ends_no_task_and_is_logged_when_it_is_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    errors: list[BaseException | None] = [ValueError("a"), ValueError("a"), None, ValueError("a"), Panic("b")]
+
+    def call() -> None:
+        if not errors:
+            task.stop()
+            return
+        error = errors.pop(0)
+        if error is not None:
+            raise error
+
+    task = PeriodicTask("loads", call, 0.001)
+    with caplog.at_level(logging.ERROR):
+        task.start()
+        task._thread.join(_DEADLINE_S)
+    assert errors == []
+    assert caplog.messages == [f"loads failed, and is tried again: {cause}" for cause in ("a", "a", "b")]
