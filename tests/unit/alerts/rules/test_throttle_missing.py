@@ -367,6 +367,14 @@ def test_the_owner_of_a_list_or_of_the_rate_between_directories_is_named_too() -
     assert "set by run 3f9a01c2" in between.summary
 
 
+def test_a_rate_of_zero_is_left_behind_like_any_other() -> None:
+    between = replace(resting(1, LEADER, 0), log_dirs=LogDirsThrottle(bytes_per_s=0, source="broker"))
+    finding = found(between)
+    assert finding.evidence_json()["log_dirs_throttle_brokers"] == [1]
+    keys = "leader.replication.throttled.rate,replica.alter.log.dirs.io.max.bytes.per.second"
+    assert finding.recommendation.commands[-1].endswith(f" --delete-config {keys}")
+
+
 def test_owners_of_throttles_that_are_not_left_behind_are_not_named() -> None:
     finding = left_behind_by(resting(1, LEADER, 3), broker_2_as_leader=RUN, topic_u_as_leader=RUN)
     assert "set by" not in finding.summary
