@@ -184,16 +184,7 @@ def _owner(file: IO[str]) -> JobProcess:
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-<<<<<<< HEAD
         return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
-        return JobProcess()
-=======
-        since = moment_text(int(owner["since_ms"]))
-        pid = int(owner["pid"])
-        text = f", pid {pid} on host {owner['host']} since {since} ({owner['command']}; `kill {pid}` there ends it)"
-        return one_line(text, 3 * _MAX_CHARACTERS)
     # Whatever a disk has left in the file, even nested JSON without end.
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return ""
->>>>>>> collector
+        return JobProcess()
