@@ -24,9 +24,9 @@ def new_client(kind: type[_Client], **options: Any) -> _Client:
     Raises:
         Exception: whatever its constructor raises.
     """
-    client = kind.__new__(kind)
+    client: _Client = object.__new__(kind)
     try:
-        client.__init__(**options)  # type: ignore[misc]
+        client.__init__(**options)
     except BaseException:
         _discard(client)
         raise

@@ -63,7 +63,7 @@ def read_record(folder: Path) -> ClusterRecord | None:
         return ClusterRecord(content["cluster_id"], ports, {int(b["id"]): b["pid"] for b in brokers if b["pid"]})
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise HeadroomError(str(file), "is not a cluster's record", "Use another folder, or delete this one") from error
 
 

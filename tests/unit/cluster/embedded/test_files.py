@@ -47,6 +47,13 @@ def test_a_record_keeps_the_ports_of_agents_and_one_from_before_there_were_any_i
     assert known.ports == {1: BrokerPorts(1, 2, 3)}
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"brokers": [1]}', "[" * 100_000], ids=range(6))
+def test_a_record_that_is_none_is_an_error_that_names_its_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cluster.json").write_text(text)
+    with pytest.raises(HeadroomError, match="is not a cluster's record"):
+        read_record(tmp_path)
+
+
 class FakeCluster:
     """A cluster that was never started."""
 
