@@ -16,7 +16,7 @@ from headroom.planning.reassignments.run.conditions import foreign_moves, partit
 from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.reassignments.validation import require_feasible, room_notes
+from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.keys import LogDirsRate
 from headroom.schemas.text.names import broker_names
@@ -147,7 +147,8 @@ def planned_run(
     if record.state is not RunState.UNFINISHED:
         plan = whole_plan(batches)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
-        require_feasible(plan, batches, state, "the plan", may_move)
+        require_feasible(plan, state, "the plan", may_move)
+        require_room(batches, state, "the plan")
         unchecked += room_notes(plan_changes(plan, state), state)
     changes = [
         batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)

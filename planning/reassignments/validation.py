@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
-from headroom.planning.reassignments.directory_checks import directory_errors, room_errors
+from headroom.planning.reassignments.directory_checks import directory_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.room.checks import room_errors
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -34,7 +35,7 @@ class Problem:
 
 
 def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) -> PlanChanges:
-    """Return the changes of a plan that can be carried out.
+    """Return the changes of a plan that can be carried out if there is room for its copies (``require_room``).
 
     Args:
         plan: the plan.
@@ -44,7 +45,7 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
     Raises:
         HeadroomError: the plan cannot be carried out; with the first problems and the number of the others.
     """
-    require_feasible(plan, [plan], state, subject)
+    require_feasible(plan, state, subject)
     changes = plan_changes(plan, state)
     if not changes.gaining and set(changes.exempt) == {Exemption.UNCHANGED}:
         rule = f"changes nothing: all {len(plan)} partitions have these replicas already"
@@ -53,18 +54,12 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
 
 
 def require_feasible(
-    plan: ReassignmentPlan,
-    batches: Sequence[ReassignmentPlan],
-    state: ClusterState,
-    subject: str,
-    may_move: Collection[TopicPartition] = (),
+    plan: ReassignmentPlan, state: ClusterState, subject: str, may_move: Collection[TopicPartition] = ()
 ) -> None:
-    """Check that a plan can be carried out, whether or not it changes anything.
+    """Check that a plan can be carried out if there is room for its copies, whether or not it changes anything.
 
     Args:
         plan: the plan.
-        batches: the plan, in parts that move one after the other. Each has to find room on its own, because an earlier
-            one may make room.
         state: the cluster.
         subject: name of the plan, for errors.
         may_move: partitions that may be moving already.
@@ -76,8 +71,20 @@ def require_feasible(
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
     of_directories = map(_problem, directory_errors(directory_moves(plan, state), state))
     _require_none([*partition_problems(plan, state, may_move), *of_directories], subject)
-    no_room = [error for batch in batches for error in room_errors(batch, state)]
-    _require_none([_problem(error) for error in no_room], subject)
+
+
+def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> None:
+    """Check that log directories have room for a plan.
+
+    Args:
+        batches: the plan, in parts that move one after the other. Each has to find the room that those before it leave.
+        state: the cluster.
+        subject: name of the plan, for errors.
+
+    Raises:
+        HeadroomError: there is none; with the first problems and the number of the others.
+    """
+    _require_none([_problem(error) for error in room_errors(batches, state)], subject)
 
 
 def _require_none(problems: list[Problem], subject: str) -> None:

@@ -16,6 +16,7 @@ from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.room.checks import room_errors
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes, moving_of
 from headroom.planning.reassignments.run.conditions import (
     foreign_moves,
@@ -27,12 +28,17 @@ from headroom.planning.reassignments.run.conditions import (
 from headroom.planning.reassignments.run.directories import copying_of, remaining_bytes
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
+from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
+# Kafka deletes a removed replica file.delete.delay.ms after its move has ended, 60 s by default (Kafka 4.3.1,
+# LogManager.deleteLogs). Until then its bytes are not free.
+_DELETION_S, _ROOM_POLL_S = 90.0, 10.0
+_SHOWN_ERRORS = 3
 _MB = 1e6
 
 
@@ -136,7 +142,9 @@ class ReassignmentExecutor:
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retry(f"batch {number}", self._control.read)
+            no_room = self._lack_of_room(number, batch, snapshot)
             snapshot, reason = self._lasting_reason(number, start, snapshot)
+            reason = reason or no_room
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
@@ -170,6 +178,36 @@ class ReassignmentExecutor:
         if foreign:
             return f"{partitions_text(foreign)} is being reassigned, but not by this run"
         return lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
+
+    def _lack_of_room(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        """Return which log directories or brokers have no room for a batch now; None if all have.
+
+        Others may have used the room since the run was planned. What earlier batches have removed is deleted only some
+        time after their end, which this waits for. A batch that goes on after a crash is not checked.
+        """
+        give_up_s = self._clock() + (_DELETION_S if self._done else 0)
+        while True:
+            changes = self._changes(batch, snapshot, None)
+            if changes.moves.keys() != changes.submit.keys() or self._stop.is_set():
+                return None
+            reason = self._room_now(number, batch, snapshot)
+            if reason is None or self._clock() >= give_up_s:
+                return reason
+            self._output.note(f"batch {number}: {reason}; waiting until removed replicas are deleted")
+            self._sleep(_ROOM_POLL_S)
+            snapshot = self._retry(f"batch {number}", self._control.read)
+
+    def _room_now(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        targets = {broker for assignment in batch for broker in assignment.replicas}
+        # Their leaders report the sizes.
+        partitions = (snapshot.partitions[name] for name in batch.by_name if name in snapshot.partitions)
+        present = {broker for partition in partitions for broker in partition.replicas}
+        reading = self._control.read_logs(sorted((targets | present) & snapshot.alive), sorted(batch.by_name))
+        if reading.errors:
+            names = broker_names(sorted(reading.errors))
+            self._output.line(f"Batch {number}: room is not checked on {names}: no log directories were reported")
+        errors = room_errors([batch], cluster_state_of_run(snapshot, reading.brokers))
+        return "; ".join(f"{error.subject} {error.rule}" for error in errors[:_SHOWN_ERRORS]) or None
 
     def _with_known_rates(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> RunSnapshot:
         """Return the newest snapshot with the rates of all brokers that the batch throttles.

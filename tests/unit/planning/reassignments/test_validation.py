@@ -6,14 +6,18 @@ import pytest
 
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 
 def refusal(plan: ReassignmentPlan, state: ClusterState) -> str:
-    with pytest.raises(HeadroomError) as found:
+    def check() -> None:
         require_possible(plan, state, "move.json")
+        require_room([plan], state, "move.json")
+
+    with pytest.raises(HeadroomError) as found:
+        check()
     return str(found.value)
 
 
@@ -68,7 +72,7 @@ def test_a_destination_without_room_is_refused() -> None:
         plan, state
     )
     roomy = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB), disk(60 * MB, "/b")))})
-    assert require_possible(plan, roomy, "move.json")
+    require_room([plan], roomy, "move.json")
 
 
 def test_directories_on_one_volume_count_once() -> None:
@@ -89,7 +93,8 @@ def test_named_directories_have_to_be_there_and_have_room() -> None:
     assert "log directory /a of broker 3 has 50,000,000 bytes free, and the plan copies 100,000,000" in refusal(
         plan("/a"), state
     )
-    assert require_possible(plan("/b"), state, "move.json")
+    require_possible(plan("/b"), state, "move.json")
+    require_room([plan("/b")], state, "move.json")
 
 
 def test_notes() -> None:
