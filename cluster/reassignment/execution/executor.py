@@ -26,7 +26,14 @@ from headroom.planning.reassignments.run.conditions import (
     require_no_foreign_moves,
 )
 from headroom.planning.reassignments.run.directories import copying_of, remaining_bytes
-from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.journal import (
+    FIRST_ELECTIONS,
+    LAST_ELECTIONS,
+    JournalStep,
+    StepKind,
+    StepState,
+)
+from headroom.planning.reassignments.run.orders_first import leads_to_give_up, orders_first, without_passed_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
@@ -92,6 +99,7 @@ class ReassignmentExecutor:
         self._control = control
         self._journal = journal
         self._batches = batches
+        self._again = orders_first(batches)
         self._fingerprint = fingerprint
         self._policy = policy
         self._stop = stop
@@ -131,11 +139,12 @@ class ReassignmentExecutor:
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
-        for number, batch in enumerate(self._batches, start=1):
+        for number, whole in enumerate(self._batches, start=1):
             snapshot = self._retry(f"batch {number}", self._control.read)
+            batch = without_passed_orders(whole, self._again[number - 1], snapshot.partitions)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
             self._refused |= dict.fromkeys(changes.missing, "does not exist")
-            if not changes.moves:
+            if not changes.moves and not self._leads_to_give_up(number, batch, snapshot):
                 self._done += 1
                 continue
             if self._done and self._began():
@@ -147,11 +156,31 @@ class ReassignmentExecutor:
             reason = reason or no_room
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
-            self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
+            if changes.moves:
+                self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
             if self._stop.is_set() and self._policy.cancel_on_stop:
                 return f"batch {number} was taken back: {_STOPPED}"
+            self._give_up_leads(number, batch)
             self._done += 1
         return None
+
+    def _leads_to_give_up(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[TopicPartition]:
+        return leads_to_give_up(batch, self._again[number - 1] & batch.by_name.keys(), snapshot.partitions)
+
+    def _give_up_leads(self, number: int, batch: ReassignmentPlan) -> None:
+        """Elect the first replicas of partitions that a later batch copies, so that the copies leave from these.
+
+        A failure does not stop the run: a later batch begins only if its throttle is enough for the leaders of then.
+        """
+        if not self._again[number - 1] or self._stop.is_set():
+            return
+        snapshot = self._retry(f"batch {number}", self._control.read)
+        names = self._leads_to_give_up(number, batch, snapshot)
+        if not names:
+            return
+        self._begin()
+        if (elected := self._elect_all(FIRST_ELECTIONS, names)) is not None:
+            self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
 
     def _lasting_reason(self, number: int, start: RunSnapshot, snapshot: RunSnapshot) -> tuple[RunSnapshot, str | None]:
         """Return the newest snapshot, and why no batch may begin; None if one may.
@@ -229,6 +258,8 @@ class ReassignmentExecutor:
         changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
         rate = self._throttle.rate_for(snapshot, changes)
         changes = self._changes(batch, snapshot, rate)
+        # An earlier batch may have left one where it was.
+        self._refused = {name: reason for name, reason in self._refused.items() if name not in changes.moves}
         self._begin()
         self._throttle.apply(changes, snapshot)
         self._output.note(f"batch {number}: submitting {len(changes.submit)} partitions")
@@ -253,7 +284,7 @@ class ReassignmentExecutor:
         """Write the beginning of the run, unless it goes on after a crash."""
         if self._began():
             return
-        partitions = sum(len(batch) for batch in self._batches)
+        partitions = len({assignment.name for batch in self._batches for assignment in batch})
         options = {
             "throttle_bytes_per_s": self._policy.throttle_bytes_per_s,
             "batches": len(self._batches),
@@ -355,14 +386,17 @@ class ReassignmentExecutor:
             for name, target in targets.items()
             if (p := snapshot.partitions.get(name)) is not None and p.replicas == target and p.leader != target[0]
         ]
-        if not names:
-            return
-        subject = "preferred leaders"
+        if names:
+            self._elect_all(LAST_ELECTIONS, names)
+
+    def _elect_all(self, subject: str, names: Sequence[TopicPartition]) -> int | None:
+        """Elect preferred leaders, and return how many were elected; None if that failed."""
         self._journal.write([JournalStep(StepKind.ELECT, StepState.INTENDED, subject, None, str(len(names)))])
         try:
             elected = self._control.elect(names, self._output.note)
         except HeadroomError as error:
             self._output.line(f"Preferred leaders were not all elected: {error}")
             self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
-            return
+            return None
         self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
+        return elected

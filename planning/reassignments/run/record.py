@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from headroom.planning.reassignments.run.journal import (
+    FIRST_ELECTIONS,
     Entry,
     JournalRow,
     StepKind,
@@ -302,4 +303,5 @@ class _Fold:
             self._refused[replica.name] = row.after or "refused"
 
     def _add_elections(self, row: JournalRow, state: StepState) -> None:
-        self._record = replace(self._record, elected=state is StepState.DONE)
+        if row.subject != FIRST_ELECTIONS:
+            self._record = replace(self._record, elected=state is StepState.DONE)
