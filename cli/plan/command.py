@@ -29,6 +29,7 @@ from headroom.operations.reassignments.plan_file import read_plan, write_plan_te
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.generation.planner import make_plan
 from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
+from headroom.planning.reassignments.room.volumes import with_volumes
 from headroom.planning.reassignments.validation import require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
@@ -113,7 +114,10 @@ def plan(
         raise click.UsageError("What runs already cannot be cut into batches.")
     settings = load_settings(config) if state_file is None else read_settings(config)
     wanted = None if file is None else read_plan(file, print_note)
-    state = _live_state(settings, wanted, request is not None) if state_file is None else read_state(state_file)
+    if state_file is None:
+        state = _live_state(settings, wanted, request is not None)
+    else:
+        state = with_volumes(read_state(state_file), settings.cluster.log_dir_volumes)
     if save_state is not None:
         write_state(save_state, state)
     # Millions of objects that stay make every collection slow, and the process ends soon.

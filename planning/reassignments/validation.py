@@ -12,6 +12,7 @@ from headroom.planning.reassignments.directory_checks import directory_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.room.checks import room_errors
+from headroom.planning.reassignments.room.volumes import assumption_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -199,7 +200,8 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    """Yield, as a sentence, the brokers on which room for the copies was not checked."""
+    """Yield, as sentences, the brokers on which room was not checked, and what was assumed of their volumes."""
+    yield from assumption_notes(state.brokers[broker] for broker in changes.added)
     unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

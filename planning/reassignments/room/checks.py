@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
 from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.room.volumes import SEPARATE_VOLUMES, volumes_of
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -41,7 +42,8 @@ def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tup
     Until the end of a move both copies exist, so nothing that leaves with a batch makes room for it. What earlier
     batches have copied and removed by then counts. Of a running copy only what is left counts. Partitions of unknown
     size and directories of unknown free space are left out. Where the broker chooses the directory, it is an error only
-    if none has room for the partition, or all together have none for all.
+    if none has room for the partition, or all together have none for all. Directories on one volume count once
+    (``volumes_of``).
 
     Args:
         batches: the plan, in parts that move one after the other.
@@ -74,13 +76,15 @@ class _Volume:
     Attributes:
         paths: its directories.
         free_bytes: free bytes before the first batch.
+        is_assumed: whether the directories are taken for one volume by their numbers.
         freed_bytes: bytes of logs that earlier batches have removed.
         copies: copies that name one of its directories.
         copied_bytes: their bytes.
     """
 
-    paths: list[str]
+    paths: tuple[str, ...]
     free_bytes: int
+    is_assumed: bool = False
     freed_bytes: int = 0
     copies: list[_Copy] = field(default_factory=list)
     copied_bytes: int = 0
@@ -97,7 +101,8 @@ class _BrokerRoom:
     def __init__(self, broker: int, directories: Iterable[LogDirectory]) -> None:
         usable = [d for d in directories if not d.offline and not d.cordoned]
         self._broker = broker
-        self._volumes = _volumes(usable)
+        known = [volume for volume in volumes_of(usable) if volume.usable_bytes is not None]
+        self._volumes = [_Volume(v.paths, v.usable_bytes or 0, v.is_assumed) for v in known]
         self._volume_of = {path: volume for volume in self._volumes for path in volume.paths}
         # Without the free bytes of all directories it is unknown whether the broker finds one with room.
         self._is_known = bool(usable) and len(self._volume_of) == len(usable)
@@ -139,7 +144,8 @@ class _BrokerRoom:
         most = max(v.free_bytes + v.freed_bytes - v.copied_bytes for v in self._volumes)
         if self._largest is not None and self._largest.size_bytes > most:
             rule = f"has {most:,} bytes free in one log directory, and {self._largest.name} has "
-            yield HeadroomError(f"broker {self._broker}", f"{rule}{self._largest.size_bytes:,}", _MAKE_ROOM)
+            rule += f"{self._largest.size_bytes:,}"
+            yield HeadroomError(f"broker {self._broker}", rule, _MAKE_ROOM)
         elif self._copied_bytes > sum(volume.free_bytes + volume.freed_bytes for volume in self._volumes):
             yield self._no_room(f"broker {self._broker}", self._copies, self._volumes, until)
 
@@ -151,20 +157,10 @@ class _BrokerRoom:
         free, freed = sum(volume.free_bytes for volume in volumes), sum(volume.freed_bytes for volume in volumes)
         more = f" and gets {freed:,} more from earlier batches" if freed else ""
         copied, names = sum(copy.size_bytes for copy in copies), partitions_text({copy.name for copy in copies})
-        rule = f"has {free:,} bytes free{more}, and the plan copies {copied:,} there{until} ({names})"
-        return HeadroomError(subject, rule, _MAKE_ROOM)
-
-
-def _volumes(usable: Iterable[LogDirectory]) -> list[_Volume]:
-    """Return the volumes of the directories whose free bytes are known.
-
-    Directories that report the same size and the same free bytes are taken for one volume.
-    """
-    paths: dict[tuple[int | None, int], list[str]] = defaultdict(list)
-    for directory in usable:
-        if directory.usable_bytes is not None:
-            paths[directory.total_bytes, directory.usable_bytes].append(directory.path)
-    return [_Volume(together, usable_bytes) for (_, usable_bytes), together in paths.items()]
+        assumed = ["count as one volume: " + ", ".join(volume.paths) for volume in volumes if volume.is_assumed]
+        one_volume = f" ({'; '.join(assumed)})" if assumed else ""
+        rule = f"has {free:,} bytes free{one_volume}{more}, and the plan copies {copied:,} there{until} ({names})"
+        return HeadroomError(subject, rule, f"{_MAKE_ROOM} {SEPARATE_VOLUMES}" if assumed else _MAKE_ROOM)
 
 
 def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, list[_Copy]], dict[int, list[_Removal]]]:

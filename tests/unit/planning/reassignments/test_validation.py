@@ -22,7 +22,8 @@ def refusal(plan: ReassignmentPlan, state: ClusterState) -> str:
 
 
 def disk(usable_bytes: int, path: str = "/a", **fields: Any) -> LogDirectory:
-    return LogDirectory(path, 10**12, usable_bytes, **fields)
+    """Return a directory on a disk of its own: the sizes of the disks differ."""
+    return LogDirectory(path, 10**12 + ord(path[-1]), usable_bytes, **fields)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +77,11 @@ def test_a_destination_without_room_is_refused() -> None:
 
 
 def test_directories_on_one_volume_count_once() -> None:
-    one_volume = (disk(150 * MB, "/a"), disk(150 * MB, "/b"))
+    one_volume = (LogDirectory("/a", 10**12, 150 * MB), LogDirectory("/b", 10**12, 150 * MB))
     state = state_of([placed(0, (1, 2)), placed(1, (1, 2))], {3: BrokerState(3, log_dirs=one_volume)})
-    assert "has 150,000,000 bytes free" in refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+    refused = refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+    assert "has 150,000,000 bytes free (count as one volume: /a, /b), and the plan copies 200,000,000 there" in refused
+    assert 'set cluster.log_dir_volumes = "separate".' in refused
 
 
 def test_named_directories_have_to_be_there_and_have_room() -> None:

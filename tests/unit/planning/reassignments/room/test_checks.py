@@ -7,6 +7,8 @@ import pytest
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room import checks
+from headroom.planning.reassignments.room.volumes import with_volumes
+from headroom.schemas.config import LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, plan_of, state_of
 from tests.unit.builders.cluster_states import placed as in_t
@@ -48,10 +50,35 @@ def test_directories_of_one_volume_count_once() -> None:
     partitions = [placed(partition=number, size_bytes=25 * GB) for number in range(2)]
     targets = plan(*(("orders", number, (1, 3), None) for number in range(2)))
     (found,) = room_errors(targets, cluster(*partitions, directories=one_volume))
-    assert "has 40,000,000,000 bytes free, and the plan copies 50,000,000,000" in found.rule
+    said = f"has 40,000,000,000 bytes free (count as one volume: {A}, {B}), and the plan copies 50,000,000,000 there"
+    assert said in found.rule
+    assert found.remedy.endswith('set cluster.log_dir_volumes = "separate".')
     named = plan(("orders", 0, (1, 3), ("any", A)), ("orders", 1, (1, 3), ("any", B)))
-    assert room_errors(named, cluster(*partitions, directories=one_volume)) != ()
+    (found,) = room_errors(named, cluster(*partitions, directories=one_volume))
+    assert (found.subject, said in found.rule) == (f"log directories {A}, {B} of broker 3", True)
     assert room_errors(named, cluster(*partitions, directories=(BOTH[0], LogDirectory(B, 99 * GB, 40 * GB)))) == ()
+
+
+def test_named_directories_on_one_volume_are_counted_together_beside_another_disk() -> None:
+    # 25 GB each to A and B, which share 40 GB; C on another disk has room for all.
+    directories = (
+        LogDirectory(A, 100 * GB, 40 * GB),
+        LogDirectory(B, 100 * GB, 40 * GB),
+        LogDirectory("/disk/c", 900 * GB, 500 * GB),
+    )
+    partitions = [placed(partition=number, size_bytes=25 * GB) for number in range(2)]
+    named = plan(("orders", 0, (1, 3), ("any", A)), ("orders", 1, (1, 3), ("any", B)))
+    (found,) = room_errors(named, cluster(*partitions, directories=directories))
+    assert found.subject == f"log directories {A}, {B} of broker 3"
+
+
+@pytest.mark.parametrize(("volumes", "fits"), [("separate", True), ("shared", False), ("assumed", False)])
+def test_5_tb_fit_onto_two_empty_disks_of_4_tb_if_the_settings_say_so(volumes: str, fits: bool) -> None:
+    empty = (LogDirectory(A, 4000 * GB, 4000 * GB), LogDirectory(B, 4000 * GB, 4000 * GB))
+    partitions = [placed(partition=number, size_bytes=1000 * GB) for number in range(5)]
+    state = with_volumes(cluster(*partitions, directories=empty), LogDirVolumes(volumes))
+    targets = plan(*(("orders", number, (1, 3), None) for number in range(5)))
+    assert (room_errors(targets, state) == ()) is fits
 
 
 def test_what_is_unknown_is_no_error() -> None:
