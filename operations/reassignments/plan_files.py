@@ -28,7 +28,11 @@ def read_batches(files: Sequence[Path], folder: Path | None, on_note: OnText) ->
     Raises:
         HeadroomError: a file cannot be read or is no plan, or a partition is in two files in another way.
     """
-    paths = [*files, *(sorted(folder.glob(_PATTERN)) if folder is not None else ())]
+    # By length first: batch-10 follows batch-9, also where numbers have no leading zeros.
+    in_folder = (
+        sorted(folder.glob(_PATTERN), key=lambda file: (len(file.name), file.name)) if folder is not None else ()
+    )
+    paths = [*files, *in_folder]
     if not paths:
         subject = str(folder) if folder is not None else "the plan"
         raise HeadroomError(subject, f"has no file {_PATTERN}", "Name a plan file, or a folder with batch files.")

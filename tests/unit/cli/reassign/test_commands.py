@@ -365,6 +365,14 @@ def test_files_are_batches_and_no_partition_is_in_two(
     assert "has no file batch-*.json" in str(run("run", "--batches-dir", str(tmp_path), code=1).exception)
 
 
+def test_batch_files_run_in_the_order_of_their_numbers(cluster: FakeReassignedCluster, plan: str) -> None:
+    Path("out").mkdir()
+    for number, row in zip((2, 10, 11), json.loads(Path(plan).read_text())["partitions"], strict=True):
+        Path(f"out/batch-{number}.json").write_text(json.dumps({"version": 1, "partitions": [row]}))
+    batches = read_batches([], Path("out"), print)
+    assert [a.partition for batch in batches for a in batch] == [0, 1, 2]
+
+
 def test_wrong_usage(cluster: FakeReassignedCluster, plan: str) -> None:
     run("run", code=2)
     run("run", plan, "--execute", code=2)
