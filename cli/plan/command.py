@@ -29,6 +29,8 @@ from headroom.operations.reassignments.plan_file import read_plan, write_plan_te
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.generation.planner import make_plan
 from headroom.planning.reassignments.plan import ReassignmentPlan, plan_text
+from headroom.planning.reassignments.room.volumes import with_volumes
+from headroom.planning.reassignments.validation import require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
 
@@ -112,7 +114,10 @@ def plan(
         raise click.UsageError("What runs already cannot be cut into batches.")
     settings = load_settings(config) if state_file is None else read_settings(config)
     wanted = None if file is None else read_plan(file, print_note)
-    state = _live_state(settings, wanted, request is not None) if state_file is None else read_state(state_file)
+    if state_file is None:
+        state = _live_state(settings, wanted, request is not None)
+    else:
+        state = with_volumes(read_state(state_file), settings.cluster.log_dir_volumes)
     if save_state is not None:
         write_state(save_state, state)
     # Millions of objects that stay make every collection slow, and the process ends soon.
@@ -125,6 +130,8 @@ def plan(
     asked = EstimateRequest(policy, throttle, log_dirs_throttle, batching if batching.is_given else None)
     result = estimate_plan(wanted if made is None else made, state, asked, "the plan" if file is None else str(file))
     if making.save_plan is not None:
+        # Unlike the batches, the file is carried out in one go.
+        require_room([result.plan], state, "the plan in one file")
         write_plan_text(making.save_plan, plan_text(result.plan))
     if batching.batches_dir is not None:
         write_batch_files(batching.batches_dir, result.batches, result.estimate.changes.rollback)

@@ -70,7 +70,8 @@ def run(
     Each file is a batch; a batch begins when the one before it has ended. For a batch the run appends its own entries
     to the throttled replica lists, raises lower and missing rates of its brokers to --throttle, and submits it. A
     partition that has ended leaves the lists at once. In the end the rates are what they were before, and preferred
-    leaders are elected in the batches of headroom elections.
+    leaders are elected in the batches of headroom elections. If a batch only reorders partitions that a later one
+    moves, elections follow at once: a drained broker gives up its leads before the copies.
 
     Replicas get the log directories that a plan names ("any": the broker chooses). Moves between the directories of a
     broker are limited by --log-dirs-throttle.

@@ -10,6 +10,7 @@ from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.plan.json_view import directory_json
 from headroom.cli.plan.text_view import DIRECTORIES, DIRECTORIES_TITLE, directory_row
 from headroom.cluster.reassignment.execution.executor import RunOutcome
+from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.conditions import partitions_text
@@ -24,7 +25,7 @@ from headroom.streaming.store.single_instance import JobProcess
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:
     """Print what each batch changes."""
-    partitions = sum(len(batch) for batch in planned.batches)
+    partitions = len(whole_plan(planned.batches))
     batches = f"{len(planned.batches)} batch{'' if len(planned.batches) == 1 else 'es'}"
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
     echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.")

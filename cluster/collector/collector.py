@@ -104,7 +104,8 @@ class Collector:
         broker_reader = BrokerMetricsReader(self._connection, self._source, collect)
         builder = TickBuilder(self._window_ms, self._interval_ms)
         self._clock = clock or Clock()
-        self._load = LoadCollector(collect, load_source, AdminConnection(settings.cluster), self._clock)
+        admin, volumes = AdminConnection(settings.cluster), settings.cluster.log_dir_volumes
+        self._load = LoadCollector(collect, load_source, admin, self._clock, volumes)
         self._observer = Observer(metadata, broker_reader, builder, collect.timeout_s(), self._clock, self._load)
         # A tick that cannot be written must not delay the next observation by much more than one interval.
         self._sink = sink or Publisher(settings, max(1.0, 0.8 * collect.interval_s))

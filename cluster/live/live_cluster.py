@@ -77,6 +77,7 @@ class LiveCluster:
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._name = settings.cluster.name
+        self._volumes = settings.cluster.log_dir_volumes
         self.timeout_s = settings.cluster.request_timeout_ms / 1000
         self.connection = AdminConnection(settings.cluster)
         self._source = metrics_source(settings.collect)
@@ -153,7 +154,7 @@ class LiveCluster:
 
     def log_dirs(self, brokers: Collection[int], names: Collection[TopicPartition] | None = None) -> LogDirsReading:
         """Return the log directories of brokers, with the logs of some partitions, or of all if None."""
-        return describe_log_dirs(self.connection, brokers, self.timeout_s, names)
+        return describe_log_dirs(self.connection, brokers, self.timeout_s, names, self._volumes)
 
     def state(self, names: Collection[TopicPartition] | None, known: KnownRates | None = None) -> ClusterState:
         """Return the state that a plan rests on.

@@ -153,9 +153,7 @@ class LiveClusterControl:
         """
         elections = self._settings.elections
         limits = limits_of(elections)
-        if self._rates is not None:
-            # Nothing moves any more, and two readers of metrics would ask every broker twice.
-            self._rates.stop()
+        # Write rates are measured meanwhile too: copies may follow, whose need is known from before the leader switch.
         with LiveCluster(self._settings) as live:
             leadership = live.leadership_with_traffic()
             constraints = replace(leadership.cluster_constraints(), chosen_partitions=frozenset(names))

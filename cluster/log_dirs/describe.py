@@ -14,6 +14,8 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
 from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.planning.reassignments.room.volumes import with_volume
+from headroom.schemas.config import LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -54,6 +56,7 @@ def describe_log_dirs(
     brokers: Collection[int],
     timeout_s: float,
     names: Collection[TopicPartition] | None = None,
+    volumes: LogDirVolumes = LogDirVolumes.ASSUMED,
 ) -> LogDirsReading:
     """Return the log directories of brokers that are up, and the error of each broker that did not report them.
 
@@ -64,10 +67,11 @@ def describe_log_dirs(
         brokers: broker ids.
         timeout_s: longest wait for the answer of one broker, seconds.
         names: partitions whose logs are read; None: all. The directories are complete in any case.
+        volumes: whether the directories of a broker share a volume.
     """
     request = DescribeLogDirsRequest(topics=None if names is None else _by_topic(names))
     with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(brokers)))) as pool:
-        answers = pool.map(lambda broker: _describe(connection, broker, request, timeout_s), brokers)
+        answers = pool.map(lambda broker: _describe(connection, broker, request, timeout_s, volumes), brokers)
         by_broker = dict(zip(brokers, answers, strict=True))
     return LogDirsReading(
         {broker: answer for broker, answer in by_broker.items() if isinstance(answer, BrokerLogs)},
@@ -75,18 +79,21 @@ def describe_log_dirs(
     )
 
 
-def describe_broker_log_dirs(connection: AdminConnection, broker: int, timeout_s: float) -> BrokerLogs:
+def describe_broker_log_dirs(
+    connection: AdminConnection, broker: int, timeout_s: float, volumes: LogDirVolumes = LogDirVolumes.ASSUMED
+) -> BrokerLogs:
     """Return the log directories of one broker with all logs in them, on the thread of the caller.
 
     Args:
         connection: the admin connection.
         broker: broker id.
         timeout_s: longest wait for the answer, seconds.
+        volumes: whether the directories of a broker share a volume.
 
     Raises:
         HeadroomError: the broker did not report them.
     """
-    answer = _describe(connection, broker, DescribeLogDirsRequest(topics=None), timeout_s)
+    answer = _describe(connection, broker, DescribeLogDirsRequest(topics=None), timeout_s, volumes)
     if isinstance(answer, HeadroomError):
         raise answer
     return answer
@@ -99,7 +106,9 @@ def _by_topic(names: Collection[TopicPartition]) -> list[Any]:
     return [DescribeLogDirsRequest.DescribableLogDirTopic(topic=t, partitions=ps) for t, ps in topics.items()]
 
 
-def _describe(connection: AdminConnection, broker: int, request: Any, timeout_s: float) -> BrokerLogs | HeadroomError:
+def _describe(
+    connection: AdminConnection, broker: int, request: Any, timeout_s: float, volumes: LogDirVolumes
+) -> BrokerLogs | HeadroomError:
     subject = f"broker {broker}"
     try:
         answer = connection.send(request, broker, timeout_s)
@@ -115,10 +124,10 @@ def _describe(connection: AdminConnection, broker: int, request: Any, timeout_s:
     if not answer.results:
         # Every broker has a log directory. Brokers before Kafka 3.2 answer like this if the right is missing.
         return HeadroomError(subject, "reported no log directory, as without the right to see them", _RIGHT)
-    return _logs_of(broker, answer.results)
+    return _logs_of(broker, answer.results, volumes)
 
 
-def _logs_of(broker: int, results: Any) -> BrokerLogs:
+def _logs_of(broker: int, results: Any, volumes: LogDirVolumes) -> BrokerLogs:
     logs: dict[TopicPartition, ReplicaLog] = {}
     futures: dict[TopicPartition, ReplicaLog] = {}
     for result in results:
@@ -128,7 +137,9 @@ def _logs_of(broker: int, results: Any) -> BrokerLogs:
             for p in topic.partitions:
                 kept = futures if p.is_future_key else logs
                 kept[TopicPartition(name, p.partition_index)] = ReplicaLog(path, p.partition_size, p.offset_lag)
-    directories = sorted((_directory(result) for result in results), key=lambda directory: directory.path)
+    directories = sorted(
+        (with_volume(_directory(result), volumes) for result in results), key=lambda directory: directory.path
+    )
     return BrokerLogs(broker, tuple(directories), logs, futures)
 
 
@@ -140,6 +151,7 @@ def _directory(result: Any) -> LogDirectory:
         _bytes(getattr(result, "usable_bytes", None)),
         offline=result.error_code != 0,
         cordoned=bool(getattr(result, "is_cordoned", False)),
+        logs_bytes=sum(p.partition_size for topic in result.topics for p in topic.partitions),
     )
 
 

@@ -14,6 +14,7 @@ from headroom.planning.balance.observation.loads import LoadHistory, ObservedLoa
 from headroom.planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
 from headroom.planning.log_dirs.broker_logs import with_log_dirs
 from headroom.planning.reassignments.cluster_state import ClusterState
+from headroom.planning.reassignments.room.volumes import with_volumes
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
@@ -46,7 +47,8 @@ def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
     Raises:
         HeadroomError: the file cannot be read, or has no partition.
     """
-    state, loads = read_loads(state_file)
+    saved, loads = read_loads(state_file)
+    state = with_volumes(saved, settings.cluster.log_dir_volumes)
     return BalanceCluster(settings, state, loads, observed_cluster(state, loads, settings.balance), live=False)
 
 

@@ -17,7 +17,7 @@ from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.estimate import estimate, running_plan
 from headroom.planning.reassignments.generation.planner import MadePlan, PlanExclusion
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 
@@ -107,6 +107,8 @@ def estimate_plan(
         result = replace(result, made=True, notes=[*made_notes(made), *result.notes])
     if request.batching is not None or leads_first:
         result = _with_batches(result, request.batching or BatchingRequest(), request.throttle, leads_first)
+    if not result.in_flight:
+        require_room(result.batches, state, subject)
     return result
 
 

@@ -127,7 +127,8 @@ class PlanRunner:
         if to_execute:
             # First, because its moves would be reasons to refuse the plan.
             require_only_run(self._session.records, record.run_id)
-        logs = self._control.read_logs(sorted(snapshot.alive), sorted(self._plan.by_name.keys())).brokers
+        # All logs, because they show which directories cannot share a volume.
+        logs = self._control.read_logs(sorted(snapshot.alive), None).brokers
         state = cluster_state_of_run(snapshot, logs)
         request = self._request
         planned = planned_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_estimates
@@ -14,9 +15,15 @@ from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import foreign_moves, partitions_text
 from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
+from headroom.planning.reassignments.run.orders_first import (
+    orders_first,
+    require_present_orders,
+    with_leads_given_up,
+    without_passed_orders,
+)
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
-from headroom.planning.reassignments.validation import require_feasible, room_notes, waiting_notes
+from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.keys import LogDirsRate
 from headroom.schemas.text.names import broker_names
@@ -78,12 +85,19 @@ class PlannedRun:
         return not any(changes.moves for changes in self.changes)
 
     def required_bytes_per_s(self, changes: BatchChanges) -> float | None:
-        """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown."""
-        loads = loads_of_batch(self.snapshot, changes.moves, changes.rates)
+        """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown.
+
+        Leads that are given up before the copies count on the brokers that get them.
+        """
+        loads = loads_of_batch(self._with_leads_given_up, changes.moves, changes.rates)
         limited = [load for load in loads if load.limited_replicas]
         if any(load.required_bytes_per_s is None for load in limited):
             return None
         return max((required_bytes_per_s(load) for load in limited), default=0.0)
+
+    @cached_property
+    def _with_leads_given_up(self) -> RunSnapshot:
+        return with_leads_given_up(self.batches, self.snapshot)
 
     def notes(self) -> list[str]:
         """Return what the operator should know before the run, in sentences."""
@@ -151,11 +165,17 @@ def planned_run(
         checked = existing if any(existing) else batches
         plan = whole_plan(checked)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
-        require_feasible(plan, checked, state, "the plan", may_move)
+        require_feasible(plan, state, "the plan", may_move)
+        require_present_orders(checked, snapshot.partitions)
+        require_room(checked, state, "the plan")
         unchecked += [*waiting_notes(plan, state), *room_notes(plan_changes(plan, state), state)]
+    remaining = [
+        without_passed_orders(batch, again, snapshot.partitions)
+        for batch, again in zip(batches, orders_first(batches), strict=True)
+    ]
     changes = [
         batch_changes(batch, snapshot, record, options.throttle_bytes_per_s, options.log_dirs_bytes_per_s)
-        for batch in batches
+        for batch in remaining
     ]
     directories = [_directories(batch, snapshot, state, options) for batch in batches]
     return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)

@@ -55,7 +55,7 @@ def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> Cluste
 
     Brokers and partitions that were not read keep what the state has. The size is that of the leader's log, which is
     what a new replica copies. If the leader was not read, it is that of the largest in-sync follower, whose log has the
-    same records. Future logs never count.
+    same records. Future logs never count. Adding replicas have copied what their logs have, unless the state knows it.
 
     Args:
         state: the cluster.
@@ -79,6 +79,7 @@ def _with_logs(placement: PartitionPlacement, read: Mapping[int, BrokerLogs]) ->
         placement,
         size_bytes=max(sizes, default=placement.size_bytes),
         log_dirs={**placement.log_dirs, **{broker: log.path for broker, log in logs.items()}},
+        copied_bytes={**{b: logs[b].size_bytes for b in placement.adding if b in logs}, **placement.copied_bytes},
     )
 
 

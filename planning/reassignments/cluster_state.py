@@ -22,6 +22,9 @@ class LogDirectory:
         usable_bytes: free bytes of its volume; None if unknown.
         offline: true if the broker cannot use it.
         cordoned: true if it takes no new replicas (``cordoned.log.dirs``, since Kafka 4.3); false if not reported.
+        logs_bytes: bytes of the logs in it, as far as they were read.
+        volume: name of its volume by the settings, equal for directories of a broker that share one; None: by its
+            numbers (``room.volumes``).
     """
 
     path: str
@@ -29,6 +32,8 @@ class LogDirectory:
     usable_bytes: int | None = None
     offline: bool = False
     cordoned: bool = False
+    logs_bytes: int = 0
+    volume: str | None = None
 
 
 @dataclass(frozen=True)

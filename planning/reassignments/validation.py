@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
-from headroom.planning.reassignments.directory_checks import directory_errors, room_errors
+from headroom.planning.reassignments.directory_checks import directory_errors
 from headroom.planning.reassignments.directory_moves import directory_moves
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.room.checks import room_errors
+from headroom.planning.reassignments.room.volumes import assumption_notes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -34,7 +36,7 @@ class Problem:
 
 
 def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) -> PlanChanges:
-    """Return the changes of a plan that can be carried out.
+    """Return the changes of a plan that can be carried out if there is room for its copies (``require_room``).
 
     Args:
         plan: the plan.
@@ -44,7 +46,7 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
     Raises:
         HeadroomError: the plan cannot be carried out; with the first problems and the number of the others.
     """
-    require_feasible(plan, [plan], state, subject)
+    require_feasible(plan, state, subject)
     changes = plan_changes(plan, state)
     if not changes.gaining and set(changes.exempt) == {Exemption.UNCHANGED}:
         rule = f"changes nothing: all {len(plan)} partitions have these replicas already"
@@ -53,18 +55,12 @@ def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) 
 
 
 def require_feasible(
-    plan: ReassignmentPlan,
-    batches: Sequence[ReassignmentPlan],
-    state: ClusterState,
-    subject: str,
-    may_move: Collection[TopicPartition] = (),
+    plan: ReassignmentPlan, state: ClusterState, subject: str, may_move: Collection[TopicPartition] = ()
 ) -> None:
-    """Check that a plan can be carried out, whether or not it changes anything.
+    """Check that a plan can be carried out if there is room for its copies, whether or not it changes anything.
 
     Args:
         plan: the plan.
-        batches: the plan, in parts that move one after the other. Each has to find room on its own, because an earlier
-            one may make room.
         state: the cluster.
         subject: name of the plan, for errors.
         may_move: partitions that may be moving already.
@@ -76,8 +72,20 @@ def require_feasible(
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
     of_directories = map(_problem, directory_errors(directory_moves(plan, state), state))
     _require_none([*partition_problems(plan, state, may_move), *of_directories], subject)
-    no_room = [error for batch in batches for error in room_errors(batch, state)]
-    _require_none([_problem(error) for error in no_room], subject)
+
+
+def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> None:
+    """Check that log directories have room for a plan.
+
+    Args:
+        batches: the plan, in parts that move one after the other. Each has to find the room that those before it leave.
+        state: the cluster.
+        subject: name of the plan, for errors.
+
+    Raises:
+        HeadroomError: there is none; with the first problems and the number of the others.
+    """
+    _require_none([_problem(error) for error in room_errors(batches, state)], subject)
 
 
 def _require_none(problems: list[Problem], subject: str) -> None:
@@ -221,7 +229,8 @@ def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:
-    """Yield, as a sentence, the brokers on which room for the copies was not checked."""
+    """Yield, as sentences, the brokers on which room was not checked, and what was assumed of their volumes."""
+    yield from assumption_notes(state.brokers[broker] for broker in changes.added)
     unseen = [broker for broker in changes.added if not state.brokers[broker].room_known]
     if unseen:
         names = ", ".join(map(str, unseen[:_MOST_NAMES])) + (" and more" if len(unseen) > _MOST_NAMES else "")

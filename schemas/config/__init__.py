@@ -4,7 +4,7 @@ from headroom.schemas.config.alerts import DAYS, AlertSettings, MaintenanceWindo
 from headroom.schemas.config.balance import BalanceSettings
 from headroom.schemas.config.collect import CollectSettings, Source
 from headroom.schemas.config.elections import ElectionSettings
-from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, SecurityProtocol, TicksSettings
+from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, LogDirVolumes, SecurityProtocol, TicksSettings
 from headroom.schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
 from headroom.schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
 from headroom.schemas.config.reassign import ReassignSettings
@@ -22,6 +22,7 @@ __all__ = [
     "CollectSettings",
     "ElectionSettings",
     "KafkaSettings",
+    "LogDirVolumes",
     "MaintenanceWindow",
     "MetricsSettings",
     "NotifySettings",

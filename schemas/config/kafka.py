@@ -15,6 +15,20 @@ class SecurityProtocol(str, Enum):
     SASL_SSL = "SASL_SSL"
 
 
+class LogDirVolumes(str, Enum):
+    """Whether the log directories of a broker share a volume.
+
+    Attributes:
+        ASSUMED: those whose sizes and free bytes agree do.
+        SEPARATE: none do.
+        SHARED: all do.
+    """
+
+    ASSUMED = "assumed"
+    SEPARATE = "separate"
+    SHARED = "shared"
+
+
 @dataclass(frozen=True)
 class KafkaSettings:
     """Connection to one Kafka cluster.
@@ -56,10 +70,14 @@ class ClusterSettings(KafkaSettings):
         name: name of the cluster in every table and alert.
         replication_capacity: maximum replication traffic of one broker, in or out, in bytes per second (or "100MB");
             None: unknown, recommendations have no upper limit.
+        log_dir_volumes: whether the log directories of a broker share a volume, which brokers do not report.
+            "separate": each has its own. "shared": all are on one. "assumed": those that report the same size and about
+            the same free bytes count as one, unless their logs take more than is used.
     """
 
     name: str = "kafka"
     replication_capacity: float | None = None
+    log_dir_volumes: LogDirVolumes = LogDirVolumes.ASSUMED
 
 
 @dataclass(frozen=True)

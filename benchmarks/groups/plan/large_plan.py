@@ -11,7 +11,7 @@ from headroom.planning.reassignments.batches.finish_times import finish_times
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 
 PARTITIONS = 200_000
@@ -30,6 +30,7 @@ def plan_seconds(plan: ReassignmentPlan, state: ClusterState) -> tuple[float, fl
     try:
         began_s = time.process_time()
         changes = require_possible(plan, state, "the plan")
+        require_room([plan], state, "the plan")
         plan_notes(plan, changes, state)
         move = estimate(changes, state, ThrottlePolicy())
         estimated_s = time.process_time()

@@ -26,7 +26,7 @@ from headroom.cluster.metrics.missing_metrics import describe_impossible, descri
 from headroom.cluster.metrics.source import MetricsSource
 from headroom.cluster.model import Broker, Meter, Metrics, Reading, Snapshot
 from headroom.planning.log_dirs.broker_logs import BrokerLogs
-from headroom.schemas.config import CollectSettings
+from headroom.schemas.config import CollectSettings, LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 
 log = logging.getLogger(__name__)
@@ -47,15 +47,22 @@ class LoadCollector:
         connection: admin connection of its own: a broker answers the requests of a connection in order, and takes long
             to describe many logs.
         clock: clock of ticks and readings.
+        volumes: whether the log directories of a broker share a volume.
     """
 
     def __init__(
-        self, collect: CollectSettings, source: MetricsSource, connection: AdminConnection, clock: Clock
+        self,
+        collect: CollectSettings,
+        source: MetricsSource,
+        connection: AdminConnection,
+        clock: Clock,
+        volumes: LogDirVolumes = LogDirVolumes.ASSUMED,
     ) -> None:
         self._collect = collect
         self._source = source
         self._connection = connection
         self._clock = clock
+        self._volumes = volumes
         self._connecting = threading.Lock()
         self._loads: BackgroundReads[Metrics] = BackgroundReads("loads", collect.load_interval_s)
         self._log_dirs: BackgroundReads[tuple[int, BrokerLogs]] = BackgroundReads(
@@ -137,7 +144,7 @@ class LoadCollector:
             with self._connecting:
                 self._connection.client()
             try:
-                logs = describe_broker_log_dirs(self._connection, broker, _DESCRIBE_S)
+                logs = describe_broker_log_dirs(self._connection, broker, _DESCRIBE_S, self._volumes)
             except HeadroomError:
                 raise
             except Exception:

@@ -9,6 +9,7 @@ from headroom.cluster.collector.rows.columns import Row
 from headroom.cluster.metrics.load_meters import LOG_DIRS_TOTAL, LOG_DIRS_USABLE, LOG_DIRS_USED
 from headroom.cluster.model import Meter, Reading
 from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.planning.reassignments.room.volumes import volumes_of
 from headroom.schemas.bounds import MOST_COUNTED, MOST_OF_LOG
 from headroom.schemas.tick_messages import column_types
 
@@ -59,11 +60,11 @@ def log_dir_gauges(logs: BrokerLogs, read_ms: int) -> dict[Meter, Reading]:
         read_ms: time of the reading, epoch milliseconds.
     """
     sizes = [_possible(log.size_bytes, MOST_OF_LOG) for log in (*logs.logs.values(), *logs.futures.values())]
-    online = [directory for directory in logs.directories if not directory.offline]
+    online = volumes_of(directory for directory in logs.directories if not directory.offline)
     sums = {LOG_DIRS_USED: _sum(sizes)}
     if online:
-        sums[LOG_DIRS_USABLE] = _sum([_possible(directory.usable_bytes, MOST_OF_LOG) for directory in online])
-        sums[LOG_DIRS_TOTAL] = _sum([_possible(directory.total_bytes, MOST_OF_LOG) for directory in online])
+        sums[LOG_DIRS_USABLE] = _sum([_possible(volume.usable_bytes, MOST_OF_LOG) for volume in online])
+        sums[LOG_DIRS_TOTAL] = _sum([_possible(volume.total_bytes, MOST_OF_LOG) for volume in online])
     return {
         meter: Reading(read_ms, total) for meter, total in sums.items() if total is not None and total <= MOST_OF_LOG
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.recommendation import ThrottlePolicy
@@ -39,6 +40,10 @@ class ClusterControl(Protocol):
 
     def read(self) -> RunSnapshot:
         """Return the state of the cluster now."""
+        ...
+
+    def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
+        """Return the log directories of brokers with the logs of some partitions, or of all if None."""
         ...
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:

@@ -16,6 +16,7 @@ from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.room.checks import room_errors
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import (
     foreign_moves,
@@ -26,15 +27,26 @@ from headroom.planning.reassignments.run.conditions import (
     require_no_foreign_moves,
 )
 from headroom.planning.reassignments.run.directories import copying_of, remaining_bytes
-from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
+from headroom.planning.reassignments.run.journal import (
+    FIRST_ELECTIONS,
+    LAST_ELECTIONS,
+    JournalStep,
+    StepKind,
+    StepState,
+)
+from headroom.planning.reassignments.run.orders_first import leads_to_give_up, orders_first, without_passed_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
 _STOPPED = "stopped by the operator"
+# Kafka deletes a removed replica file.delete.delay.ms after its move has ended, 60 s by default (Kafka 4.3.1,
+# LogManager.deleteLogs). Until then its bytes are not free.
+_DELETION_S, _ROOM_POLL_S = 90.0, 10.0
+_SHOWN_ERRORS = 3
 _MB = 1e6
 
 
@@ -88,6 +100,7 @@ class ReassignmentExecutor:
         self._control = control
         self._journal = journal
         self._batches = batches
+        self._again = orders_first(batches)
         self._fingerprint = fingerprint
         self._policy = policy
         self._stop = stop
@@ -134,25 +147,48 @@ class ReassignmentExecutor:
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
-        for number, batch in enumerate(self._batches, start=1):
+        for number, whole in enumerate(self._batches, start=1):
             snapshot = self._retry(f"batch {number}", self._control.read)
+            batch = without_passed_orders(whole, self._again[number - 1], snapshot.partitions)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
             self._refused |= dict.fromkeys(changes.missing, "does not exist")
-            if not changes.moves:
+            if not changes.moves and not self._leads_to_give_up(number, batch, snapshot):
                 self._done += 1
                 continue
             if self._done and self._began():
                 self._output.note(f"pause before batch {number}")
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retry(f"batch {number}", self._control.read)
+            no_room = self._lack_of_room(number, batch, snapshot)
             snapshot, reason = self._lasting_reason(number, changes.moves.keys(), start, snapshot)
+            reason = reason or no_room
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
-            self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
+            if changes.moves:
+                self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
             if (reason := self._reason_to_take_back()) is not None:
                 return f"batch {number} was taken back: {reason}"
+            self._give_up_leads(number, batch)
             self._done += 1
         return None
+
+    def _leads_to_give_up(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[TopicPartition]:
+        return leads_to_give_up(batch, self._again[number - 1] & batch.by_name.keys(), snapshot.partitions)
+
+    def _give_up_leads(self, number: int, batch: ReassignmentPlan) -> None:
+        """Elect the first replicas of partitions that a later batch copies, so that the copies leave from these.
+
+        A failure does not stop the run: a later batch begins only if its throttle is enough for the leaders of then.
+        """
+        if not self._again[number - 1] or self._stop.is_set():
+            return
+        snapshot = self._retry(f"batch {number}", self._control.read)
+        names = self._leads_to_give_up(number, batch, snapshot)
+        if not names:
+            return
+        self._begin()
+        if (elected := self._elect_all(FIRST_ELECTIONS, names)) is not None:
+            self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
 
     def _lasting_reason(
         self, number: int, batch: Collection[TopicPartition], start: RunSnapshot, snapshot: RunSnapshot
@@ -187,6 +223,36 @@ class ReassignmentExecutor:
             return f"{partitions_text(foreign)} is being reassigned, but not by this run"
         return None if is_at_hand else lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
 
+    def _lack_of_room(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        """Return which log directories or brokers have no room for a batch now; None if all have.
+
+        Others may have used the room since the run was planned. What earlier batches have removed is deleted only some
+        time after their end, which this waits for. A batch that goes on after a crash is not checked.
+        """
+        give_up_s = self._clock() + (_DELETION_S if self._done else 0)
+        while True:
+            changes = self._changes(batch, snapshot, None)
+            if changes.moves.keys() != changes.submit.keys() or self._stop.is_set():
+                return None
+            reason = self._room_now(number, batch, snapshot)
+            if reason is None or self._clock() >= give_up_s:
+                return reason
+            self._output.note(f"batch {number}: {reason}; waiting until removed replicas are deleted")
+            self._sleep(_ROOM_POLL_S)
+            snapshot = self._retry(f"batch {number}", self._control.read)
+
+    def _room_now(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        targets = {broker for assignment in batch for broker in assignment.replicas}
+        # Their leaders report the sizes.
+        partitions = (snapshot.partitions[name] for name in batch.by_name if name in snapshot.partitions)
+        present = {broker for partition in partitions for broker in partition.replicas}
+        reading = self._control.read_logs(sorted((targets | present) & snapshot.alive), None)
+        if reading.errors:
+            names = broker_names(sorted(reading.errors))
+            self._output.line(f"Batch {number}: room is not checked on {names}: no log directories were reported")
+        errors = room_errors([batch], cluster_state_of_run(snapshot, reading.brokers))
+        return "; ".join(f"{error.subject} {error.rule}" for error in errors[:_SHOWN_ERRORS]) or None
+
     def _with_known_rates(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> RunSnapshot:
         """Return the newest snapshot with the rates of all brokers that the batch throttles.
 
@@ -207,6 +273,8 @@ class ReassignmentExecutor:
         changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
         rate = self._throttle.rate_for(snapshot, changes)
         changes = self._changes(batch, snapshot, rate)
+        # An earlier batch may have left one where it was.
+        self._refused = {name: reason for name, reason in self._refused.items() if name not in changes.moves}
         self._begin()
         self._throttle.apply(changes, snapshot)
         self._output.note(f"batch {number}: submitting {len(changes.submit)} partitions")
@@ -232,7 +300,7 @@ class ReassignmentExecutor:
         """Write the beginning of the run, unless it goes on after a crash."""
         if self._began():
             return
-        partitions = sum(len(batch) for batch in self._batches)
+        partitions = len({assignment.name for batch in self._batches for assignment in batch})
         options = {
             "throttle_bytes_per_s": self._policy.throttle_bytes_per_s,
             "batches": len(self._batches),
@@ -347,14 +415,17 @@ class ReassignmentExecutor:
             for name, target in targets.items()
             if (p := snapshot.partitions.get(name)) is not None and p.replicas == target and p.leader != target[0]
         ]
-        if not names:
-            return
-        subject = "preferred leaders"
+        if names:
+            self._elect_all(LAST_ELECTIONS, names)
+
+    def _elect_all(self, subject: str, names: Sequence[TopicPartition]) -> int | None:
+        """Elect preferred leaders, and return how many were elected; None if that failed."""
         self._journal.write([JournalStep(StepKind.ELECT, StepState.INTENDED, subject, None, str(len(names)))])
         try:
             elected = self._control.elect(names, self._output.note)
         except HeadroomError as error:
             self._output.line(f"Preferred leaders were not all elected: {error}")
             self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
-            return
+            return None
         self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
+        return elected

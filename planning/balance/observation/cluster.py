@@ -21,6 +21,7 @@ from headroom.planning.balance.model import (
 from headroom.planning.balance.observation.loads import ObservedLoads, fill_gaps, measured_writes
 from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.planning.reassignments.room.volumes import assumption_notes, volumes_of
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.errors import HeadroomError
 
@@ -235,9 +236,9 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
     the reserve of the file system, and differs from broker to broker although their disks are alike.
     """
-    online = [directory for directory in state.log_dirs if not directory.offline]
-    totals = [directory.total_bytes for directory in online]
-    free = [directory.usable_bytes for directory in online]
+    online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
+    totals = [volume.total_bytes for volume in online]
+    free = [volume.usable_bytes for volume in online]
     if not online or None in totals:
         return None
     total = float(sum(t for t in totals if t is not None))
@@ -320,6 +321,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
             f"with a replica of them take nothing: {partly}."
         )
     yield from _capacity_notes(model)
+    yield from assumption_notes(state.brokers.values())
     yield from _size_notes(model, state)
     if not np.nan_to_num(model.write).any() and not np.nan_to_num(model.size).any():
         yield "All loads are 0: only leaders and replicas can be balanced."

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from headroom.planning.reassignments.cluster_state import BrokerState
 from headroom.planning.reassignments.generation.draft import Draft
+from headroom.planning.reassignments.room.volumes import volumes_of
 
 
 class BrokerLoads:
@@ -66,15 +67,17 @@ class DiskSpace:
 
     def __init__(self, brokers: Mapping[int, BrokerState], destinations: Iterable[int]) -> None:
         self._free: dict[int, int] = {}
+        self._largest: dict[int, int] = {}
         for broker in destinations:
-            free = [directory.usable_bytes for directory in brokers[broker].log_dirs if not directory.offline]
-            known = [usable for usable in free if usable is not None]
+            usable = (d for d in brokers[broker].log_dirs if not d.offline and not d.cordoned)
+            free = [volume.usable_bytes for volume in volumes_of(usable)]
+            known = [free_bytes for free_bytes in free if free_bytes is not None]
             if known and len(known) == len(free):
-                self._free[broker] = sum(known)
+                self._free[broker], self._largest[broker] = sum(known), max(known)
 
     def fits(self, broker: int, size_bytes: int) -> bool:
-        """Return whether a copy fits; true if the free space is unknown."""
-        return size_bytes <= self._free.get(broker, size_bytes)
+        """Return whether a copy fits, also into one volume; true if the free space is unknown."""
+        return broker not in self._free or size_bytes <= min(self._free[broker], self._largest[broker])
 
     def take(self, broker: int, size_bytes: int) -> None:
         """Use space for a copy, or give it back if negative."""

@@ -13,6 +13,8 @@ from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirs
 
 # Partition and broker of one entry in a throttled replica list.
 Entry = tuple[int, int]
+# Subjects of elections: before the copies, of leads that are given up, and after the last batch.
+FIRST_ELECTIONS, LAST_ELECTIONS = "leads given up before the copies", "preferred leaders"
 _LIST = re.compile(r"topic (?P<topic>\S+) as (?P<role>leader|follower)")
 _RATE = re.compile(r"broker (?P<broker>\d+) as (?P<role>leader|follower|log_dirs)")
 _REPLICA = re.compile(r"(?P<partition>\S+) on broker (?P<broker>\d+)")

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 
 from headroom.planning.reassignments.run.journal import (
+    FIRST_ELECTIONS,
     Entry,
     JournalRow,
     StepKind,
@@ -377,4 +378,5 @@ class _Fold:
             self._refused[replica.name] = row.after or "refused"
 
     def _add_elections(self, row: JournalRow, state: StepState) -> None:
-        self._record = replace(self._record, elected=state is StepState.DONE)
+        if row.subject != FIRST_ELECTIONS:
+            self._record = replace(self._record, elected=state is StepState.DONE)

@@ -71,6 +71,7 @@ def test_every_key_can_be_given_in_the_environment(source: str, protocol: str, o
         ("cluster", "sasl_mechanism"): "PLAIN",
         ("ticks", "sasl_mechanism"): "PLAIN",
         ("collect", "source"): source,
+        ("cluster", "log_dir_volumes"): "separate",
         ("cluster", "ssl_check_hostname"): "false",
         ("ticks", "ssl_check_hostname"): "false",
         ("collect", "http_check_hostname"): "false",

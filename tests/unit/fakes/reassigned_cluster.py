@@ -65,6 +65,7 @@ class FakeReassignedCluster:
         kept: directories that brokers keep for replicas that do not exist yet.
         refusing_paths: directories that every broker refuses.
         free_bytes: free bytes of every directory.
+        free_of: free bytes of every directory of a broker, where they differ.
         size_bytes: size of every log.
         auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
     """
@@ -91,6 +92,7 @@ class FakeReassignedCluster:
     kept: dict[ReplicaKey, str] = field(default_factory=dict)
     refusing_paths: set[str] = field(default_factory=set)
     free_bytes: int = 10**12
+    free_of: dict[int, int] = field(default_factory=dict)
     size_bytes: int = 1_000_000
     auto_leader_rebalance: bool | None = False
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
@@ -136,9 +138,10 @@ class FakeReassignedCluster:
 
     def _logs(self, broker: int) -> BrokerLogs:
         replicas = [ReplicaKey(*n, broker) for n, p in self.partitions.items() if broker in p.replicas]
+        free_bytes = self.free_of.get(broker, self.free_bytes)
         return BrokerLogs(
             broker,
-            tuple(LogDirectory(path, 10**12 + number, self.free_bytes) for number, path in enumerate(PATHS)),
+            tuple(LogDirectory(path, 10**12 + number, free_bytes) for number, path in enumerate(PATHS)),
             {r.name: ReplicaLog(self.path_of(r), self.size_bytes, 0) for r in replicas},
             {r.name: ReplicaLog(self.futures[r][0], self.size_bytes // 2, 1) for r in replicas if r in self.futures},
         )

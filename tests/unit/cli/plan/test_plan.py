@@ -294,3 +294,21 @@ def test_moves_between_log_directories_are_estimated_and_their_rollback_names_th
     free = found(*arguments)
     assert free["directory_moves"][0]["finish_s"] is None
     assert any("No throttle limits moves between log directories on brokers 1" in text for text in free["warnings"])
+
+
+def test_room_is_checked_for_the_batches_and_for_the_plan_in_one_file() -> None:
+    # t-0 (600 MB) leaves broker 3, which has 1,000 MB; t-1 and t-2 bring 1,300.
+    log_dirs = (LogDirectory("/a", 10**12, 1000 * MB),)
+    partitions = [
+        placed(0, (3,), size_bytes=600 * MB, log_dirs={3: "/a"}),
+        placed(1, (1,), size_bytes=500 * MB),
+        placed(2, (1,), size_bytes=800 * MB),
+    ]
+    write_state(Path("s.json"), state_of(partitions, {3: BrokerState(3, log_dirs=log_dirs)}))
+    Path("move.json").write_text(plan_text(plan_of({0: (1,), 1: (3,), 2: (3,)})))
+    said = "broker 3 has 1,000,000,000 bytes free, and the plan copies 1,300,000,000 there (t-1, t-2)"
+    assert said in str(run("move.json", "--state", "s.json").exception)
+    assert said in str(run("move.json", "--state", "s.json", "--batches", "1").exception)
+    batches = found("move.json", "--state", "s.json", "--batches", "3", "--batches-dir", "out")["batches"]
+    names = [[(e["partition"], e["replicas"]) for e in batch["plan"]["partitions"]] for batch in batches]
+    assert names == [[(0, [1])], [(1, [3])], [(2, [3])]]

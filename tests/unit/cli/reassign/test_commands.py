@@ -286,6 +286,21 @@ def test_a_destination_without_room_is_refused_by_a_run_too(cluster: FakeReassig
     assert cluster.requests == []
 
 
+def test_files_that_fill_a_disk_together_are_refused_as_one_file_is(cluster: FakeReassignedCluster) -> None:
+    # Broker 4 has room for one copy of 600 bytes in each of its two directories.
+    cluster.size_bytes, cluster.free_of = 600, {4: 1000 // 2 + 150}
+    rows = [{"topic": "orders", "partition": n, "replicas": [4, 2]} for n in BEFORE]
+    for name, batch in (("one", rows), ("first", rows[:1]), ("second", rows[1:2]), ("third", rows[2:])):
+        Path(f"{name}.json").write_text(json.dumps({"version": 1, "partitions": batch}))
+    said = "broker 4 has 1,300 bytes free, and the plan copies 1,800 there"
+    assert f"{said} (orders-0, orders-1, orders-2)" in str(run("run", "one.json", code=1).exception)
+    files = ("first.json", "second.json", "third.json")
+    refused = str(run("run", *files, "--execute", "--yes", code=1).exception)
+    assert f"{said} up to batch 3 (orders-0, orders-1, orders-2)" in refused
+    assert cluster.requests == []
+    run("run", *files[:2], "--execute", "--yes")
+
+
 def test_a_moving_partition_of_the_plan_is_refused_unless_it_is_adopted(
     cluster: FakeReassignedCluster, plan: str
 ) -> None:
@@ -387,6 +402,14 @@ def test_files_are_batches_and_no_partition_is_in_two(
     assert [len(batch["submit"]) for batch in steps["batches"]] == [1, 0, 1]
     assert "is in more than one plan file" in str(run("run", plan, "--batches-dir", str(folder), code=1).exception)
     assert "has no file batch-*.json" in str(run("run", "--batches-dir", str(tmp_path), code=1).exception)
+
+
+def test_batch_files_run_in_the_order_of_their_numbers(cluster: FakeReassignedCluster, plan: str) -> None:
+    Path("out").mkdir()
+    for number, row in zip((2, 10, 11), json.loads(Path(plan).read_text())["partitions"], strict=True):
+        Path(f"out/batch-{number}.json").write_text(json.dumps({"version": 1, "partitions": [row]}))
+    batches = read_batches([], Path("out"), print)
+    assert [a.partition for batch in batches for a in batch] == [0, 1, 2]
 
 
 def test_wrong_usage(cluster: FakeReassignedCluster, plan: str) -> None:

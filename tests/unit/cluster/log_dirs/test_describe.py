@@ -9,6 +9,7 @@ import pytest
 from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
 from headroom.planning.log_dirs.broker_logs import ReplicaLog
 from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.schemas.config import LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers, described
@@ -35,7 +36,7 @@ def read(brokers: Any, *wanted: int, **options: Any) -> LogDirsReading:
 
 def test_a_broker_has_its_directories_its_logs_and_its_copies_under_way(brokers: LogDirBrokers) -> None:
     found = read(brokers, 1).brokers[1]
-    assert found.directories == (LogDirectory(A, 1000, 100), LogDirectory(B, 2000, 300))
+    assert found.directories == (LogDirectory(A, 1000, 100, logs_bytes=900), LogDirectory(B, 2000, 300, logs_bytes=205))
     assert found.logs == {ORDERS: ReplicaLog(A, 900, 0), TopicPartition("other", 3): ReplicaLog(B, 5, 0)}
     assert found.futures == {ORDERS: ReplicaLog(B, 200, 7)}
 
@@ -68,7 +69,23 @@ def test_another_error_is_named(brokers: LogDirBrokers) -> None:
 @pytest.mark.parametrize("version", [1, 3])
 def test_before_version_4_the_space_is_unknown_and_not_none_left(brokers: LogDirBrokers, version: int) -> None:
     brokers.version = version
-    assert read(brokers, 1).brokers[1].directories == (LogDirectory(A), LogDirectory(B))
+    directories = read(brokers, 1).brokers[1].directories
+    assert directories == (LogDirectory(A, logs_bytes=900), LogDirectory(B, logs_bytes=205))
+
+
+@pytest.mark.parametrize(
+    ("volumes", "names"),
+    [
+        (LogDirVolumes.ASSUMED, [None, None]),
+        (LogDirVolumes.SEPARATE, [A, B]),
+        (LogDirVolumes.SHARED, ["shared", "shared"]),
+    ],
+)
+def test_directories_have_their_volumes_by_the_settings(
+    brokers: LogDirBrokers, volumes: LogDirVolumes, names: list[str | None]
+) -> None:
+    directories = read(brokers, 1, volumes=volumes).brokers[1].directories
+    assert [directory.volume for directory in directories] == names
 
 
 def test_an_offline_directory_is_listed_without_logs(brokers: LogDirBrokers) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.reassignment.execution.cleaning import clean_run
 from headroom.cluster.reassignment.execution.control import IfCleared, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.executor import RunOutcome
@@ -584,6 +585,96 @@ def test_no_further_batch_begins_after_a_lost_replica_or_outside_the_window() ->
     for stage in (lost, closed):
         assert stage.throttles() == (fresh().rates, fresh().lists)
         assert stage.left_behind() == []
+
+
+def test_a_batch_whose_room_is_gone_meanwhile_does_not_begin_and_nothing_of_it_moves() -> None:
+    # Batch 2 puts b-0 on broker 4 and c-0 on broker 3, 1 MB each.
+    stage = Stage()
+
+    def fill(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.free_of = {3: 900_000}
+
+    stage.cluster.on_look = fill
+    outcome = stage.run()
+    assert outcome.stopped == (
+        "batch 2 did not begin: broker 3 has 900,000 bytes free in one log directory, and c-0 has 1,000,000"
+    )
+    assert stage.replicas() == {**BEFORE, **{name: AFTER[name] for name in AFTER if name[0] == "a"}}
+    assert stage.throttles() == (fresh().rates, fresh().lists)
+    assert stage.left_behind() == []
+    # Longer than Kafka takes to delete what batch 1 has removed.
+    assert stage.time.now_s >= 60
+    stage.cluster.free_of, stage.cluster.on_look = {}, lambda cluster: None
+    assert stage.run().stopped is None
+    assert_as_without_a_crash(stage)
+
+
+def test_a_batch_waits_until_replicas_that_an_earlier_one_removed_are_deleted() -> None:
+    # Kafka deletes them 60 s after the end of their move.
+    stage = Stage()
+
+    def delete(cluster: FakeReassignedCluster) -> None:
+        if cluster.left and cluster.partitions[TopicPartition("a", 0)].moving:
+            cluster.free_of, ended_s[0] = {3: 0}, stage.time.now_s
+        if stage.time.now_s - ended_s[0] >= 60:
+            cluster.free_of = {}
+
+    ended_s = [0.0]
+    stage.cluster.on_look = delete
+    assert stage.run().stopped is None
+    assert_as_without_a_crash(stage)
+    assert 60 <= stage.time.now_s < 100
+
+
+def test_a_stop_ends_the_wait_for_room() -> None:
+    stage = Stage()
+
+    def fill(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.free_of = {3: 0}
+        if stage.time.now_s > 20:
+            stage.stop.set()
+
+    stage.cluster.on_look = fill
+    assert stage.run().stopped == "batch 2 did not begin: stopped by the operator"
+    assert stage.time.now_s < 60
+
+
+def test_without_room_for_the_first_batch_nothing_is_written_or_changed() -> None:
+    stage = Stage()
+    stage.cluster.free_of = {4: 0}
+    outcome = stage.run()
+    assert outcome.stopped is not None
+    assert "batch 1 did not begin: broker 4 has 0 bytes free" in outcome.stopped
+    assert (stage.journal.kept, stage.cluster.requests, stage.time.now_s < 10) == ([], [], True)
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1, 3))
+def test_a_batch_that_goes_on_after_a_crash_needs_no_room_again(step: int) -> None:
+    # What its copies take is no longer free.
+    stage = Stage()
+
+    def use(cluster: FakeReassignedCluster) -> None:
+        if cluster.left:
+            cluster.free_of = dict.fromkeys((3, 4), 0)
+        elif all(cluster.partitions[TopicPartition(*name)].replicas == AFTER[name] for name in AFTER if name[0] == "a"):
+            cluster.free_of = {}
+
+    stage.cluster.on_look = use
+    with pytest.raises(Killed):
+        stage.run(step)
+    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
+        assert stage.run().stopped is None
+    assert_as_without_a_crash(stage)
+
+
+def test_brokers_that_do_not_report_their_directories_before_a_batch_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    silent = LogDirsReading({}, {4: HeadroomError("broker 4", "did not report its log directories", "Look.")})
+    monkeypatch.setattr(stage.cluster, "read_logs", lambda brokers, names: silent)
+    assert stage.run().stopped is None
+    assert "Batch 2: room is not checked on broker 4: no log directories were reported" in stage.lines
 
 
 def test_metadata_that_is_older_than_the_end_of_a_batch_does_not_end_the_run() -> None:

@@ -102,6 +102,17 @@ def test_capacities_of_disks_leave_out_what_others_use() -> None:
     assert [b.takes for b in found] == ["", "a log directory is offline", ""]
 
 
+def test_directories_on_one_volume_are_counted_once_in_the_capacity() -> None:
+    # Two empty disks of 100 GB look like one. Logs of 30 GB each do not fit into the 40 GB that are used of one.
+    empty = (LogDirectory("/a", 100 * GB, 95 * GB), LogDirectory("/b", 100 * GB, 95 * GB))
+    used = tuple(replace(directory, usable_bytes=60 * GB, logs_bytes=30 * GB) for directory in empty)
+    states = [replace(broker(1), log_dirs=empty), replace(broker(2), log_dirs=used)]
+    state = state_of(states, topic("t", [[2]] * 60))
+    found = observed_cluster(state, loads_of(state), SETTINGS)
+    assert [b.capacity.disk_bytes for b in found.model.brokers] == [100 * GB, 200 * GB]
+    assert [note for note in found.notes if note.startswith("Log directories /a, /b of broker 1 count as one")] != []
+
+
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:
     state = state_of([broker(n) for n in (1, 2)], topic("t", [[1], [2]]))
     partly = observed_cluster(state, loads_of(state, [5.0, NAN]), SETTINGS)

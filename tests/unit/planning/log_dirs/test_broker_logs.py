@@ -41,3 +41,12 @@ def test_the_bytes_that_remain_are_those_of_a_copy_under_way() -> None:
     assert logs(1, {ORDERS: (A, 900 * MB)}).remaining_bytes(ORDERS) == 0
     # Segments of the current log were deleted meanwhile.
     assert logs(1, {ORDERS: (A, 100 * MB)}, {ORDERS: (B, 200 * MB)}).remaining_bytes(ORDERS) == 0
+
+
+def test_an_adding_replica_has_copied_what_its_log_has() -> None:
+    adding = placed(size_bytes=None, log_dirs={}, replicas=(1, 2, 3), adding=(3,))
+    read = {1: logs(1, {ORDERS: (A, 900 * MB)}), 3: logs(3, {ORDERS: (B, 600 * MB)})}
+    assert with_log_dirs(cluster(adding), read).partitions[ORDERS].copied_bytes == {3: 600 * MB}
+    # Metrics are read at the same moment as the log of the leader.
+    known = placed(replicas=(1, 2, 3), adding=(3,), copied_bytes={3: 500 * MB})
+    assert with_log_dirs(cluster(known), read).partitions[ORDERS].copied_bytes == {3: 500 * MB}

@@ -7,19 +7,24 @@ import pytest
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.validation import plan_notes, require_possible
+from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 
 def refusal(plan: ReassignmentPlan, state: ClusterState) -> str:
-    with pytest.raises(HeadroomError) as found:
+    def check() -> None:
         require_possible(plan, state, "move.json")
+        require_room([plan], state, "move.json")
+
+    with pytest.raises(HeadroomError) as found:
+        check()
     return str(found.value)
 
 
 def disk(usable_bytes: int, path: str = "/a", **fields: Any) -> LogDirectory:
-    return LogDirectory(path, 10**12, usable_bytes, **fields)
+    """Return a directory on a disk of its own: the sizes of the disks differ."""
+    return LogDirectory(path, 10**12 + ord(path[-1]), usable_bytes, **fields)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +97,15 @@ def test_a_destination_without_room_is_refused() -> None:
         plan, state
     )
     roomy = state_of(placements, {3: BrokerState(3, log_dirs=(disk(150 * MB), disk(60 * MB, "/b")))})
-    assert require_possible(plan, roomy, "move.json")
+    require_room([plan], roomy, "move.json")
 
 
 def test_directories_on_one_volume_count_once() -> None:
-    one_volume = (disk(150 * MB, "/a"), disk(150 * MB, "/b"))
+    one_volume = (LogDirectory("/a", 10**12, 150 * MB), LogDirectory("/b", 10**12, 150 * MB))
     state = state_of([placed(0, (1, 2)), placed(1, (1, 2))], {3: BrokerState(3, log_dirs=one_volume)})
-    assert "has 150,000,000 bytes free" in refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+    refused = refusal(plan_of({0: (1, 3), 1: (1, 3)}), state)
+    assert "has 150,000,000 bytes free (count as one volume: /a, /b), and the plan copies 200,000,000 there" in refused
+    assert 'set cluster.log_dir_volumes = "separate".' in refused
 
 
 def test_named_directories_have_to_be_there_and_have_room() -> None:
@@ -113,7 +120,8 @@ def test_named_directories_have_to_be_there_and_have_room() -> None:
     assert "log directory /a of broker 3 has 50,000,000 bytes free, and the plan copies 100,000,000" in refusal(
         plan("/a"), state
     )
-    assert require_possible(plan("/b"), state, "move.json")
+    require_possible(plan("/b"), state, "move.json")
+    require_room([plan("/b")], state, "move.json")
 
 
 def test_notes() -> None:

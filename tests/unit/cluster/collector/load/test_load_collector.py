@@ -28,7 +28,7 @@ from headroom.cluster.metrics.mbeans import LOAD, ReadPlan
 from headroom.cluster.metrics.source import MetricsError
 from headroom.cluster.model import Broker, Meter, Metrics, Reading, Snapshot
 from headroom.schemas.bounds import MOST_OF_LOG
-from headroom.schemas.config import CollectSettings
+from headroom.schemas.config import CollectSettings, LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tick_messages import ROWS, row_columns
 from tests.support.waiting import until
@@ -102,7 +102,7 @@ class FakeClock:
 class Stage:
     """A load collector of two brokers, one of which has two log directories."""
 
-    def __init__(self, collect: CollectSettings = COLLECT) -> None:
+    def __init__(self, collect: CollectSettings = COLLECT, volumes: LogDirVolumes = LogDirVolumes.ASSUMED) -> None:
         self.time = FakeClock()
         self.source = Loads(self.time)
         self.admin = LogDirBrokers()
@@ -116,7 +116,7 @@ class Stage:
         # Brokers that do not answer the tick.
         self.silent: set[int] = set()
         admin: Any = self.admin
-        self.collector = LoadCollector(collect, self.source, admin, self.time.clock())
+        self.collector = LoadCollector(collect, self.source, admin, self.time.clock(), volumes)
 
     def tick(self, snapshot: Snapshot = SNAPSHOT) -> dict[str, list[dict[str, Any]]]:
         """Start what is due, wait until it was read, and return the rows of the next tick."""
@@ -250,9 +250,22 @@ def test_log_directories_become_rows_with_the_logs_in_them() -> None:
 def test_free_bytes_are_those_of_directories_that_are_online() -> None:
     stage = Stage()
     room = {"total_bytes": 100 * GIB, "usable_bytes": 60 * GIB}
-    stage.admin.directories[2] = [described("/a", {}, **room), described("/b", {}, **room)]
+    # Logs of 30 GiB each do not fit into the 40 GiB that are used of one volume.
+    logs = [{("orders", number): (30 * GIB, 0, False)} for number in range(2)]
+    stage.admin.directories[2] = [described("/a", logs[0], **room), described("/b", logs[1], **room)]
     found = {r["meter"]: r["gauge_value"] for r in stage.tick()["meters"] if r["broker"] == 2}
     assert (found[LOG_DIRS_USABLE.meter], found[LOG_DIRS_TOTAL.meter]) == (120 * GIB, 200 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("volumes", "times"), [(LogDirVolumes.ASSUMED, 1), (LogDirVolumes.SHARED, 1), (LogDirVolumes.SEPARATE, 2)]
+)
+def test_directories_on_one_volume_are_counted_once(volumes: LogDirVolumes, times: int) -> None:
+    room = {"total_bytes": 100 * GIB, "usable_bytes": 60 * GIB}
+    stage = Stage(volumes=volumes)
+    stage.admin.directories[2] = [described("/a", {}, **room), described("/b", {}, **room)]
+    found = {r["meter"]: r["gauge_value"] for r in stage.tick()["meters"] if r["broker"] == 2}
+    assert (found[LOG_DIRS_USABLE.meter], found[LOG_DIRS_TOTAL.meter]) == (times * 60 * GIB, times * 100 * GIB)
 
 
 @pytest.mark.parametrize("size", [-1, MOST_OF_LOG + 1, 2**63 - 1])

@@ -1,0 +1,1 @@
+"""Room for the copies of plans in the log directories of brokers."""

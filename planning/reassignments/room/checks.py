@@ -1,0 +1,196 @@
+"""Room for the copies of a plan in the log directories of brokers, batch after batch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
+from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.room.volumes import SEPARATE_VOLUMES, volumes_of
+from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
+
+_MAKE_ROOM = (
+    "Free space there, choose another destination, or move in batches, each after the one before. Until a move ends, "
+    "both copies exist."
+)
+
+
+# A plan may make hundreds of thousands of them.
+class _Copy(NamedTuple):
+    """A copy that a broker has to find room for; ``path`` is None if the broker chooses the directory."""
+
+    name: TopicPartition
+    path: str | None
+    size_bytes: int
+
+
+class _Removal(NamedTuple):
+    """A log that leaves a directory with the end of its move."""
+
+    path: str
+    size_bytes: int
+
+
+def room_errors(batches: Sequence[ReassignmentPlan], state: ClusterState) -> tuple[HeadroomError, ...]:
+    """Return one error per directory, or broker, without room for the copies that a plan sends there.
+
+    Until the end of a move both copies exist, so nothing that leaves with a batch makes room for it. What earlier
+    batches have copied and removed by then counts. Of a running copy only what is left counts. Partitions of unknown
+    size and directories of unknown free space are left out. Where the broker chooses the directory, it is an error only
+    if none has room for the partition, or all together have none for all. Directories on one volume count once
+    (``volumes_of``).
+
+    Args:
+        batches: the plan, in parts that move one after the other.
+        state: the cluster, with sizes and free space as far as known.
+    """
+    errors: list[HeadroomError] = []
+    rooms: dict[int, _BrokerRoom] = {}
+    full: set[int] = set()
+    for number, batch in enumerate(batches, start=1):
+        copies, removals = _changes(batch, state)
+        for broker in sorted(copies.keys() | removals.keys()):
+            if broker in full or broker not in state.brokers:
+                continue
+            if broker not in rooms:
+                rooms[broker] = _BrokerRoom(broker, state.brokers[broker].log_dirs)
+            room = rooms[broker]
+            room.copy(copies.get(broker, ()))
+            found = list(room.errors(f" up to batch {number}" if number > 1 else "")) if broker in copies else []
+            if found:
+                full.add(broker)
+                errors += found
+            room.remove(removals.get(broker, ()))
+    return tuple(errors)
+
+
+@dataclass
+class _Volume:
+    """The directories on one volume, and what batches so far put there and remove.
+
+    Attributes:
+        paths: its directories.
+        free_bytes: free bytes before the first batch.
+        is_assumed: whether the directories are taken for one volume by their numbers.
+        freed_bytes: bytes of logs that earlier batches have removed.
+        copies: copies that name one of its directories.
+        copied_bytes: their bytes.
+    """
+
+    paths: tuple[str, ...]
+    free_bytes: int
+    is_assumed: bool = False
+    freed_bytes: int = 0
+    copies: list[_Copy] = field(default_factory=list)
+    copied_bytes: int = 0
+
+
+class _BrokerRoom:
+    """Room on one broker while batches move one after the other.
+
+    Args:
+        broker: id of the broker.
+        directories: its log directories; those that take no new replica have no room.
+    """
+
+    def __init__(self, broker: int, directories: Iterable[LogDirectory]) -> None:
+        usable = [d for d in directories if not d.offline and not d.cordoned]
+        self._broker = broker
+        known = [volume for volume in volumes_of(usable) if volume.usable_bytes is not None]
+        self._volumes = [_Volume(v.paths, v.usable_bytes or 0, v.is_assumed) for v in known]
+        self._volume_of = {path: volume for volume in self._volumes for path in volume.paths}
+        # Without the free bytes of all directories it is unknown whether the broker finds one with room.
+        self._is_known = bool(usable) and len(self._volume_of) == len(usable)
+        self._copies: list[_Copy] = []
+        self._copied_bytes = 0
+        self._largest: _Copy | None = None
+
+    def copy(self, copies: Iterable[_Copy]) -> None:
+        """Add the copies of the next batch."""
+        new = list(copies)
+        self._copies += new
+        self._copied_bytes += sum(copy.size_bytes for copy in new)
+        self._largest = max((c for c in new if c.path is None), key=lambda c: c.size_bytes, default=None)
+        for copy in new:
+            volume = None if copy.path is None else self._volume_of.get(copy.path)
+            if volume is not None:
+                volume.copies.append(copy)
+                volume.copied_bytes += copy.size_bytes
+
+    def remove(self, removals: Iterable[_Removal]) -> None:
+        """Remove logs, with the end of the batch."""
+        for removal in removals:
+            if removal.path in self._volume_of:
+                self._volume_of[removal.path].freed_bytes += removal.size_bytes
+
+    def errors(self, until: str) -> Iterator[HeadroomError]:
+        """Yield what has no room for the batches so far.
+
+        Args:
+            until: text that names the last batch; empty for the first one.
+        """
+        is_full = False
+        for volume in self._volumes:
+            if volume.copied_bytes > volume.free_bytes + volume.freed_bytes:
+                is_full = True
+                yield self._no_room(self._subject(volume), volume.copies, [volume], until)
+        if is_full or not self._is_known:
+            return
+        most = max(v.free_bytes + v.freed_bytes - v.copied_bytes for v in self._volumes)
+        if self._largest is not None and self._largest.size_bytes > most:
+            rule = f"has {most:,} bytes free in one log directory, and {self._largest.name} has "
+            rule += f"{self._largest.size_bytes:,}"
+            yield HeadroomError(f"broker {self._broker}", rule, _MAKE_ROOM)
+        elif self._copied_bytes > sum(volume.free_bytes + volume.freed_bytes for volume in self._volumes):
+            yield self._no_room(f"broker {self._broker}", self._copies, self._volumes, until)
+
+    def _subject(self, volume: _Volume) -> str:
+        named = sorted({copy.path for copy in volume.copies if copy.path is not None})
+        return f"log director{'y' if len(named) == 1 else 'ies'} {', '.join(named)} of broker {self._broker}"
+
+    def _no_room(self, subject: str, copies: Sequence[_Copy], volumes: Sequence[_Volume], until: str) -> HeadroomError:
+        free, freed = sum(volume.free_bytes for volume in volumes), sum(volume.freed_bytes for volume in volumes)
+        more = f" and gets {freed:,} more from earlier batches" if freed else ""
+        copied, names = sum(copy.size_bytes for copy in copies), partitions_text({copy.name for copy in copies})
+        assumed = ["count as one volume: " + ", ".join(volume.paths) for volume in volumes if volume.is_assumed]
+        one_volume = f" ({'; '.join(assumed)})" if assumed else ""
+        rule = f"has {free:,} bytes free{one_volume}{more}, and the plan copies {copied:,} there{until} ({names})"
+        return HeadroomError(subject, rule, f"{_MAKE_ROOM} {SEPARATE_VOLUMES}" if assumed else _MAKE_ROOM)
+
+
+def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, list[_Copy]], dict[int, list[_Removal]]]:
+    """Return by broker the copies that a batch makes, and the logs that leave with its end."""
+    copies: dict[int, list[_Copy]] = defaultdict(list)
+    removals: dict[int, list[_Removal]] = defaultdict(list)
+    for name, assignment in batch.by_name.items():
+        now = state.partitions.get(name)
+        if now is None or now.size_bytes is None:
+            continue
+        for broker, path in zip(assignment.replicas, _paths(assignment), strict=True):
+            present = now.log_dirs.get(broker)
+            if broker not in now.replicas or broker in now.adding:
+                copies[broker].append(_Copy(name, path, _left_bytes(now, now.size_bytes, broker)))
+            elif path is not None and path != present:
+                copies[broker].append(_Copy(name, path, now.size_bytes))
+                if present is not None:
+                    removals[broker].append(_Removal(present, now.size_bytes))
+        for broker in now.replicas:
+            # How much of a copy that is ended exists is not known.
+            if broker in now.log_dirs and broker not in assignment.replicas and broker not in now.adding:
+                removals[broker].append(_Removal(now.log_dirs[broker], now.size_bytes))
+    return copies, removals
+
+
+def _paths(assignment: TargetAssignment) -> Sequence[str | None]:
+    if assignment.log_dirs is None:
+        return [None] * len(assignment.replicas)
+    return [None if path == ANY_LOG_DIR else path for path in assignment.log_dirs]
+
+
+def _left_bytes(now: PartitionPlacement, size_bytes: int, broker: int) -> int:
+    return max(0, size_bytes - now.copied_bytes[broker]) if broker in now.copied_bytes else size_bytes
