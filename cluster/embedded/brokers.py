@@ -70,9 +70,10 @@ class Brokers:
                 with files.format_log.open("wb") as log:
                     command = format_command(files, cluster_id)
                     started.append((files, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)))
-        for files, process in started:
-            if process.wait() != 0:
-                raise _death_error(files.broker_id, "while its data folder was prepared", files.format_log)
+        # All of them: one that went on would write into a folder that the next attempt prepares.
+        failed = [files for files, process in started if process.wait() != 0]
+        if failed:
+            raise _death_error(failed[0].broker_id, "while its data folder was prepared", failed[0].format_log)
 
     def spawn(self, broker_id: int, ports: BrokerPorts) -> None:
         """Start the process of one broker; it is not ready yet."""
