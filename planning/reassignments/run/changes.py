@@ -102,6 +102,9 @@ def _submission(assignment: TargetAssignment, partition: PartitionPlacement, rec
     known, interrupted = record.submitted.get(name), record.interrupted.get(name)
     if known is not None and (name in record.unended or name in record.refused) and _is_left_of(known, before):
         before = known.before
+    elif known is not None and known.after == before and set(known.before) == set(before):
+        # An earlier batch of the run has only given it this order.
+        before = known.before
     elif interrupted is not None and not partition.moving and interrupted.left == before:
         before = interrupted.before
     return Submission(before, assignment.replicas)
