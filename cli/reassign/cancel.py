@@ -56,7 +56,7 @@ def cancel(
     settings = load_settings(config)
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
-        cancelled = plan_cancel(control, chosen, session.orders)
+        cancelled = plan_cancel(control, chosen, session.orders())
         if output_format == "text":
             _print(cancelled)
         print_notes(cancelled.notes())

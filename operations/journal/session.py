@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
-from headroom.planning.reassignments.run.orders import known_orders
+from headroom.planning.reassignments.run.orders import KnownOrders, known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -59,8 +59,12 @@ class RunSession:
         Raises:
             HeadroomError: the journal cannot be read.
         """
-        rows = self._store.rows(self.cluster)
-        self.records, self.orders = run_records(rows), known_orders(rows)
+        self._rows = self._store.rows(self.cluster)
+        self.records = run_records(self._rows)
+
+    def orders(self) -> KnownOrders:
+        """Return the orders of replicas that the journal has, as it was read last."""
+        return known_orders(self._rows)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -123,7 +123,7 @@ class PlanRunner:
             rule = f"is {fingerprint}, but that of the plan and its topics is {actual}: it is not what was estimated"
             raise HeadroomError("--fingerprint", rule, "Estimate the plan again: headroom plan.")
         record = self._session.resumable(actual) or self._session.journal().record
-        record = replace(record, interrupted=self._session.orders.interrupted)
+        record = replace(record, interrupted=self._session.orders().interrupted)
         if to_execute:
             # First, because its moves would be reasons to refuse the plan.
             require_only_run(self._session.records, record.run_id)

@@ -116,7 +116,7 @@ class RunThrottle:
             *_list_steps(changes.entries, snapshot),
             *_rate_steps(changes.rates, StepState.INTENDED),
         ]
-        self._left = ClearedThrottle()
+        self._cleared = self._left = ClearedThrottle()
         if not steps:
             return
         self._journal.write([*self._no_longer_own(changes.rates), *steps])

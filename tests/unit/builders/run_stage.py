@@ -49,6 +49,11 @@ class RunStage:
             sleep=self.time.sleep,
         ).run()
 
+    def go_on(self, policy: RunPolicy | None = None) -> None:
+        """Run the same command again, unless the one that was killed had come to its end."""
+        if [record.state for record in self.journal.records()] != [RunState.DONE]:
+            self.run(policy=policy)
+
     def steps(self) -> int:
         """Return the number of steps at each of which a run can be killed."""
         self.run()

@@ -132,8 +132,7 @@ def test_rates_of_a_run_follow_the_command_that_goes_on_with_it(step: int, rate:
             wrong.extend((name, r) for name, r in now.items() if r != max(rate, before.get(name, 0)))
 
     stage.cluster.on_look = look
-    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
-        stage.run(policy=replace(stage.policy, throttle_bytes_per_s=rate))
+    stage.go_on(policy=replace(stage.policy, throttle_bytes_per_s=rate))
     assert wrong == []
     assert_as_without_a_crash(stage)
 
@@ -264,8 +263,7 @@ def test_killed_at_any_step_of_setting_it_again_the_same_command_ends_the_run(
         one = stage()
         with pytest.raises(Killed):
             one.run(step)
-        if [record.state for record in one.journal.records()] != [RunState.DONE]:
-            one.run()
+        one.go_on()
         assert one.replicas() == AFTER
         assert one.left_behind() == []
         assert set(one.cluster.rates) <= set(fresh().rates)
@@ -311,8 +309,7 @@ def test_a_throttle_that_others_clear_while_the_run_is_dead_is_set_by_the_same_c
             unlimited.extend(name for name in copying if name not in cluster.rates and name.role is LEADER)
 
     stage.cluster.on_look = look
-    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
-        stage.run()
+    stage.go_on()
     assert unlimited == []
     assert stage.replicas() == AFTER
     assert stage.left_behind() == []
@@ -345,8 +342,7 @@ def test_killed_at_any_step_the_same_command_ends_as_if_it_had_not_been(step: in
     stage = Stage()
     with pytest.raises(Killed):
         stage.run(step)
-    if [record.state for record in stage.journal.records()] != [RunState.DONE]:
-        stage.run()
+    stage.go_on()
     assert_as_without_a_crash(stage)
 
 
