@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,15 @@ from headroom.schemas.environment import is_setting
 _ELSEWHERE = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_DIRS", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 for _name in [name for name in os.environ if is_setting(name) or name in _ELSEWHERE]:
     del os.environ[_name]
+
+# All servers of tests are on this machine, where no proxy of the environment is to look for them.
+_LOOPBACK = "127.0.0.1,localhost,::1,[::1]"
+_direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = f"{_direct},{_LOOPBACK}" if _direct else _LOOPBACK
+
+# Tests act as another user, who has to get to their files.
+os.umask(0o022)
 
 # A slow or busy machine is no failure: speed is measured in benchmarks/. The examples are the same in every run, so
 # that a change fails on what it changed; others are looked for with --hypothesis-profile=explore.
@@ -50,6 +60,44 @@ class FailuresAtOnce:
             terminal.write_line(f"FAILED in {what}: {reason}", red=True)
 
 
+class NotRun:
+    """Fails a run in which a collected test was not run, as when several workers have crashed: it could end green."""
+
+    def __init__(self) -> None:
+        self._collected: dict[str, None] = {}
+        self._reported: set[str] = set()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Keep what a worker has collected."""
+        self._collected.update(dict.fromkeys(ids))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep what this process has collected; it collects nothing if there are workers."""
+        self._collected.update(dict.fromkeys(item.nodeid for item in session.items))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the name of a test that has run."""
+        self._reported.add(report.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Report the first test that was not run as failed, with how many others there are."""
+        if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            return
+        # --collect-only, or told to end at the first failure.
+        if session.config.option.collectonly or session.shouldstop or session.shouldfail:
+            return
+        left = [test for test in self._collected if test not in self._reported]
+        if left:
+            file, reason = left[0].partition("::")[0], "collected and not run"
+            if len(left) > 1:
+                reason += f", nor were {len(left) - 1} more"
+            report = pytest.TestReport(left[0], (file, None, file), {}, "failed", reason, "call")
+            session.config.hook.pytest_runtest_logreport(report=report)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--hypothesis-profile", None) in (None, "same"):
         # Hypothesis draws some values from the constants of the project's modules that are imported so far. Which these
@@ -59,3 +107,4 @@ def pytest_configure(config: pytest.Config) -> None:
     # With several workers, only the process that prints has reports of all.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(FailuresAtOnce(config), "failures-at-once")
+        config.pluginmanager.register(NotRun(), "not-run")

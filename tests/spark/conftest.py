@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,10 +13,11 @@ from headroom.schemas.config import SparkSettings
 from headroom.streaming.session import INTERPRETED, build_session, configure
 from headroom.streaming.session_profile import QUICK_COMPILER
 from tests.spark.shared_plans import shared_plans
+from tests.support.by_module import ByModule
 
 # A heap of one size, half of it for new objects: by default the JVM would collect garbage often to keep the heap small.
 _JAVA = f"{QUICK_COMPILER} -XX:-UseG1GC -XX:+UseSerialGC -Xms2g -Xmn1g"
-# Modules that take longest, in this order. Each is run by one process (``--dist loadfile``), and the short ones come
+# Modules that take longest, in this order. Each is run by one process, and the short ones come
 # last, so that both processes end at about the same time.
 _FIRST = ("test_alert_path_gold", "test_edges", "test_maintenance", "test_balance_job", "test_jobs", "test_broker_load")
 
@@ -28,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ordered = sorted((items[n] for n in mine), key=lambda item: places.get(item.path.stem, len(_FIRST)))
     for n, item in zip(mine, ordered, strict=True):
         items[n] = item
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
+    """Return the scheduler of several workers."""
+    return ByModule(config, log)
 
 
 @pytest.fixture(scope="session")

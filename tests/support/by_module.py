@@ -24,6 +24,22 @@ class ByModule(LoadScopeScheduling):
         module = nodeid.partition("::")[0]
         return nodeid if Path(module).stem in self.spread else module
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests that an ended worker has left to others, without the one that ended it, and return that one.
+
+        The scheduler of pytest-xdist gives that one to the next worker too. A test that hangs would hang again in each.
+        """
+        workload = self.assigned_work.pop(node)
+        left = [(unit, test) for unit in workload.values() for test, is_done in unit.items() if not is_done]
+        if not left:
+            return None
+        unit, crashed = left[0]
+        unit[crashed] = True
+        self.workqueue.update({scope: rest for scope, rest in workload.items() if not all(rest.values())})
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return crashed
+
     def _reschedule(self, node: WorkerController) -> None:
         """Give a worker its next tests; end it once only those are left that may not run beside another worker's."""
         if self.workqueue and self._next_for(node) is None:

@@ -1,4 +1,4 @@
-"""Workers of the integration tier: a module stays in one of them, and heavy ones do not run side by side."""
+"""Workers of a tier: a module stays in one of them, heavy ones do not run side by side, and no test is left out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from tests.conftest import NotRun
 from tests.support.by_module import ByModule
 
 
@@ -62,6 +63,34 @@ def test_heavy_modules_run_one_at_a_time_and_no_test_is_left_out(workers: int, s
         done[n].append(nodes[n].given[len(done[n])])
         scheduler.mark_test_complete(nodes[n], tests.index(done[n][-1]))
     assert sorted(test for ran in done.values() for test in ran) == sorted(tests)
+
+
+def test_a_test_that_ends_its_worker_is_not_given_to_the_next_one() -> None:
+    tests = [f"tests/test_a.py::test_{n}" for n in range(3)] + ["tests/test_b.py::test_0"]
+    scheduler, (crashing, _) = scheduled(tests, 2, frozenset())
+    scheduler.mark_test_complete(crashing, 0)
+    assert scheduler.remove_node(crashing) == tests[1]
+    replacement = Worker(tests)
+    scheduler.add_node(replacement)
+    scheduler.add_node_collection(replacement, tests)
+    scheduler.schedule()
+    assert replacement.given == tests[2:3]
+
+
+@pytest.mark.parametrize(("ran", "code"), [(["a", "b", "c"], 0), (["b"], 1)])
+def test_a_run_in_which_a_collected_test_was_not_run_is_red(ran: list[str], code: int) -> None:
+    session, watched = MagicMock(shouldstop=False, shouldfail=False, exitstatus=0), NotRun()
+    session.config.option.collectonly = False
+    for _ in range(2):
+        watched.pytest_xdist_node_collection_finished(ids=["a", "b", "c"])
+    for test in ran:
+        watched.pytest_runtest_logreport(MagicMock(nodeid=test))
+    watched.pytest_sessionfinish(session, 0)
+    assert session.exitstatus == code
+    reports = [call.kwargs["report"] for call in session.config.hook.pytest_runtest_logreport.call_args_list]
+    assert [(report.nodeid, report.longrepr) for report in reports] == (
+        [("a", "collected and not run, nor were 1 more")] if code else []
+    )
 
 
 @pytest.mark.parametrize(
