@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,30 @@ def test_a_program_on_the_path_is_used(machine: Path) -> None:
 def test_an_unpacked_program_is_not_downloaded_again(machine: Path) -> None:
     unpacked = program(prometheus_tools.TOOLS / "prometheus" / "usr" / "bin" / "promtool")
     assert tool("promtool") == unpacked
+
+
+def test_a_package_that_two_ask_for_at_the_same_time_is_downloaded_once(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    both = threading.Barrier(2)
+
+    def download(package: str) -> None:
+        asked.append(package)
+        time.sleep(0.2)
+        program(prometheus_tools.TOOLS / package / "usr" / "bin" / "promtool")
+
+    def ask() -> None:
+        both.wait()
+        tool("promtool")
+
+    monkeypatch.setattr(prometheus_tools, "_download", download)
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asked == ["prometheus"]
 
 
 def test_a_machine_without_debians_tools_is_an_error_with_the_reason(machine: Path) -> None:
