@@ -17,7 +17,8 @@ GRACE_S = 60.0
 def start(command: "list[str]", **options: object) -> "subprocess.Popen[bytes]":
     """Start a command in a process group of its own, and return it.
 
-    It ends when this script is killed. Ctrl-C in a terminal does not reach it: see ``finish``.
+    It ends when this script is killed. Ctrl-C in a terminal does not reach it: see ``finish``. It has no input: the
+    terminal, whose group is another one, would stop it when it asks something, as pip asks for a password.
 
     Args:
         command: the command line.
@@ -35,6 +36,7 @@ def start(command: "list[str]", **options: object) -> "subprocess.Popen[bytes]":
             if os.getppid() != parent:
                 os._exit(1)
 
+    options.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen(command, preexec_fn=prepare, **options)  # type: ignore[call-overload]
 
 

@@ -11,6 +11,7 @@ import time
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -126,7 +127,7 @@ class JarsStep(Step):
         if SETTINGS_VARIABLE not in os.environ:
             try:
                 return [_download(self._root / ".jars" / ".ivy", path, digest) for path, digest in _IVY.items()]
-            except (OSError, ValueError):
+            except (OSError, ValueError, HTTPException):
                 pass
         folder = self._installed()
         return [jar for name in ("ivy-*.jar", "commons-cli-*.jar") for jar in sorted(folder.glob(name))]
@@ -137,6 +138,7 @@ def _download(folder: Path, path: str, digest: str) -> Path:
 
     Raises:
         OSError: it cannot be downloaded.
+        HTTPException: its download ended too early.
         ValueError: it is not the file with this SHA-256.
     """
     file = folder / path.rsplit("/", 1)[1]
@@ -178,7 +180,9 @@ def proxy_options(environment: "os._Environ[str] | dict[str, str]") -> "list[str
     options = []
     for scheme in ("http", "https"):
         name = scheme + "_proxy"
-        proxy = urlsplit(environment.get(name) or environment.get(name.upper()) or "")
+        given = environment.get(name) or environment.get(name.upper()) or ""
+        # pip takes one without a scheme too.
+        proxy = urlsplit(given if "://" in given else "//" + given)
         if proxy.hostname:
             options.append(f"-D{scheme}.proxyHost={proxy.hostname}")
             options.append(f"-D{scheme}.proxyPort={proxy.port or 80}")

@@ -37,6 +37,12 @@ def check_python() -> None:
         raise SetupError("python", rule, "Install one, or name it: make PYTHON=python3.12 setup")
 
 
+def venv_python(venv: Path) -> "str | None":
+    """Return the version of a virtual environment's Python, such as ``3.12.3``; None if it is unknown."""
+    match = re.search(r"^version(?:_info)? *= *(\d+\.\d+\.\d+)", text_of(venv / "pyvenv.cfg"), re.MULTILINE)
+    return match.group(1) if match else None
+
+
 def check_venv_module() -> None:
     """Check that this Python can create virtual environments with pip."""
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):

@@ -29,7 +29,8 @@ VENV_LOG = VENV / "pip.log"
 ARCHIVE_STAMP = ROOT / ".jars" / ".archived"
 ARCHIVE_LOG = ROOT / ".jars" / "archive.log"
 LOCK = ROOT / ".jars" / ".lock"
-
+# Of the operating system, in pip's output.
+_NO_SPACE = "No space left on device"
 
 # What a target needs beyond packages: configurations of jars, and the class archives of Spark and brokers.
 LEVELS = {
@@ -59,6 +60,7 @@ def main() -> int:
         if level in _WITH_SPARK:
             preflight.check_memory()
         _fetch(LEVELS[level])
+        _tell_another_python()
         if level in _WITH_SPARK:
             _archive_classes(java)
     except SetupError as error:
@@ -81,6 +83,13 @@ def _fetch(configurations: "tuple[str, ...]") -> None:
     with _alone():
         # Another one may have fetched them meanwhile.
         _fetch_missing(configurations)
+
+
+def _tell_another_python() -> None:
+    """Print which Python is used if .venv was made with another one than this, whose tests would not be run."""
+    used, own = preflight.venv_python(VENV), "{}.{}".format(*sys.version_info[:2])
+    if used is not None and used.split(".")[:2] != own.split("."):
+        print(f"set-up: .venv has Python {used}, and this is {own}. To use {own}, run `make clean` first", flush=True)
 
 
 @contextlib.contextmanager
@@ -170,8 +179,13 @@ class PackagesStep(Step):
         if self.command(command, ROOT, log) != 0:
             if self.is_stopped:
                 raise SetupError("packages", "were not installed", "Run this again")
-            remedy = f"Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used, then run this again; see {log}"
-            raise SetupError("packages", "cannot be installed: " + _failure_reason(preflight.text_of(log)), remedy)
+            output = preflight.text_of(log)
+            remedy = "Check the network, and PIP_INDEX_URL and HTTPS_PROXY if used"
+            if _NO_SPACE in output:
+                # pip unpacks and builds in the folder for temporary files.
+                remedy = f"Make room in {ROOT} and in {tempfile.gettempdir()}, or set TMPDIR to a larger disk"
+            remedy += f", then run this again; see {log}"
+            raise SetupError("packages", "cannot be installed: " + _failure_reason(output), remedy)
 
 
 def downloaded_bytes(output: str) -> float:
@@ -198,6 +212,8 @@ def _last_line(log: Path) -> str:
 
 def _failure_reason(output: str) -> str:
     """Return the reason why pip failed; an unreachable registry appears only in its warnings, not in its errors."""
+    if _NO_SPACE in output:
+        return "there is no space left"
     if any(text in output for text in ("connection broken", "ConnectionError", "ProxyError", "timed out")):
         return "the package registry is out of reach"
     errors = [line.strip() for line in output.splitlines() if "ERROR" in line]

@@ -93,6 +93,19 @@ def interrupted(process: subprocess.Popen[bytes], patch: pytest.MonkeyPatch) -> 
     raise KeyboardInterrupt
 
 
+def test_a_command_that_asks_for_something_gets_no_answer_and_does_not_wait_for_one() -> None:
+    read, write = os.pipe()
+    before = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        asks = child.start([sys.executable, "-c", "import sys; sys.exit(len(sys.stdin.read(1)))"])
+        assert asks.wait(60) == 0
+    finally:
+        os.dup2(before, 0)
+        for file in (read, write, before):
+            os.close(file)
+
+
 def test_a_command_that_ignores_ctrl_c_is_killed_with_its_children_after_the_grace(tmp_path: Path) -> None:
     ignores = "import signal, subprocess, sys; signal.signal(2, signal.SIG_IGN); "
     ignores += f"p = subprocess.Popen({SLEEP!r}); print(p.pid, flush=True); p.wait()"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from contextlib import redirect_stdout
+from http.client import IncompleteRead
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -89,6 +90,18 @@ def test_java_can_read_paths_with_any_letters(given: str, used: str, monkeypatch
     assert os.environ["LC_ALL"] == used
 
 
+@pytest.mark.parametrize(("used", "said"), [("3.10.2", "has Python 3.10.2, and this is 3.13."), ("3.13.1", None)])
+def test_a_python_that_is_not_that_of_the_environment_is_told(
+    used: str, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {used}\n")
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    monkeypatch.setattr(sys, "version_info", (3, 13, 0))
+    setup._tell_another_python()
+    printed = capsys.readouterr().out
+    assert said in printed if said else printed == ""
+
+
 def test_an_old_python_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     with pytest.raises(SetupError, match=r"this is Python 3\.9, and 3\.10 or newer is needed"):
@@ -131,8 +144,9 @@ def test_too_little_disk_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         preflight.check_disk(Path("/x"))
 
 
-def test_java_gets_the_proxies_of_the_environment() -> None:
-    options = jars.proxy_options({"HTTPS_PROXY": "http://proxy.example:3128"})
+@pytest.mark.parametrize("given", ["http://proxy.example:3128", "proxy.example:3128"])
+def test_java_gets_the_proxies_of_the_environment(given: str) -> None:
+    options = jars.proxy_options({"HTTPS_PROXY": given})
     assert options == ["-Dhttps.proxyHost=proxy.example", "-Dhttps.proxyPort=3128"]
 
 
@@ -169,8 +183,8 @@ def test_a_fetch_that_brought_not_all_jars_does_not_count(
 def test_only_the_configurations_that_are_missing_are_fetched(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The arguments of Ivy show in the folders that it makes.
     folders = "while [ $1 != -confs ]; do shift; done; shift; while [ $1 != -retrieve ]; do set -- $@; f=$1; shift; "
-    does = folders + "mkdir -p .jars/.arriving/$f; cp $EMPTY_ZIP .jars/.arriving/$f/jolokia-agent-jvm-2.jar; "
-    does += "cp $EMPTY_ZIP .jars/.arriving/$f/jmx_prometheus_javaagent-1.jar; done"
+    does = folders + 'mkdir -p .jars/.arriving/$f; cp "$EMPTY_ZIP" .jars/.arriving/$f/jolokia-agent-jvm-2.jar; '
+    does += 'cp "$EMPTY_ZIP" .jars/.arriving/$f/jmx_prometheus_javaagent-1.jar; done'
     ZipFile(checkout / "empty.zip", "w").close()
     monkeypatch.setenv("EMPTY_ZIP", str(checkout / "empty.zip"))
     monkeypatch.setenv("JAVA_HOME", java_that(checkout / "home", does)["JAVA_HOME"])
@@ -212,11 +226,18 @@ def test_a_jar_with_another_content_than_expected_is_not_run(tmp_path: Path, mon
     assert list((tmp_path / "to").iterdir()) == []
 
 
-def test_ivy_is_that_of_pyspark_where_maven_central_is_out_of_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def cut_off(*_: object, **__: object) -> None:
+    raise IncompleteRead(b"PK", 1_000_000)
+
+
+@pytest.mark.parametrize("answer", [None, cut_off])
+def test_ivy_is_that_of_pyspark_where_maven_central_does_not_answer_in_whole(
+    answer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(jars.SETTINGS_VARIABLE, raising=False)
     monkeypatch.setattr(jars, "_CENTRAL", (tmp_path / "nowhere").as_uri() + "/")
+    if answer is not None:
+        monkeypatch.setattr("urllib.request.urlopen", answer)
     (tmp_path / "ivy-2.5.3.jar").touch()
     (tmp_path / "commons-cli-1.11.0.jar").touch()
     step = jars.JarsStep(tmp_path, ["spark"], lambda: tmp_path)
@@ -308,6 +329,16 @@ def test_an_unreachable_registry_is_not_reported_as_a_missing_package() -> None:
         "WARNING: Retrying after connection broken by 'ProxyError'\nERROR: No matching distribution found for click"
     )
     assert setup._failure_reason(output) == "the package registry is out of reach"
+
+
+def test_a_full_disk_is_not_reported_as_one_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    says = "WARNING: Retrying after connection broken by 'ReadTimeoutError'\n"
+    says += "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n"
+    step = setup.PackagesStep()
+    (tmp_path / "pip.log").write_text(says)
+    monkeypatch.setattr(step, "command", lambda *_: 1)
+    with pytest.raises(SetupError, match=r"there is no space left\. Make room in .* or set TMPDIR"):
+        step._pip(tmp_path / "pip.log")
 
 
 def test_a_refused_package_is_reported_with_pips_message() -> None:
