@@ -24,7 +24,7 @@ def main() -> int:
     if arguments.runs < 1:
         parser.error("at least one run is needed")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    records, code = [], 0
+    records, without_record, code = [], 0, 0
     try:
         for number in range(arguments.runs):
             seed, beside = random.randrange(10**6), number % 2
@@ -36,9 +36,10 @@ def main() -> int:
             records += [record] if record else []
             if record is None:
                 print(f"==== run {number + 1} left no record: exit code {own}", flush=True)
+                without_record += 1
     except KeyboardInterrupt:
         code = run_tests.INTERRUPTED
-    print("\n" + summary(records), flush=True)
+    print("\n" + summary(records, without_record), flush=True)
     return code
 
 
@@ -52,9 +53,14 @@ def _run(arguments: "list[str]") -> "tuple[int, dict[str, object] | None]":
     return code, json.loads(new.pop().read_text()) if new else None
 
 
-def summary(records: "list[dict[str, object]]") -> str:
-    """Return as text which tests failed in which runs, and the minutes of each run."""
-    lines = [f"{len(records)} runs"]
+def summary(records: "list[dict[str, object]]", without_record: int = 0) -> str:
+    """Return as text which tests failed in which runs, and the minutes of each run.
+
+    Args:
+        records: of runs that were not interrupted.
+        without_record: number of runs that left none, so that it is unknown what failed in them.
+    """
+    lines = [f"{len(records)} runs" + (f", and {without_record} without a record" if without_record else "")]
     lines += [
         "  order {order}, beside {beside}: {minutes:.1f} minutes, exit code {code}".format(
             minutes=record["machine"]["seconds"] / 60, **record
@@ -63,7 +69,7 @@ def summary(records: "list[dict[str, object]]") -> str:
     ]
     failed = Counter(one["test"] for record in records for one in run_tests.failures(record))
     lines += [f"{count} of {len(records)} runs: {test}" for test, count in failed.most_common()]
-    if records and not failed:
+    if records and not failed and not without_record:
         lines.append("No test failed.")
     return "\n".join(lines)
 

@@ -36,11 +36,23 @@ _PYTEST = {
 }
 _SLOWEST = 20
 INTERRUPTED = 130
-# Of pytest, without a failed test.
-_EXIT_CODES = {2: "pytest was interrupted", 3: "internal error of pytest", 5: "no test was found"}
+# Of pytest: for failed tests, and for other reasons.
+_FAILED, _NO_TEST = 1, 5
+_EXIT_CODES = {2: "pytest was interrupted", 3: "internal error of pytest", _NO_TEST: "no test was found"}
 # Compiled modules are kept, whatever the shell says: each process of pytest and each headroom that a test starts would
-# compile all modules again. Options for pytest, such as -k, would leave tests out unnoticed.
-_NOT_INHERITED = ("PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+# compile all modules again. Options for pytest, such as -k, would leave tests out unnoticed, and an optimized Python
+# assertions. In another path Headroom and PySpark would be found before those of the checkout, and jars are those that
+# set-up fetches.
+_NOT_INHERITED = (
+    "HEADROOM_JARS",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHONWARNINGS",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD",
+)
 
 
 def main() -> int:
@@ -94,7 +106,8 @@ def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str
         OSError: a folder of the run cannot be written.
     """
     began, done, code = datetime.now(timezone.utc), [], 0
-    fresh = not Path(PYTHON).exists()
+    # Nothing of an earlier set-up: also no jars.
+    fresh = not any((ROOT / name).exists() for name in (".venv", ".jars"))
     load = MachineLoad()
     folder = RunFolder(RECORDS)
     try:
@@ -119,6 +132,7 @@ def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str
         "commit": _git("rev-parse", "--short=12", "HEAD") or "",
         "changed": None if changes is None else bool(changes),
         "fresh": fresh,
+        "python": preflight.venv_python(ROOT / ".venv"),
         "tiers": names,
         "code": code,
         "machine": load.figures(),
@@ -172,7 +186,9 @@ def _run_step(name: str, commands: "list[list[str]]", folder: RunFolder) -> "dic
     step = {"name": name, "code": code, "machine": load.figures()}
     if name in _PYTEST:
         step.update(results(_results(folder.folder, name)))
-        step["left_running"] = folder.end_processes()
+        if code == 0 and not step["tests"]:
+            step["code"] = _NO_TEST
+    step["left_running"] = folder.end_processes()
     return step
 
 
@@ -203,10 +219,12 @@ def results(file: Path) -> "dict[str, object]":
     except (OSError, ElementTree.ParseError):
         return {"tests": None, "failed": [], "slowest": []}
     failed = [(case, element) for case in cases for element in case if element.tag in ("failure", "error")]
+    skipped = [(case, element) for case in cases for element in case if element.tag == "skipped"]
     slowest = sorted(cases, key=lambda case: -float(case.get("time", 0)))[:_SLOWEST]
     return {
         "tests": len(cases),
-        "skipped": sum(case.find("skipped") is not None for case in cases),
+        "skipped": len(skipped),
+        "skipped_tests": [{"test": _test_id(case), "reason": _first_line(element)} for case, element in skipped],
         "failed": [{"test": _test_id(case), "reason": _first_line(element)} for case, element in failed],
         "slowest": [{"test": _test_id(case), "seconds": float(case.get("time", 0))} for case in slowest],
     }
@@ -230,12 +248,12 @@ def _first_line(element: ElementTree.Element) -> str:
 
 
 def failures(record: "dict[str, object]") -> "list[dict[str, str]]":
-    """Return the failed tests of a run; a step that failed without any counts as one."""
+    """Return the failed tests of a run; a step that failed without any, or not for them alone, counts as one."""
     failed_tests = []
     for step in record["steps"]:
         failed = step.get("failed", [])
         failed_tests += failed
-        if step["code"] not in (0, INTERRUPTED) and not failed:
+        if step["code"] not in (0, INTERRUPTED) and not (failed and step["code"] == _FAILED):
             failed_tests.append(
                 {"test": step["name"], "reason": _EXIT_CODES.get(step["code"], _exit_text(step["code"]))}
             )
@@ -248,18 +266,19 @@ def _exit_text(code: int) -> str:
 
 def table(record: "dict[str, object]") -> str:
     """Return the table of a run as text: minutes by tier, what failed, the slowest tests, and how busy it was."""
-    lines = ["{:<16} {:>8} {:>7} {:>7}".format("tier", "minutes", "tests", "failed")]
+    lines = ["{:<16} {:>8} {:>7} {:>7} {:>7}".format("tier", "minutes", "tests", "failed", "skipped")]
     for step in record["steps"]:
         tests = "" if step.get("tests") is None else step["tests"]
         failed = len(step["failed"]) if "failed" in step else ""
         minutes = step["machine"]["seconds"] / 60
         outcome = {0: "", INTERRUPTED: "  INTERRUPTED"}.get(step["code"], "  FAILED")
-        lines.append("{:<16} {:>8.1f} {:>7} {:>7}{}".format(step["name"], minutes, tests, failed, outcome))
+        counts = (tests, failed, step.get("skipped", ""))
+        lines.append("{:<16} {:>8.1f} {:>7} {:>7} {:>7}{}".format(step["name"], minutes, *counts, outcome))
     missing = [name for name in record["tiers"] if name not in {step["name"] for step in record["steps"]}]
     lines += ["{:<16} {:>8}".format(name, "not run") for name in missing]
     machine = record["machine"]
     lines.append("{:<16} {:>8.1f}".format("all", machine["seconds"] / 60))
-    lines += ["", _load_text(machine)]
+    lines += ["", _load_text(machine), "Python {} ran the tests.".format(record.get("python") or "of unknown version")]
     slowest = [one for step in record["steps"] for one in step.get("slowest", [])]
     if slowest:
         lines += ["", "slowest tests, seconds"]
@@ -268,6 +287,9 @@ def table(record: "dict[str, object]") -> str:
     left = [command for step in record["steps"] for command in step.get("left_running", [])]
     if left:
         lines += ["", "left running by tests, and killed"] + ["  " + command for command in left]
+    skipped = [one for step in record["steps"] for one in step.get("skipped_tests", [])]
+    if skipped:
+        lines += ["", "skipped tests"] + ["  {}: {}".format(one["test"], one["reason"]) for one in skipped]
     failed = failures(record)
     if failed:
         lines += ["", "failed tests"] + ["  {}: {}".format(one["test"], one["reason"]) for one in failed]

@@ -83,8 +83,10 @@ def _by_chance(last: list[Record], on_progress: OnProgress) -> list[Figure]:
     red, tests = 0, 0
     for record in last:
         failed = [one["test"] for step in record["steps"] for one in step.get("failed", [])]
-        # A tier that ended without results counts as one failure.
-        failed += [step["name"] for step in record["steps"] if step["code"] and not step.get("failed")]
+        # A tier that ended without results, or not for its failed tests alone, counts as one failure.
+        failed += [
+            step["name"] for step in record["steps"] if step["code"] and not (step.get("failed") and step["code"] == 1)
+        ]
         on_progress(
             f"order {record['order']}, beside {record['beside']}, commit {record['commit']}: {_load(record)};"
             f" failed: {failed or 'none'}"

@@ -69,8 +69,10 @@ def test_a_failed_test_and_a_tier_without_results_count_as_red(records: Path) ->
     red, crashed = run("2026-01-03T01:00:00Z", order=8, code=1), run("2026-01-03T02:00:00Z", order=9, code=1, beside=1)
     red["steps"][3] |= {"code": 1, "failed": [{"test": "a", "reason": "r"}, {"test": "b", "reason": "r"}]}
     crashed["steps"][4] |= {"code": 3, "tests": None}
+    # pytest itself failed after a test did.
+    crashed["steps"][2] |= {"code": 3, "failed": [{"test": "a", "reason": "r"}]}
     kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs(red, crashed))
-    assert figures()["test_red_by_chance"] == 3
+    assert figures()["test_red_by_chance"] == 5
 
 
 def test_a_run_that_was_interrupted_counts_as_none(records: Path) -> None:
