@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -132,7 +133,8 @@ def _hint(table: Path) -> Path:
 
 
 def _newest_data_file(table: Path) -> Path:
-    return max((Path(uri) for uri in DeltaTable(str(table)).file_uris()), key=lambda file: file.stat().st_mtime_ns)
+    files = [Path(unquote(uri)) for uri in DeltaTable(str(table)).file_uris()]
+    return max(files, key=lambda file: file.stat().st_mtime_ns)
 
 
 def _newest_in(folder: Path) -> Path:

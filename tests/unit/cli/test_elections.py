@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -158,7 +159,7 @@ def test_json_has_the_command_of_each_file(cluster: FakeCluster, tmp_path: Path)
     assert message["batch_files"] == [str(tmp_path / f"batch-00{number}.json") for number in (1, 2)]
     for file, command in zip(message["batch_files"], message["batch_commands"], strict=True):
         assert command.startswith("kafka-leader-election.sh --bootstrap-server broker1:9092 --election-type preferred ")
-        assert command.endswith(f"--path-to-json-file {file}")
+        assert command.endswith(f"--path-to-json-file {shlex.quote(file)}")
 
 
 def test_batches_of_another_plan_are_not_mixed_with_these(cluster: FakeCluster, tmp_path: Path) -> None:
@@ -381,7 +382,7 @@ def test_only_the_partitions_of_a_file(cluster: FakeCluster, tmp_path: Path) -> 
     message = json.loads(_run("--file", str(file), "--format", "json").stdout)
     (batch,) = message["batches"]
     assert [(p["topic"], p["partition"]) for p in batch["partitions"]] == [("t", 1)]
-    assert f"headroom elections --execute --file {file}" in _run("--file", str(file)).stdout
+    assert f"headroom elections --execute --file {shlex.quote(str(file))}" in _run("--file", str(file)).stdout
     file.write_text('{"partitions":[{"topic":"t","partition":9}]}')
     assert "t-9: is not in the cluster" in str(_run("--file", str(file)).exception)
     assert "cannot be read" in str(_run("--file", str(tmp_path / "missing.json")).exception)

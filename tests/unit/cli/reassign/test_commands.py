@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def unfinished(fingerprint: str = "another plan") -> RunSession:
 def test_without_execute_the_steps_are_shown_and_nothing_is_changed(cluster: FakeReassignedCluster, plan: str) -> None:
     shown = run("run", plan, "--throttle", "10MB").stdout
     assert "3 partitions in 1 batch, a new run" in shown
-    assert f"headroom reassign run {plan} --throttle 10000000 --execute" in shown
+    assert f"headroom reassign run {shlex.quote(plan)} --throttle 10000000 --execute" in shown
     steps = of(run("run", plan, "--throttle", "10MB", "--format", "json"))
     assert [row["partition"] for row in steps["batches"][0]["submit"]] == [0, 2]
     assert steps["batches"][0]["entries"][1] == {"topic": "orders", "role": "leader", "entries": "0:1,0:2,2:1,2:2,2:3"}
@@ -327,7 +328,8 @@ def test_a_plan_with_directories_is_shown_run_verified_and_rolled_back(
     command = ("run", directories, "--throttle", "10MB", "--log-dirs-throttle", "2MB")
     shown = run(*command).stdout
     assert "Moves between log directories" in shown
-    assert f"headroom reassign run {directories} --throttle 10000000 --log-dirs-throttle 2000000 --execute" in shown
+    options = "--throttle 10000000 --log-dirs-throttle 2000000 --execute"
+    assert f"headroom reassign run {shlex.quote(directories)} {options}" in shown
     assert "as fast as the disks allow" in run("run", directories, "--throttle", "10MB").stderr
     assert cluster.requests == []
     waiting = of(run("verify", directories, "--format", "json", code=1))["partitions"][1]
@@ -388,7 +390,8 @@ def test_another_run_is_the_reason_and_not_its_moves(cluster: FakeReassignedClus
 def test_the_command_that_goes_on_is_in_the_journal(cluster: FakeReassignedCluster, plan: str) -> None:
     run("run", plan, "--throttle", "10MB", "--execute", "--yes")
     begun = next(r for r in ActionJournal("store").rows("kafka") if r.step == "run" and r.state == "intended")
-    assert json.loads(begun.after or "")["command"] == f"headroom reassign run {plan} --throttle 10000000 --execute"
+    command = f"headroom reassign run {shlex.quote(plan)} --throttle 10000000 --execute"
+    assert json.loads(begun.after or "")["command"] == command
 
 
 def test_files_are_batches_and_no_partition_is_in_two(
@@ -435,7 +438,7 @@ def test_a_rate_below_what_kafka_keeps_needs_a_second_flag(
     assert f"{option} is 500 kB/s, and Kafka does not keep a rate below 1 MB/s accurately." in refused.stderr
     # The printed command has the unit where it needs one, and the flag.
     shown = run("run", plan, option, "6kB", "--low-rate").stdout
-    assert f"headroom reassign run {plan} {option} 6000B --low-rate --execute" in shown
+    assert f"headroom reassign run {shlex.quote(plan)} {option} 6000B --low-rate --execute" in shown
 
 
 def test_outside_the_window_nothing_begins(
