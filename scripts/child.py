@@ -14,6 +14,14 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 GRACE_S = 60.0
 
 
+def take_signals_for_ctrl_c() -> None:
+    """Let this script end as after Ctrl-C when a CI server cancels it (SIGTERM), or its terminal is closed (SIGHUP)."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # nohup lets a script ignore the end of its terminal.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+
+
 def start(command: "list[str]", **options: object) -> "subprocess.Popen[bytes]":
     """Start a command in a process group of its own, and return it.
 

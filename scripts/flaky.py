@@ -6,7 +6,6 @@ Standard library only, as run_tests.py.
 import argparse
 import json
 import random
-import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -23,7 +22,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.runs < 1:
         parser.error("at least one run is needed")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    child.take_signals_for_ctrl_c()
     records, without_record, code = [], 0, 0
     try:
         for number in range(arguments.runs):

@@ -56,7 +56,7 @@ _NOT_INHERITED = (
 
 
 def main() -> int:
-    """Run tiers, and return the exit code: 0 if all passed, 1 if one failed, 130 if interrupted, also by SIGTERM."""
+    """Run tiers, and return the exit code: 0 if all passed, 1 if one failed, 130 if interrupted, also by a signal."""
     parser = argparse.ArgumentParser(description="Run the tests in tiers, the fast ones first.")
     parser.add_argument("tiers", nargs="*", metavar="TIER", help=", ".join(TIERS) + "; all if none is given")
     parser.add_argument("--keep-going", action="store_true", help="run the next tiers although one has failed")
@@ -69,8 +69,7 @@ def main() -> int:
     names = [name for name in TIERS if name in (arguments.tiers or TIERS)]
     options = [] if arguments.order is None else ["--random-order", "--random-order-seed", str(arguments.order)]
     preflight.use_utf8()
-    # A CI server that cancels a run sends SIGTERM.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    child.take_signals_for_ctrl_c()
     busy = [child.start([sys.executable, "-c", "while True: pass"]) for _ in range(arguments.beside)]
     try:
         record = run(names, options, arguments.keep_going)
@@ -81,7 +80,7 @@ def main() -> int:
         for process in busy:
             child.stop(process, signal.SIGKILL)
     record.update(beside=arguments.beside, order=arguments.order)
-    print("\n" + table(record), flush=True)
+    code = record["code"]
     # Two runs may begin in the same second.
     name = "{}-{}".format(record["date"].replace(":", "").replace("-", ""), os.getpid())
     try:
@@ -90,8 +89,10 @@ def main() -> int:
         (RECORDS / name).rename(RECORDS / (name + ".json"))
     except OSError as error:
         print(f"tests: the record of the run cannot be written: {error}", file=sys.stderr)
-        return record["code"] or 1
-    return record["code"]
+        code = code or 1
+    # Last: nobody may read it any more.
+    print("\n" + table(record), flush=True)
+    return code
 
 
 def run(names: "list[str]", options: "list[str]", keep_going: bool) -> "dict[str, object]":

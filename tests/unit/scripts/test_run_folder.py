@@ -77,6 +77,20 @@ def test_a_command_ends_when_its_script_is_killed() -> None:
     assert ended(pid)
 
 
+@pytest.mark.parametrize(("ignored", "shown"), [(False, "cleaned"), (True, "goes on")])
+def test_a_closed_terminal_ends_a_script_as_ctrl_c_does_unless_it_was_started_with_nohup(
+    ignored: bool, shown: str
+) -> None:
+    text = f"import sys, os, signal; sys.path.insert(0, {str(Path(child.__file__).parent)!r}); import child\n"
+    text += (
+        f"signal.signal(signal.SIGHUP, signal.{'SIG_IGN' if ignored else 'SIG_DFL'}); child.take_signals_for_ctrl_c()\n"
+    )
+    text += "try:\n    os.kill(os.getpid(), signal.SIGHUP)\n    print('goes on')\n"
+    text += "except KeyboardInterrupt:\n    print('cleaned')\n"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout == shown + "\n"
+
+
 def test_after_ctrl_c_a_command_may_clean_up_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = child.start([sys.executable, "-c", CLEANS, str(tmp_path / "cleaned")], stdout=subprocess.PIPE)
     assert process.stdout is not None
