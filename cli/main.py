@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headroom.cli.common.logs import show_warnings
+from headroom.cli.common.streams import prepare_streams
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
 
@@ -129,6 +130,7 @@ def run(args: list[str] | None = None) -> int:
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    prepare_streams()
     sys.exit(run())
 
 

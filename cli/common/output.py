@@ -66,13 +66,16 @@ def with_schema_version(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
+    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys.
+
+    It is in ASCII, so that it is the same JSON whatever the encoding of standard output.
+    """
     _note_printed()
-    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2, ensure_ascii=False)))
+    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2)))
 
 
 def print_json_line(value: Any) -> None:
-    """Print the same as JSON in one line, in ASCII."""
+    """Print the same in one line."""
     _note_printed()
     click.echo(printable_json(json.dumps(with_schema_version(value))))
 
