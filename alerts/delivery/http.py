@@ -26,6 +26,8 @@ _ANSWER_MOST = 200
 # Only the beginning of a body is used, so that a body truncated within a secret does not show half of it.
 _MOST_READ = 4096
 _ACCEPTED = range(200, 300)
+# Of a proxy: it asks for a password, or has not reached the server.
+_NOT_REACHED = (407, 502, 503, 504)
 
 
 class HttpPoster:
@@ -72,6 +74,21 @@ class HttpPoster:
             retry_after_s(answer.retry_after),
             unsent=answer.status < 500,
         )
+
+    def reach(self, url: str) -> str:
+        """Return which server answers at a URL, without posting anything to it.
+
+        Raises:
+            DeliveryError: it was not reached, or its answer is not HTTP.
+        """
+        server = _server(url)
+        try:
+            answer = exchange(url, b"", {"User-Agent": "headroom"}, self._tls, self._timeout_s, method="HEAD")
+        except (OSError, ClientError) as error:
+            raise connection_error(server, error) from None
+        if answer.status in _NOT_REACHED:
+            raise DeliveryError(f"{server}: answered {answer.status}")
+        return f"{server} answers"
 
 
 def json_body(content: Any) -> bytes:

@@ -56,7 +56,7 @@ def stop_on_signals(stop: threading.Event, first: str = "") -> None:
 
 @contextmanager
 def stopping(first: str = "") -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C, SIGTERM or SIGHUP sets; a second Ctrl-C or SIGTERM ends the process at once.
+    """Yield an event that the first Ctrl-C, SIGTERM or SIGHUP sets; a second of the first two ends the process at once.
 
     Args:
         first: text that is printed at the first signal, on standard error.

@@ -18,7 +18,7 @@ _NAMES = ("stdin", "stdout", "stderr")
 def prepare_streams() -> None:
     """Open the standard streams that are closed, and let the others escape what their encoding does not have.
 
-    Without one of them, the next file or connection that is opened would get its number, and what child processes print.
+    Without one of them, the next file or connection that is opened would get its number, and what children print.
     """
     for fd, name in enumerate(_NAMES):
         try:
