@@ -142,6 +142,17 @@ def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCl
     assert "No run has left anything behind" in run("clean").stdout
 
 
+@pytest.mark.usefixtures("cluster")
+def test_without_its_store_it_is_unknown_what_runs_have_left_behind() -> None:
+    """As in another folder than that of the run that was killed."""
+    for arguments in (["runs"], ["clean"], ["clean", "--execute"]):
+        error = of(run(*arguments, "--format", "json", code=1))
+        assert (error["type"], error["rule"]) == ("error", "is not there")
+        assert error["subject"].endswith("/store")
+    unfinished()
+    assert "1 list entries and 1 rates" in run("clean").stdout
+
+
 def test_a_rollback_names_what_was_deleted_and_moves_the_others_back(cluster: FakeReassignedCluster, plan: str) -> None:
     other = TopicPartition("deleted", 0)
     cluster.partitions[other] = PartitionPlacement("deleted", 0, 1, (1, 2), (1, 2))
