@@ -29,11 +29,11 @@ class Reach:
 
     Attributes:
         answer: what answered.
-        doubt: what only an event can show; empty if the receiver takes events.
+        untried: what only an event can show; empty if the receiver takes events.
     """
 
     answer: str
-    doubt: str = ""
+    untried: str = ""
 
 
 class DeliveryError(Exception):

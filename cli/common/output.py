@@ -80,14 +80,18 @@ def print_json_line(value: Any) -> None:
     click.echo(printable_json(json.dumps(with_schema_version(value))))
 
 
-def print_json_error(error: HeadroomError, meta: Mapping[str, Any]) -> None:
+def print_json_error(error: HeadroomError, arguments: Sequence[str], meta: Mapping[str, Any]) -> None:
     """Print what failed as JSON, if that is the format and no result was printed, which would tell of the failure.
 
     Args:
         error: what failed.
+        arguments: arguments of the command line, which may be wrong.
         meta: values that click's contexts of the command line share.
     """
-    if meta.get(OUTPUT_FORMAT) == "json" and not meta.get(_PRINTED):
+    # Of wrong arguments click may not have read the option.
+    words = " ".join(arguments).replace("--format=", "--format ")
+    is_json = meta.get(OUTPUT_FORMAT, "json" if "--format json" in words else "text") == "json"
+    if is_json and not meta.get(_PRINTED):
         print_json_line({"type": "error", "subject": error.subject, "rule": error.rule, "remedy": error.remedy})
 
 

@@ -29,6 +29,6 @@ def _check(receiver: CheckedReceiver) -> Check:
     except DeliveryError as error:
         return failure(name, error.answer, f"See [{section}]: until then no alert arrives there.")
     answer = one_line(reach.answer)
-    if not reach.doubt:
+    if not reach.untried:
         return ok(name, answer)
-    return unknown(name, f"{answer}; {reach.doubt}", "Look after the first alert: headroom alerts --undelivered")
+    return unknown(name, f"{answer}; {reach.untried}", "Look after the first alert: headroom alerts --undelivered")

@@ -34,6 +34,18 @@ def test_two_files_of_one_cluster_are_refused(tmp_path: Path) -> None:
     assert error.value.subject == f"{files[1]}: cluster.name orders"
 
 
+def test_two_files_with_the_same_broker_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a variable, which sets the brokers of every file."""
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "b1:9092,Orders:9092")
+    assert load_clusters([first]).settings.cluster.name == "orders"
+    with pytest.raises(HeadroomError) as error:
+        load_clusters([first, second])
+    assert error.value.subject == f"{second}: cluster.bootstrap_servers"
+    assert "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS" in error.value.remedy
+
+
 def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) -> None:
     files = [written(tmp_path, "a.toml", "orders"), written(tmp_path, "b.toml", "payments")]
     with pytest.raises(HeadroomError) as error:
