@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import MetricsState
 from headroom.alerts.watched_cluster import WatchedCluster
-from headroom.cli.config.load import load_settings
+from headroom.cli.config.load import DEFAULT_FILE, load_settings
 from headroom.cli.config.sources import env_name
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.receivers import build_receivers
@@ -45,7 +46,7 @@ class ConfiguredClusters:
 
     Attributes:
         settings: settings of the first file, which configure the pipeline.
-        config: the first file; the default one if None.
+        config: absolute path of the first file; None if there is none, and all settings are in the environment.
         others: further clusters.
     """
 
@@ -69,7 +70,7 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     """
     first = configs[0] if configs else None
     settings = load_settings(first)
-    others = tuple(WatchedCluster(load_settings(path), path) for path in configs[1:])
+    others = tuple(WatchedCluster(load_settings(path), os.path.abspath(path)) for path in configs[1:])
     names, ticks_kafka = {settings.cluster.name}, settings.ticks_cluster().bootstrap_servers
     brokers = _brokers(settings)
     for watched in others:
@@ -104,7 +105,9 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
                 f"has a window for the cluster {name}, which none of the settings files names",
                 f"Name one of these: {', '.join(sorted(names))}.",
             )
-    return ConfiguredClusters(settings, first, others)
+    # Absolute, because recommended commands name it: in another folder headroom.toml may be that of another cluster.
+    file = first or (DEFAULT_FILE if os.path.exists(DEFAULT_FILE) else None)
+    return ConfiguredClusters(settings, file and os.path.abspath(file), others)
 
 
 def _brokers(settings: Settings) -> set[str]:

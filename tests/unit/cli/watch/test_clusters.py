@@ -27,6 +27,18 @@ def test_the_first_file_leads_and_the_others_are_watched_too(tmp_path: Path) -> 
     assert given.configs == [("orders", first), ("payments", second)]
 
 
+def test_recommended_commands_work_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another one, headroom.toml may be that of another cluster."""
+    monkeypatch.chdir(tmp_path)
+    first = written(tmp_path, "headroom.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
+    assert load_clusters([]).configs == [("orders", first)]
+    assert load_clusters(["headroom.toml", "b.toml"]).configs == [("orders", first), ("payments", second)]
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "orders:9092")
+    Path(first).unlink()
+    assert load_clusters([]).config is None
+
+
 def test_two_files_of_one_cluster_are_refused(tmp_path: Path) -> None:
     files = [written(tmp_path, file, "orders") for file in ("a.toml", "b.toml")]
     with pytest.raises(HeadroomError) as error:
