@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ServerDisconnectedError
+from aiohttp import ClientError, ClientResponseError, ServerDisconnectedError
 
 from headroom.alerts.delivery.exchange import exchange
 from headroom.alerts.delivery.receiver import DeliveryError
@@ -110,6 +110,8 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
         return DeliveryError(f"{server}: did not answer in time")
     if isinstance(error, ServerDisconnectedError):
         return DeliveryError(f"{server}: closed the connection without an answer")
+    if isinstance(error, ClientResponseError):
+        return DeliveryError(f"{server}: its answer is not HTTP")
     # Of a failed connection asyncio's own text has the address instead of the reason.
     reason = getattr(error, "strerror", None) or type(error).__name__
     if isinstance(error, ConnectionError) and error.errno:
