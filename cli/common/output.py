@@ -42,15 +42,15 @@ def echo(text: str = "", *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
-def echo_lines(text: str, *, colour: str | None = None, on_terminal: bool | None = None) -> None:
+def echo_lines(text: str, *, colour: str | None = None, in_colour: bool | None = None) -> None:
     """Print text of several lines, each as ``echo`` does; the caller guarantees that its line breaks are its own.
 
     Args:
         text: the lines.
         colour: colour on a terminal; the terminal's default if None.
-        on_terminal: whether standard output leads to a terminal; None: what it shows itself.
+        in_colour: whether the colour is used; None: if standard output is a terminal.
     """
-    click.secho("\n".join(map(printable, text.split("\n"))), fg=colour, color=on_terminal)
+    click.secho("\n".join(map(printable, text.split("\n"))), fg=colour, color=in_colour)
 
 
 def partition_json(name: TopicPartition) -> dict[str, Any]:
