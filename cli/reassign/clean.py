@@ -47,11 +47,11 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     session = RunSession(settings, "reassign clean")
     if not execute:
         _show(runs_to_clean(session, run_ids), session, settings, config, run_ids, output_format)
-        print_notes(notes_on_others(settings, print_step))
+        print_notes(notes_on_others(settings, print_step, config))
         return
     # Listed under the lock: a run that holds it may still take back what it has set.
     with session.alone():
-        outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
+        outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step, config)
     if output_format == "json":
         print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]})
     else:
@@ -60,7 +60,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
                 echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
             _print_nothing_left(settings)
-    print_notes(notes_on_others(settings, print_step))
+    print_notes(notes_on_others(settings, print_step, config))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
         remedy = (

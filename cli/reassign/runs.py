@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import read_settings
@@ -52,7 +53,7 @@ def runs(config: str | None, output_format: str) -> None:
                 "Compare with: headroom throttle show"
             )
     if any(record.leaves_behind and record.run_id not in running for record in session.records):
-        echo("To remove what is left behind: headroom reassign clean --execute")
+        echo(f"To remove what is left behind: {headroom_reassign_clean((), config)}")
 
 
 def _json(record: RecordedRun, process: JobProcess | None) -> dict[str, Any]:

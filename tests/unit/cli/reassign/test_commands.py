@@ -495,6 +495,19 @@ def test_a_run_that_is_running_has_left_nothing_behind(cluster: FakeReassignedCl
     assert "To do it: headroom reassign clean --execute" in run("clean").stdout
 
 
+@pytest.mark.usefixtures("cluster")
+def test_commands_to_clean_name_the_settings_file(plan: str) -> None:
+    """Without it they would clean the cluster of headroom.toml."""
+    Path("b.toml").write_text('[cluster]\nbootstrap_servers = "broker1:9092"\n')
+    unfinished(of(run("run", plan, "--format", "json"))["fingerprint"])
+    shown = [run("runs", "--config", "b.toml").stdout, run("verify", plan, "--config", "b.toml", code=1).stdout]
+    unfinished()
+    refused = run("run", plan, "--throttle", "10MB", "--execute", "--yes", "--config", "b.toml", code=1)
+    for text in (*shown, str(refused.exception)):
+        assert "headroom reassign clean --config b.toml --execute" in text
+        assert "clean --execute" not in text
+
+
 def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedCluster, plan: str) -> None:
     def cancel(fake: FakeReassignedCluster) -> None:
         for name in list(fake.left):
