@@ -225,7 +225,7 @@ class ClusterAlerts:
             self._set_back.on_newer()
             # Stored events of this tick already have what a gap before it made of them: it comes again after a crash.
             if newest_ms is not None and not self._lifecycle.has_applied(tick_ms):
-                self._detect_gap(tick_ms - newest_ms)
+                self._detect_gap(tick_ms, tick_ms - newest_ms)
             self._newest_ms = tick_ms
             return
         older_ms = self._set_back.on_older(tick_ms)
@@ -239,7 +239,7 @@ class ClusterAlerts:
         self.inputs.shift_clock(-by_ms, tick_ms)
         self._newest_ms = tick_ms
 
-    def _detect_gap(self, gap_ms: int) -> None:
+    def _detect_gap(self, tick_ms: int, gap_ms: int) -> None:
         """Shift stored times if two ticks are too far apart to know which conditions lasted in between.
 
         If real time passed between them, reassignments continued and their expected finish stays as it is.
@@ -251,7 +251,9 @@ class ClusterAlerts:
         now_ms = self._elapsed_ms()
         # Unknown for a cluster without configuration whose ticks were missing for long.
         received_ms = now_ms - gap_ms if self._received_ms is None else self._received_ms
-        set_ms = gap_ms - max(interval_ms, now_ms - received_ms)
+        # A start reads the ticks of before it late, with those of now: they are as far apart as the process was down.
+        late_ms = max(0, self._evaluated_age_ms - max(0, self._clock_ms() - tick_ms))
+        set_ms = gap_ms - max(interval_ms, now_ms - received_ms + late_ms)
         self._lifecycle.shift_clock(gap_ms - interval_ms)
         if set_ms > limit_ms:
             log.warning("the clock that ticks of %s have their times from was set forward by %d ms", self.name, set_ms)

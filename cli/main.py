@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from headroom.cli.common.logs import show_warnings
+from headroom.cli.common.streams import prepare_streams
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
 
@@ -68,21 +69,35 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}; there are {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options before the name of the command, and keep all arguments for ``invoke``."""
+        ctx.obj = tuple(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; if it fails and was to print JSON, the error is JSON on standard output too."""
         try:
             return super().invoke(ctx)
         except HeadroomError as error:
-            # Only here: the help needs none of what prints results.
-            from headroom.cli.common.output import print_json_error
-
-            print_json_error(error, ctx.meta)
+            _print_json_error(error, ctx)
+            raise
+        except click.UsageError as error:
+            command = error.ctx.command_path if error.ctx is not None else ctx.command_path
+            rule = error.format_message().removesuffix(".")
+            _print_json_error(HeadroomError(command, rule, f"See: {command} --help"), ctx)
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the help lines above."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _print_json_error(error: HeadroomError, ctx: click.Context) -> None:
+    # Only here: the help needs none of what prints results.
+    from headroom.cli.common.output import print_json_error
+
+    print_json_error(error, ctx.obj, ctx.meta)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -129,6 +144,7 @@ def run(args: list[str] | None = None) -> int:
 
 def main() -> None:
     """Run the command line of this process and exit with its code."""
+    prepare_streams()
     sys.exit(run())
 
 

@@ -50,8 +50,9 @@ def exchange(
     tls: ssl.SSLContext,
     timeout_s: float,
     most_bytes: int = MOST_BYTES,
+    method: str = "POST",
 ) -> HttpAnswer:
-    """Return the response to a post, whatever its status. Proxies of the environment are used.
+    """Return the response to a request, whatever its status. Proxies of the environment are used.
 
     Args:
         url: URL of the server.
@@ -61,24 +62,31 @@ def exchange(
         timeout_s: deadline for the whole exchange, in seconds. If the status arrived in time, the response is
             returned with a possibly truncated body.
         most_bytes: largest number of body bytes to read.
+        method: HTTP method.
 
     Raises:
         TimeoutError: no status arrived in time.
         OSError: the server was not reached, or its certificate is not trusted.
         aiohttp.ClientError: the response is not HTTP.
     """
-    return asyncio.run(_exchange(url, body, headers, tls, timeout_s, most_bytes))
+    return asyncio.run(_exchange(method, url, body, headers, tls, timeout_s, most_bytes))
 
 
 async def _exchange(
-    url: str, body: bytes, headers: Mapping[str, str], tls: ssl.SSLContext, timeout_s: float, most_bytes: int
+    method: str,
+    url: str,
+    body: bytes,
+    headers: Mapping[str, str],
+    tls: ssl.SSLContext,
+    timeout_s: float,
+    most_bytes: int,
 ) -> HttpAnswer:
     try:
         async with new_session(tls, timeout_s) as session:
             # As it stands in the settings: a receiver may have signed it.
             target = URL(url, encoded=url.isascii())
-            async with session.post(
-                target, data=body, headers=headers, proxy=proxy_of(url), allow_redirects=False
+            async with session.request(
+                method, target, data=body, headers=headers, proxy=proxy_of(url), allow_redirects=False
             ) as response:
                 content, is_whole = await read_body(response, most_bytes)
                 return HttpAnswer(response.status, content, is_whole, response.headers.get("Retry-After"))

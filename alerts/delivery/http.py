@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ServerDisconnectedError
+from aiohttp import ClientError, ClientResponseError, ServerDisconnectedError
 
 from headroom.alerts.delivery.exchange import exchange
 from headroom.alerts.delivery.receiver import DeliveryError
@@ -26,6 +26,8 @@ _ANSWER_MOST = 200
 # Only the beginning of a body is used, so that a body truncated within a secret does not show half of it.
 _MOST_READ = 4096
 _ACCEPTED = range(200, 300)
+# Of a proxy: it asks for a password, or has not reached the server.
+_NOT_REACHED = (407, 502, 503, 504)
 
 
 class HttpPoster:
@@ -73,6 +75,21 @@ class HttpPoster:
             unsent=answer.status < 500,
         )
 
+    def reach(self, url: str) -> str:
+        """Return which server answers at a URL, without posting anything to it.
+
+        Raises:
+            DeliveryError: it was not reached, or its answer is not HTTP.
+        """
+        server = _server(url)
+        try:
+            answer = exchange(url, b"", {"User-Agent": "headroom"}, self._tls, self._timeout_s, method="HEAD")
+        except (OSError, ClientError) as error:
+            raise connection_error(server, error) from None
+        if answer.status in _NOT_REACHED:
+            raise DeliveryError(f"{server}: answered {answer.status}")
+        return f"{server} answers"
+
 
 def json_body(content: Any) -> bytes:
     """Return content as compact JSON in UTF-8."""
@@ -93,6 +110,8 @@ def connection_error(server: str, error: BaseException) -> DeliveryError:
         return DeliveryError(f"{server}: did not answer in time")
     if isinstance(error, ServerDisconnectedError):
         return DeliveryError(f"{server}: closed the connection without an answer")
+    if isinstance(error, ClientResponseError):
+        return DeliveryError(f"{server}: its answer is not HTTP")
     # Of a failed connection asyncio's own text has the address instead of the reason.
     reason = getattr(error, "strerror", None) or type(error).__name__
     if isinstance(error, ConnectionError) and error.errno:

@@ -23,6 +23,19 @@ class Receipt:
     reference: str = ""
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How far a receiver can be reached without notifying anybody.
+
+    Attributes:
+        answer: what answered.
+        untried: what only an event can show; empty if the receiver takes events.
+    """
+
+    answer: str
+    untried: str = ""
+
+
 class DeliveryError(Exception):
     """A failed attempt to deliver an event.
 
@@ -62,6 +75,18 @@ class Receiver(Protocol):
 
         Raises:
             DeliveryError: the receiver did not accept the event.
+        """
+
+
+class CheckedReceiver(Receiver, Protocol):
+    """A receiver that can be checked without notifying anybody."""
+
+    def reach(self) -> Reach:
+        """Return how far the receiver can be reached.
+
+        Raises:
+            DeliveryError: it would not accept an event now.
+            HeadroomError: a secret cannot be read.
         """
 
 

@@ -121,8 +121,8 @@ def headroom_clear(config: str | None) -> str:
 
 
 def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
-    """Return Headroom's own command that removes exactly what runs of plans have set."""
-    return f"headroom reassign clean {' '.join(run_ids)}{_config(config)} --execute"
+    """Return Headroom's own command that removes exactly what runs of plans have set; of all runs if none is named."""
+    return f"{' '.join(['headroom reassign clean', *run_ids])}{_config(config)} --execute"
 
 
 def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:

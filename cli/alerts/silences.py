@@ -118,12 +118,11 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
     Example:  headroom alerts silences
               headroom alerts silences --all --format json
     """  # noqa: D301
-    settings = read_settings(config)
-    entries = list_silences(settings, with_ended=show_all)
+    entries = list_silences(read_settings(config), with_ended=show_all)
     if output_format == "json":
         print_json(silences_json(entries))
     else:
-        print_silences(entries, settings.store.path)
+        print_silences(entries)
 
 
 @click.command()

@@ -17,6 +17,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_EVENTS
 from headroom.schemas.text.amounts import moment_text
 from headroom.streaming.clock import now_ms
+from headroom.streaming.delta.locations import require_present
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_alerts
 from headroom.streaming.tables.suppression_rows import append_suppression, read_suppressions
@@ -164,8 +165,9 @@ def list_silences(settings: Settings, *, with_ended: bool) -> SilenceList:
     """Return active and planned silences, and those that have ended if asked for.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the store does not exist, or the table cannot be read.
     """
+    require_present(settings.store.path)
     silences, at_ms = read_suppressions(settings).silences, now_ms()
     shown = [silence for silence in silences if with_ended or silence.ends_ms > at_ms]
     return SilenceList(sorted(shown, key=lambda s: (s.starts_ms, s.record.mark_id)), at_ms, len(silences))

@@ -12,7 +12,7 @@ from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import load_settings
 from headroom.operations.check.result import Check, CheckStatus, unknown, with_timeout
-from headroom.schemas.config import Settings
+from headroom.schemas.config import NotifySettings, Settings
 
 _STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.UNKNOWN: "yellow"}
 
@@ -24,8 +24,9 @@ _STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.
 def check(ctx: click.Context, config: str | None, output_format: str) -> None:
     """Check everything that Headroom needs, and suggest a fix for each problem. Changes nothing.
 
-    Checks Java, jars, memory, cores, the store, the ticks topic and every broker's metrics. Connections to Kafka and
-    permissions are checked with both clients that Headroom uses. Exit code 1 if a check answers no.
+    Checks Java, jars, memory, cores, the store, the receivers of alerts, the ticks topic and every broker's metrics.
+    Connections to Kafka and permissions are checked with both clients that Headroom uses. No receiver is notified. Exit
+    code 1 if a check answers no.
 
     \b
     Example:  headroom check --config headroom.toml
@@ -48,6 +49,7 @@ def run_checks(settings: Settings) -> Iterator[Check]:
 
     for name, local in check_local.checks(settings):
         yield from with_timeout(name, 30, local)
+    yield from _receiver_checks(settings.notify)
     # The checks of the cluster send three requests, and each may take the whole request timeout.
     limit_s = 3 * settings.cluster.request_timeout_ms / 1000 + 5
     cluster = with_timeout("Kafka", limit_s, lambda: check_kafka.cluster_checks(settings))
@@ -63,6 +65,18 @@ def run_checks(settings: Settings) -> Iterator[Check]:
             yield from with_timeout(name, limit_s + 30, partial(checks, settings))
         else:
             yield unknown(name, "not tried, because Kafka could not be reached", "Fix the row Kafka first.")
+
+
+def _receiver_checks(notify: NotifySettings) -> list[Check]:
+    """Return the checks of the receivers, each of which sends up to two requests."""
+    # Only here: the other commands need none of what notifies receivers.
+    from headroom.cli.watch.receivers import build_receivers
+    from headroom.operations.check.receivers import receiver_checks
+
+    if not notify.receivers():
+        return []
+    limit_s = 2 * max(notify.slack.timeout_s, notify.alertmanager.timeout_s, notify.webhook.timeout_s) + 5
+    return with_timeout("Receivers", limit_s, lambda: receiver_checks(build_receivers(notify)))
 
 
 def _print_text(checks: list[Check]) -> None:

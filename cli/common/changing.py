@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
+from headroom.cli.common.options import Command
 from headroom.cli.common.output import echo
+from headroom.cli.common.streams import lasting_output
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
 
-execute_option = click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the change.")
+
+def _outlive_reader(context: click.Context, _parameter: click.Parameter, execute: bool) -> bool:
+    if execute:
+        context.with_resource(lasting_output())
+    return execute
+
+
+def execute_option_of(help_text: str) -> Callable[[Command], Command]:
+    """Return the option ``--execute``, with which a command runs to its end although nobody reads its output."""
+    return click.option("--execute", is_flag=True, callback=_outlive_reader, help=help_text)
+
+
+execute_option = execute_option_of("Change the cluster; without it, only show the change.")
 
 
 def require_execute(execute: bool, yes: bool, wait: bool) -> None:

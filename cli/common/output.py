@@ -42,15 +42,15 @@ def echo(text: str = "", *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
-def echo_lines(text: str, *, colour: str | None = None, on_terminal: bool | None = None) -> None:
+def echo_lines(text: str, *, colour: str | None = None, in_colour: bool | None = None) -> None:
     """Print text of several lines, each as ``echo`` does; the caller guarantees that its line breaks are its own.
 
     Args:
         text: the lines.
         colour: colour on a terminal; the terminal's default if None.
-        on_terminal: whether standard output leads to a terminal; None: what it shows itself.
+        in_colour: whether the colour is used; None: if standard output is a terminal.
     """
-    click.secho("\n".join(map(printable, text.split("\n"))), fg=colour, color=on_terminal)
+    click.secho("\n".join(map(printable, text.split("\n"))), fg=colour, color=in_colour)
 
 
 def partition_json(name: TopicPartition) -> dict[str, Any]:
@@ -66,25 +66,32 @@ def with_schema_version(value: Any) -> Any:
 
 
 def print_json(value: Any) -> None:
-    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys."""
+    """Print an object, or an array of objects, as indented JSON on standard output, with the version of its keys.
+
+    It is in ASCII, so that it is the same JSON whatever the encoding of standard output.
+    """
     _note_printed()
-    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2, ensure_ascii=False)))
+    click.echo(printable_json(json.dumps(with_schema_version(value), indent=2)))
 
 
 def print_json_line(value: Any) -> None:
-    """Print the same as JSON in one line, in ASCII."""
+    """Print the same in one line."""
     _note_printed()
     click.echo(printable_json(json.dumps(with_schema_version(value))))
 
 
-def print_json_error(error: HeadroomError, meta: Mapping[str, Any]) -> None:
+def print_json_error(error: HeadroomError, arguments: Sequence[str], meta: Mapping[str, Any]) -> None:
     """Print what failed as JSON, if that is the format and no result was printed, which would tell of the failure.
 
     Args:
         error: what failed.
+        arguments: arguments of the command line, which may be wrong.
         meta: values that click's contexts of the command line share.
     """
-    if meta.get(OUTPUT_FORMAT) == "json" and not meta.get(_PRINTED):
+    # Of wrong arguments click may not have read the option.
+    words = " ".join(arguments).replace("--format=", "--format ")
+    is_json = meta.get(OUTPUT_FORMAT, "json" if "--format json" in words else "text") == "json"
+    if is_json and not meta.get(_PRINTED):
         print_json_line({"type": "error", "subject": error.subject, "rule": error.rule, "remedy": error.remedy})
 
 

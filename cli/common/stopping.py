@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,13 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import printable
 from headroom.schemas.threads import run_in_daemon_thread
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# The last one is that of a terminal that goes away, as with a lost connection.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PARENT_POLL_S, _ORPHAN_GRACE_S, _RELAY_S, _SET_S = 0.5, 15.0, 0.5, 0.2
 
 
 def stop_on_signals(stop: threading.Event, first: str = "") -> None:
-    """Set ``stop`` on SIGTERM and SIGINT; a second signal ends the process at once.
+    """Set ``stop`` on SIGTERM, SIGINT and SIGHUP; a second one of the first two ends the process at once.
 
     Args:
         stop: set by the first signal.
@@ -33,7 +34,8 @@ def stop_on_signals(stop: threading.Event, first: str = "") -> None:
     """
 
     def handle(number: int, _frame: Any) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        # A terminal that goes away sends its signal twice: by the kernel, and by the shell.
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
         # Not here: this thread may hold the lock of the event, in its wait() or set(), and would wait for itself.
         _thread.start_new_thread(stop.set, ())
         # It seldom does. What it does next then sees the event.
@@ -42,15 +44,19 @@ def stop_on_signals(stop: threading.Event, first: str = "") -> None:
             time.sleep(0.001)
         if first:
             # Not by print, which may have been interrupted itself.
-            os.write(2, f"\n{printable(first)}\n".encode())
+            # Nobody may read it: Ctrl-C ends `tee` too.
+            with suppress(OSError):
+                os.write(2, f"\n{printable(first)}\n".encode())
 
     for number in _SIGNALS:
-        signal.signal(number, handle)
+        # With nohup the process is to outlive its terminal.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handle)
 
 
 @contextmanager
 def stopping(first: str = "") -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C or SIGTERM sets; a second signal ends the process at once.
+    """Yield an event that the first Ctrl-C, SIGTERM or SIGHUP sets; a second of the first two ends the process at once.
 
     Args:
         first: text that is printed at the first signal, on standard error.

@@ -14,6 +14,7 @@ from headroom.cli.config.template import commented_toml
 from headroom.cli.config.validation import require_rules
 from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import shell_quoted
 
 
 @click.command(short_help="Write a commented headroom.toml.")
@@ -48,4 +49,4 @@ def init(config: str, name: str, bootstrap_servers: str, force: bool) -> None:
         raise HeadroomError(str(file), "exists already", "Overwrite it with --force, or name another.") from None
     except OSError as error:
         raise HeadroomError(str(file), f"cannot be written ({error.strerror})", "Name another by --config.") from None
-    echo(f"Wrote {file}. Check connections and permissions next: headroom check --config {file}")
+    echo(f"Wrote {file}. Check connections and permissions next: headroom check --config {shell_quoted(config)}")

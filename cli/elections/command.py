@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headroom.cli.common.changing import print_note, require_answer, require_execute
+from headroom.cli.common.changing import execute_option_of, print_note, require_answer, require_execute
 from headroom.cli.common.logs import silence_clients
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import console, print_json
@@ -48,7 +48,7 @@ from headroom.operations.elections.run import run_plan
     metavar="DIR",
     help="Write each batch to a file in this folder, for kafka-leader-election.",
 )
-@click.option("--execute", is_flag=True, help="Run the elections; without it, only show the plan.")
+@execute_option_of("Run the elections; without it, only show the plan.")
 @click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
 @click.option("--wait", is_flag=True, help="With --execute: wait until it is quiet enough.")
 def elections(

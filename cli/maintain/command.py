@@ -14,8 +14,7 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.maintain.repair import print_failed, print_repairs, repair_store
 from headroom.cli.watch.pipeline import require_store
 from headroom.schemas.config import Settings
-from headroom.schemas.errors import HeadroomError
-from headroom.streaming.delta.locations import is_missing, require_writable
+from headroom.streaming.delta.locations import require_present, require_writable
 from headroom.streaming.delta.maintenance import MaintenanceFailure, MaintenanceResult
 from headroom.streaming.session_profile import SessionProfile
 
@@ -47,9 +46,7 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
     log_to_stderr()
     settings = load_settings(config)
     if repair:
-        if is_missing(settings.store.path):
-            rule, remedy = "is not there", "Correct store.path, or start `headroom watch`, which creates it."
-            raise HeadroomError(settings.store.path, rule, remedy)
+        require_present(settings.store.path)
         # Not the folders of tables: there may be files in their places.
         require_writable(settings.store.path)
         repairs = repair_store(settings.store)

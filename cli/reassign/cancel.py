@@ -87,7 +87,7 @@ def cancel(
         )
     elif execute and what:
         done = "Cancelled" if not failed else "Cancelled, except for those below,"
-        echo(f"{done} {what}. Throttles of a run: headroom reassign clean")
+        echo(f"{done} {what}. Throttles of a run: headroom reassign clean{config_option_of(config)}")
     elif what:
         words = "--all" if every else " ".join(shell_quoted(str(file)) for file in plans)
         echo(f"Nothing was changed. To do it: headroom reassign cancel {words}{config_option_of(config)} --execute")

@@ -16,7 +16,9 @@ from headroom.operations.journal.session import RunSession, config_option_of
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.record import RecordedRun
+from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.streaming.delta.locations import require_present
 from headroom.streaming.store.single_instance import JobProcess
 
 
@@ -40,14 +42,16 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
               headroom reassign clean 3f9a01c2 --execute
     """  # noqa: D301
     settings = load_settings(config)
+    # Without the journal a run that was killed would read as one that has left nothing behind.
+    require_present(settings.store.path)
     session = RunSession(settings, "reassign clean")
     if not execute:
-        _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)
-        print_notes(notes_on_others(settings, print_step))
+        _show(runs_to_clean(session, run_ids), session, settings, config, run_ids, output_format)
+        print_notes(notes_on_others(settings, print_step, config))
         return
     # Listed under the lock: a run that holds it may still take back what it has set.
     with session.alone():
-        outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step)
+        outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step, config)
     if output_format == "json":
         print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]})
     else:
@@ -55,8 +59,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
             if not outcome.moving and not outcome.record.leaves_behind:
                 echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
-            echo("No run has left anything behind.")
-    print_notes(notes_on_others(settings, print_step))
+            _print_nothing_left(settings)
+    print_notes(notes_on_others(settings, print_step, config))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
         remedy = (
@@ -68,7 +72,12 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
 
 
 def _show(
-    records: Sequence[RecordedRun], session: RunSession, config: str | None, run_ids: Sequence[str], output_format: str
+    records: Sequence[RecordedRun],
+    session: RunSession,
+    settings: Settings,
+    config: str | None,
+    run_ids: Sequence[str],
+    output_format: str,
 ) -> None:
     running = session.running()
     if output_format == "json":
@@ -86,7 +95,12 @@ def _show(
     elif records:
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
-        echo("No run has left anything behind.")
+        _print_nothing_left(settings)
+
+
+def _print_nothing_left(settings: Settings) -> None:
+    cluster, store = settings.cluster.name, settings.store.path
+    echo(f"No run has left anything behind, by the journal of cluster {cluster} in {store}.")
 
 
 def _json(outcome: CleanOutcome, process: JobProcess | None) -> dict[str, object]:

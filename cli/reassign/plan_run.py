@@ -67,6 +67,7 @@ class RunOptions:
             self.cancel_on_stop,
             self.if_cleared,
             self.skip_missing,
+            self.config,
         )
 
     def rate_of_option(self) -> dict[str, int | None]:
@@ -167,7 +168,7 @@ def carry_out(
     if output_format == "json":
         print_json({**steps_json(planned, runner.cluster), **outcome_json(result.outcome, result.error)})
     elif result.outcome is not None:
-        print_outcome(result.outcome)
+        print_outcome(result.outcome, options.config)
     if result.error is not None:
         raise result.error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from headroom.cli.common.changing import execute_option_of
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.config.load import read_settings
 from headroom.cli.reassign.plan_run import (
@@ -34,7 +35,7 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 @throttle_option
 @log_dirs_option
 @auto_option
-@click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the steps.")
+@execute_option_of("Change the cluster; without it, only show the steps.")
 @yes_option
 @adopt_option
 @cancel_option

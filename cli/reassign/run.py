@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from headroom.cli.common.changing import print_note
+from headroom.cli.common.changing import execute_option_of, print_note
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.reassign.plan_run import (
     RunOptions,
@@ -41,7 +41,7 @@ from headroom.operations.reassignments.run_plan import RunRates
 @log_dirs_option
 @auto_option
 @click.option("--fingerprint", metavar="TEXT", help="Run only if the plan has this fingerprint (headroom plan).")
-@click.option("--execute", is_flag=True, help="Change the cluster; without it, only show the steps.")
+@execute_option_of("Change the cluster; without it, only show the steps.")
 @yes_option
 @adopt_option
 @cancel_option

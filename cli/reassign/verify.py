@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.changing import print_note
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
@@ -60,7 +61,7 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
     else:
         _print(assignments, counts)
         for record in runs:
-            echo(_run_text(record, running.get(record.run_id)))
+            echo(_run_text(record, running.get(record.run_id), config))
     # No error message: the output names the partitions, and a script needs only the code.
     if counts[AssignmentStatus.DONE] < len(assignments):
         click.get_current_context().exit(1)
@@ -98,8 +99,9 @@ def _run_json(record: RecordedRun, process: JobProcess | None) -> dict[str, obje
     }
 
 
-def _run_text(record: RecordedRun, process: JobProcess | None) -> str:
-    left = ", and has left throttles behind: headroom reassign clean --execute" if record.leaves_behind else ""
+def _run_text(record: RecordedRun, process: JobProcess | None, config: str | None) -> str:
+    clean = headroom_reassign_clean((), config)
+    left = f", and has left throttles behind: {clean}" if record.leaves_behind else ""
     end = left if process is None else f": {running_text(record, process)}"
     return f"Run {record.run_id} of this plan is {run_status(record, process)}{end}."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.changing import error_json
 from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.plan.json_view import directory_json
@@ -159,8 +160,13 @@ def left_behind_json(record: RecordedRun) -> dict[str, Any]:
     }
 
 
-def print_outcome(outcome: RunOutcome) -> None:
-    """Print the result of a run."""
+def print_outcome(outcome: RunOutcome, config: str | None) -> None:
+    """Print the result of a run.
+
+    Args:
+        outcome: the result.
+        config: settings file that recommended commands name; the default one if None.
+    """
     finished = sum(name not in outcome.refused for name in outcome.record.finished)
     record = outcome.record
     placed = sum(place.after is not None for r, place in record.placed.items() if r not in record.placing)
@@ -168,7 +174,7 @@ def print_outcome(outcome: RunOutcome) -> None:
     echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.")
     print_refused(outcome.refused.items())
     if outcome.record.leaves_behind:
-        echo("Some of its throttle is still set, see above: headroom reassign clean --execute")
+        echo(f"Some of its throttle is still set, see above: {headroom_reassign_clean((), config)}")
     elif outcome.record.rows:
         echo("Nothing of its throttle is left: list entries are removed, and rates are as before.")
 

@@ -50,7 +50,8 @@ def clear(
     plan = clear_plan(view, only, cluster_default)
     if output_format == "text":
         print_plan(view, plan)
-    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners_or_none(settings, print_step))])
+    owners = owners_or_none(settings, print_step)
+    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners, config)])
     # Only with --execute: during a move it may still be looked up what is there to clear.
     if execute and not plan.empty():
         require_idle(view, force)

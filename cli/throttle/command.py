@@ -77,7 +77,7 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
         return
     print_table("", view_header(view), view_rows(view))
     echo()
-    for note in notes(view):
+    for note in notes(view, config):
         echo(note)
     print_needs(needs, now_ms())
     print_left_behind(left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import MetricsState
 from headroom.alerts.watched_cluster import WatchedCluster
-from headroom.cli.config.load import load_settings
+from headroom.cli.config.load import DEFAULT_FILE, load_settings
+from headroom.cli.config.sources import env_name
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.receivers import build_receivers
 from headroom.cluster.collector.activity import AlertPartitionActivity
@@ -24,6 +26,7 @@ from headroom.cluster.secrets import sasl_password
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import parse_addresses
 from headroom.schemas.tables import TABLES
 from headroom.streaming.delta.damage import LAYER, log_damages
 from headroom.streaming.delta.locations import require_writable
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from headroom.streaming.handover import Handover
     from headroom.streaming.pipeline import Pipeline
 
+_SERVERS = ("cluster", "bootstrap_servers")
+
 
 @dataclass(frozen=True)
 class ConfiguredClusters:
@@ -41,7 +46,7 @@ class ConfiguredClusters:
 
     Attributes:
         settings: settings of the first file, which configure the pipeline.
-        config: the first file; the default one if None.
+        config: absolute path of the first file; None if there is none, and all settings are in the environment.
         others: further clusters.
     """
 
@@ -60,13 +65,14 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
     """Return the settings of all files; those of the default file if none is given.
 
     Raises:
-        HeadroomError: a file is invalid, two files name the same cluster, their ticks go to different topics,
-            or a maintenance window names another cluster.
+        HeadroomError: a file is invalid, two files name the same cluster or the same broker, their ticks go to
+            different topics, or a maintenance window names another cluster.
     """
     first = configs[0] if configs else None
     settings = load_settings(first)
-    others = tuple(WatchedCluster(load_settings(path), path) for path in configs[1:])
+    others = tuple(WatchedCluster(load_settings(path), os.path.abspath(path)) for path in configs[1:])
     names, ticks_kafka = {settings.cluster.name}, settings.ticks_cluster().bootstrap_servers
+    brokers = _brokers(settings)
     for watched in others:
         name = watched.settings.cluster.name
         if name in names:
@@ -76,6 +82,15 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
                 "Give every cluster a name of its own.",
             )
         names.add(name)
+        same = brokers & _brokers(watched.settings)
+        if same:
+            # A variable would set the brokers of every file.
+            raise HeadroomError(
+                f"{watched.config}: cluster.bootstrap_servers",
+                f"names {min(same)}, as another file does, so one cluster would be watched under two names",
+                f"Name the brokers of {name}, and leave {env_name(_SERVERS)} out of the environment.",
+            )
+        brokers |= _brokers(watched.settings)
         theirs = (watched.settings.ticks_cluster().bootstrap_servers, watched.settings.ticks.topic)
         if theirs != (ticks_kafka, settings.ticks.topic):
             raise HeadroomError(
@@ -90,7 +105,13 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
                 f"has a window for the cluster {name}, which none of the settings files names",
                 f"Name one of these: {', '.join(sorted(names))}.",
             )
-    return ConfiguredClusters(settings, first, others)
+    # Absolute, because recommended commands name it: in another folder headroom.toml may be that of another cluster.
+    file = first or (DEFAULT_FILE if os.path.exists(DEFAULT_FILE) else None)
+    return ConfiguredClusters(settings, file and os.path.abspath(file), others)
+
+
+def _brokers(settings: Settings) -> set[str]:
+    return set(parse_addresses(settings.cluster.bootstrap_servers.lower()))
 
 
 def require_store(settings: Settings, *, on_read_only_disk: bool = False) -> None:

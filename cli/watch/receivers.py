@@ -8,7 +8,7 @@ from functools import partial
 
 from headroom.alerts.delivery.http import Secret
 from headroom.alerts.delivery.message_fields import Links
-from headroom.alerts.delivery.receiver import Receiver
+from headroom.alerts.delivery.receiver import CheckedReceiver
 from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from headroom.alerts.delivery.receivers.log import LogReceiver
 from headroom.alerts.delivery.receivers.slack import SlackReceiver
@@ -20,7 +20,7 @@ from headroom.schemas.config import NotifySettings
 from headroom.streaming.clock import now_ms
 
 
-def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[Receiver]:
+def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None = None) -> list[CheckedReceiver]:
     """Return the configured alert receivers; their secrets are read at each use.
 
     Args:
@@ -32,7 +32,7 @@ def build_receivers(notify: NotifySettings, clock_ms: Callable[[], int] | None =
     """
     clock_ms = clock_ms or now_ms
     slack, alertmanager, webhook, links = notify.slack, notify.alertmanager, notify.webhook, Links.of(notify)
-    makers: dict[str, Callable[[], Receiver]] = {
+    makers: dict[str, Callable[[], CheckedReceiver]] = {
         "log": lambda: LogReceiver(logging.getLogger("headroom.alerts")),
         "slack": lambda: SlackReceiver(
             SlackApi(slack, _secret(slack, "slack", "token")), slack.channel, notify.digest_after, links, slack.mention

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from headroom.cluster.reassignment.execution.control import RunOutput
 from headroom.operations.journal.owners import owners_or_none
-from headroom.operations.journal.session import RunSession, require_this_host
+from headroom.operations.journal.session import RunSession, config_option_of, require_this_host
 from headroom.operations.progress import OnText
 from headroom.planning.reassignments.run.owners import subjects_by_owner
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
@@ -31,7 +32,12 @@ def runs_to_clean(session: RunSession, run_ids: Sequence[str]) -> list[RecordedR
 
 
 def clean_runs(
-    settings: Settings, session: RunSession, records: Sequence[RecordedRun], force: bool, on_step: OnText
+    settings: Settings,
+    session: RunSession,
+    records: Sequence[RecordedRun],
+    force: bool,
+    on_step: OnText,
+    config: str | None = None,
 ) -> list[CleanOutcome]:
     """Remove what some runs have set, and return what became of each.
 
@@ -41,6 +47,7 @@ def clean_runs(
         records: the runs, the oldest first.
         force: whether runs of other machines are cleaned too.
         on_step: gets one line per step.
+        config: settings file that recommended commands name; the default one if None.
 
     Raises:
         HeadroomError: a run was begun on another machine, the cluster could not be read, or the journal not be written.
@@ -54,7 +61,7 @@ def clean_runs(
     placed = {replica.name for record in (*records, *unfinished.values()) for replica in record.placing}
     outcomes: dict[str, CleanOutcome] = {}
     with LiveClusterControl(settings, topics, placed=placed) as control:
-        output = RunOutput(line=on_step)
+        output = RunOutput(line=on_step, clean_command=headroom_reassign_clean((), config))
         # The newest first: it has set its rates over those that an older one has left.
         for record in reversed(records):
             others = [other for run_id, other in unfinished.items() if run_id != record.run_id]
@@ -66,11 +73,18 @@ def clean_runs(
     return [outcomes[record.run_id] for record in records]
 
 
-def notes_on_others(settings: Settings, on_note: OnText) -> list[str]:
-    """Return which throttles stay because another command has set them by the journal, in sentences."""
+def notes_on_others(settings: Settings, on_note: OnText, config: str | None = None) -> list[str]:
+    """Return which throttles stay because another command has set them by the journal, in sentences.
+
+    Args:
+        settings: all settings.
+        on_note: gets a sentence if the journal cannot be read.
+        config: settings file that recommended commands name; the default one if None.
+    """
     owners = owners_or_none(settings, on_note)
     return [
-        f"Not of a run, so it stays: {join_names(subjects)}, set with {owner}. To remove it: headroom throttle clear"
+        f"Not of a run, so it stays: {join_names(subjects)}, set with {owner}. To remove it: headroom throttle "
+        f"clear{config_option_of(config)}"
         for owner, subjects in subjects_by_owner(owners, owners).items()
         if not owner.runs_plan
     ]

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.reassignment.execution.control import IfCleared, RaiseCommand, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
@@ -40,6 +41,7 @@ class RunRequest:
         cancel_on_stop: whether a stop takes back the current batch.
         if_cleared: what to do when others clear the throttle while partitions move.
         skip_missing: whether partitions of the plan that do not exist are left out.
+        config: settings file that recommended commands name; the default one if None.
     """
 
     rates: RunRates
@@ -49,6 +51,7 @@ class RunRequest:
     cancel_on_stop: bool = False
     if_cleared: IfCleared = IfCleared.RESTORE
     skip_missing: bool = False
+    config: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class PlanRunner:
         self._batches = batches
         self._plan = whole_plan(batches)
         self._request = request
+        self._clean = headroom_reassign_clean((), request.config)
         topics = {assignment.topic for assignment in self._plan}
         measured = request.rates != RunRates(None)
         self._connection = LiveClusterControl(settings, topics, measured, named_partitions(self._plan))
@@ -126,7 +130,7 @@ class PlanRunner:
         record = replace(record, interrupted=self._session.orders().interrupted)
         if to_execute:
             # First, because its moves would be reasons to refuse the plan.
-            require_only_run(self._session.records, record.run_id)
+            require_only_run(self._session.records, record.run_id, self._clean)
         # All logs, because they show which directories cannot share a volume.
         logs = self._control.read_logs(sorted(snapshot.alive), None).brokers
         state = cluster_state_of_run(snapshot, logs)
@@ -157,7 +161,7 @@ class PlanRunner:
         """
         journal = self._session.journal(planned.record)
         policy = run_policy(self._settings, self._request, again)
-        output = RunOutput(progress.note, progress.print_line, raise_command)
+        output = RunOutput(progress.note, progress.print_line, raise_command, self._clean)
         with progress.step(f"Run {journal.record.run_id}"):
             executor = ReassignmentExecutor(
                 self._control, journal, planned.batches, planned.fingerprint, policy, stop, output
@@ -168,7 +172,7 @@ class PlanRunner:
                 if journal.record.leaves_behind:
                     error = HeadroomError(error.subject, error.rule, f"{error.remedy} To go on: {again}")
                 return RunResult(None, error)
-        return RunResult(outcome, _error_of(outcome, again))
+        return RunResult(outcome, _error_of(outcome, again, self._clean))
 
 
 def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy:
@@ -213,7 +217,7 @@ def is_finished(planned: PlannedRun) -> bool:
     return planned.empty and planned.record.state is not RunState.UNFINISHED
 
 
-def _error_of(outcome: RunOutcome, again: str) -> HeadroomError | None:
+def _error_of(outcome: RunOutcome, again: str, clean: str) -> HeadroomError | None:
     subject = f"run {outcome.record.run_id}"
     if outcome.stopped is not None:
         return HeadroomError(subject, f"ended early: {outcome.stopped}", f"To go on: {again}")
@@ -222,5 +226,5 @@ def _error_of(outcome: RunOutcome, again: str) -> HeadroomError | None:
         return HeadroomError(subject, rule, f"See the reasons above, then run it again: {again}")
     if outcome.record.leaves_behind:
         rule = "some of its throttle is still set"
-        return HeadroomError(subject, rule, "When the brokers are up: headroom reassign clean --execute")
+        return HeadroomError(subject, rule, f"When the brokers are up: {clean}")
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST, LOG_DIRS_RATE
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.model import TopicConfig
@@ -146,25 +147,27 @@ def clear_notes(view: ThrottleState, plan: ClearPlan) -> list[str]:
     return notes
 
 
-def owner_notes(steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner]) -> list[str]:
+def owner_notes(
+    steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner], config: str | None = None
+) -> list[str]:
     """Return by whom the journal has it that the rates and lists to remove were set, in sentences.
 
     Args:
         steps: rates and lists to remove.
         owners: owner of each rate and list, by its subject in the journal.
+        config: settings file that recommended commands name; the default one if None.
     """
     subjects = subjects_by_owner((step.subject for step in steps), owners)
-    return [_owner_note(owner, owned) for owner, owned in subjects.items()]
+    return [_owner_note(owner, owned, config) for owner, owned in subjects.items()]
 
 
-def _owner_note(owner: ThrottleOwner, subjects: Sequence[str]) -> str:
+def _owner_note(owner: ThrottleOwner, subjects: Sequence[str], config: str | None) -> str:
     what = f"{owner} has set {join_names(subjects)}"
     if not owner.runs_plan:
         return f"{what[0].upper()}{what[1:]}."
     state = " and has not ended" if owner.unfinished else ""
-    return (
-        f"{what[0].upper()}{what[1:]}{state}; only that is removed by: headroom reassign clean {owner.run_id} --execute"
-    )
+    clean = headroom_reassign_clean([owner.run_id], config)
+    return f"{what[0].upper()}{what[1:]}{state}; only that is removed by: {clean}"
 
 
 def _passed_over_note(broker: int, reason: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from headroom.alerts.recommendations.commands import headroom_clear
 from headroom.cluster.admin.config_keys import ALL_RATE_KEYS, LOG_DIRS_RATE
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.model import BrokerThrottles, Partition
@@ -67,33 +68,36 @@ def view_json(view: ThrottleState) -> dict[str, Any]:
     }
 
 
-def notes(view: ThrottleState) -> list[str]:
-    """Return notes about the view that its rows do not show."""
+def notes(view: ThrottleState, config: str | None = None) -> list[str]:
+    """Return notes about the view that its rows do not show.
+
+    Args:
+        view: throttles and moves.
+        config: settings file that recommended commands name; the default one if None.
+    """
     rates = view.rates.values()
     limited = any(r.leader_bytes_per_s is not None or r.follower_bytes_per_s is not None for r in rates)
     listed = view.listed_topics()
     lines = [f"{_partitions(len(view.moving()))} moving." if view.moving() else "Nothing is moving."]
     if (limited or listed) and not view.moving():
-        lines.append(
-            "Throttles left behind can slow ordinary replication; clear them: headroom throttle clear --execute"
-        )
+        lines.append(f"Throttles left behind can slow ordinary replication; clear them: {headroom_clear(config)}")
     if limited and not listed and not view.unread_topics():
         lines.append("No throttled replica list is set: a rate without a list limits nothing.")
     # A broker that did not report its rates may have one.
     if listed and not limited and all(r.known for r in rates):
         lines.append("No rate is set: a list without a rate limits nothing.")
     if view.log_dirs():
-        lines.append(_log_dirs_note(view.log_dirs()))
+        lines.append(_log_dirs_note(view.log_dirs(), config))
     lines.extend(_in_file_notes(view))
     if view.unread_topics():
         lines.append(f"Unknown, because they could not be read: the lists of {', '.join(view.unread_topics()[:5])}.")
     return lines
 
 
-def _log_dirs_note(brokers: Collection[int]) -> str:
+def _log_dirs_note(brokers: Collection[int], config: str | None) -> str:
     return (
         f"On broker(s) {', '.join(map(str, brokers))} a rate limits moves between the log directories of the broker "
-        f"({LOG_DIRS_RATE}), and nothing else; once these are done, clear it: headroom throttle clear --execute"
+        f"({LOG_DIRS_RATE}), and nothing else; once these are done, clear it: {headroom_clear(config)}"
     )
 
 

@@ -34,6 +34,17 @@ def is_missing(store_path: str) -> bool:
     return path is not None and not os.path.lexists(path)
 
 
+def require_present(store_path: str) -> None:
+    """Check that ``store.path`` exists, if it is a folder of this machine: of a missing one everything would be absent.
+
+    Raises:
+        HeadroomError: it does not exist.
+    """
+    if is_missing(store_path):
+        rule, remedy = "is not there", "Correct store.path, or start `headroom watch`, which creates it."
+        raise HeadroomError(store_path, rule, remedy)
+
+
 def is_table(path: str) -> bool:
     """Return whether a folder has the log of a Delta table."""
     return os.path.isdir(os.path.join(path, _LOG))

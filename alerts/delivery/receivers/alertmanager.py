@@ -18,7 +18,7 @@ from typing import Any
 
 from headroom.alerts.delivery.http import HttpPoster, Secret, header_secret, json_body
 from headroom.alerts.delivery.message_fields import Links, commands, figures, reason_text
-from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receiver import DeliveryError, Reach, Receipt
 from headroom.alerts.delivery.receivers.at_once import in_parallel
 from headroom.alerts.stored_event import evidence_of, with_escalation
 from headroom.schemas.alerts import AlertEvent, AlertState
@@ -127,6 +127,18 @@ class AlertmanagerReceiver:
                     del missed[alert_id]
         if errors:
             raise DeliveryError("; ".join(error.answer for error in errors.values()))
+
+    def reach(self) -> Reach:
+        """Return that every instance takes posts; it gets an empty list of alerts.
+
+        Raises:
+            DeliveryError: an instance does not.
+            HeadroomError: the file of the password cannot be read.
+        """
+        errors = self._post({url: [] for url in self._urls})
+        if errors:
+            raise DeliveryError("; ".join(error.answer for error in errors.values()))
+        return Reach(f"{len(self._urls)} of {len(self._urls)} take alerts")
 
     def _alive_ms(self) -> int:
         return round(_INTERVALS_UNTIL_END * self._settings.resend_s * 1000)

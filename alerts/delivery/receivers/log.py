@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from headroom.alerts.delivery.receiver import Receipt
+from headroom.alerts.delivery.receiver import Reach, Receipt
 from headroom.schemas.alerts import AlertEvent, AlertState
 
 _LEVELS = {AlertState.FIRING.value: logging.ERROR, AlertState.RESOLVED.value: logging.WARNING}
@@ -36,3 +36,7 @@ class LogReceiver:
             event.summary,
         )
         return Receipt("written")
+
+    def reach(self) -> Reach:
+        """Return that the log is always there."""
+        return Reach("the log of the process that evaluates alerts")

@@ -18,7 +18,7 @@ from typing import Any
 
 from headroom.alerts.delivery.delivery_log import event_key
 from headroom.alerts.delivery.message_fields import Links
-from headroom.alerts.delivery.receiver import DeliveryError, Receipt
+from headroom.alerts.delivery.receiver import DeliveryError, Reach, Receipt
 from headroom.alerts.delivery.receivers.slack_api import SlackApi, SlackError, event_keys_of, metadata
 from headroom.alerts.delivery.receivers.slack_blocks import (
     MESSAGE_LEAST,
@@ -146,6 +146,23 @@ class SlackReceiver:
             receipts.update({event_key(event): _receipt("posted in a digest", message) for event in missing})
         self._note_sent(events)
         return [receipts[event_key(event)] for event in events]
+
+    def reach(self) -> Reach:
+        """Return the bot and its workspace, and whether it reads the channel; nothing is posted.
+
+        Raises:
+            DeliveryError: Slack does not accept the token, or has no such channel for the bot.
+            HeadroomError: the token cannot be read.
+        """
+        bot = self._api.read("auth.test")
+        answer = f"bot {bot.get('user')} of {bot.get('team')}"
+        try:
+            self._api.read("conversations.history", channel=self._channel, limit="1")
+        except SlackError as error:
+            if error.code not in _CANNOT_READ:
+                raise
+            return Reach(answer, f"it cannot read channel {self._channel} ({error.code}), and may not write there")
+        return Reach(f"{answer}, in channel {self._channel}")
 
     def _note_sent(self, events: Sequence[AlertEvent]) -> None:
         for event in events:

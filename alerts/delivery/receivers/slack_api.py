@@ -76,6 +76,15 @@ class SlackApi:
         """
         return self._call(method, json=arguments)
 
+    def read(self, method: str, **arguments: str) -> dict[str, Any]:
+        """Call a reading method, which accepts no JSON, and return the answer.
+
+        Raises:
+            SlackError: Slack returned an error.
+            DeliveryError: Slack was not reached, did not answer, or limits the rate.
+        """
+        return self._call(method, data=arguments)
+
     def _call(self, method: str, **body: Any) -> dict[str, Any]:
         token = header_secret(self._token, "notify.slack.token") or ""
         return asyncio.run(self._answer(token, method, body))
@@ -129,8 +138,7 @@ class SlackApi:
         cursor = ""
         for _ in range(_PAGES_MOST):
             more = {"cursor": cursor} if cursor else {}
-            # Reading methods accept no JSON.
-            answer = self._call(method, data={"channel": self._settings.channel, **where, **page, **more})
+            answer = self.read(method, channel=self._settings.channel, **where, **page, **more)
             messages = answer.get("messages")
             if isinstance(messages, list):
                 yield from (message for message in messages if isinstance(message, dict))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from headroom.alerts.delivery.delivery_log import event_key
 from headroom.alerts.delivery.http import HttpPoster, Secret, json_body
 from headroom.alerts.delivery.message_fields import Links
-from headroom.alerts.delivery.receiver import Receipt
+from headroom.alerts.delivery.receiver import Reach, Receipt
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import WebhookSettings
 
@@ -50,6 +50,16 @@ class WebhookReceiver:
         if secret is not None:
             headers[SIGNATURE_HEADER] = signature(secret, timestamp, body)
         return Receipt(self._poster.post(self._url, body, headers, [secret]))
+
+    def reach(self) -> Reach:
+        """Return whether the web server answers; it gets no event.
+
+        Raises:
+            DeliveryError: it does not.
+            HeadroomError: the file of the secret cannot be read.
+        """
+        self._secret()
+        return Reach(self._poster.reach(self._url), "whether it takes events shows only the first one")
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from headroom.cli.balance.loading import load_cluster
-from headroom.cli.common.changing import require_answer, require_execute
+from headroom.cli.common.changing import execute_option_of, require_answer, require_execute
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.common.stopping import stopping
@@ -58,7 +58,7 @@ class _BalanceRun(RunOptions):
 @cleared_option
 @low_rate_option
 @force_option
-@click.option("--execute", is_flag=True, help="Change the cluster; without it, only show what is next.")
+@execute_option_of("Change the cluster; without it, only show what is next.")
 @click.option("--yes", is_flag=True, help="With --execute: do not ask before the first batch.")
 @click.option("--wait", is_flag=True, help="With --execute: wait for balance.window, instead of ending outside of it.")
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -25,8 +26,9 @@ class VerdictPrinter:
 
     def __init__(self, output_format: str) -> None:
         self._json = output_format == "json"
-        # A relay is no terminal, but may lead to one.
-        self._on_terminal = sys.stdout.isatty()
+        # A relay is no terminal, but may lead to one. By these variables rich leaves out colours too.
+        is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+        self._in_colour = sys.stdout.isatty() and not is_plain
         self._last_printed: dict[str, object] = {}
         self._fired: set[str] = set()
 
@@ -39,7 +41,7 @@ class VerdictPrinter:
             if event.state == AlertState.FIRING.value:
                 self._fired.add(event.alert_id)
             if event.alert_id in self._fired:
-                echo_lines(render_event(event), colour=_COLOURS.get(event.state), on_terminal=self._on_terminal)
+                echo_lines(render_event(event), colour=_COLOURS.get(event.state), in_colour=self._in_colour)
 
     def print_active(self, events: Sequence[AlertEvent]) -> None:
         """Print the alerts that are still firing from an earlier run."""

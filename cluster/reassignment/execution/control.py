@@ -129,8 +129,10 @@ class RunOutput:
         note: gets the progress, which replaces the note before.
         line: gets what is to remain on the screen.
         raise_command: returns the command that raises the throttle of brokers to a rate.
+        clean_command: command that removes what runs have left behind.
     """
 
     note: Callable[[str], None] = lambda text: None
     line: Callable[[str], None] = lambda text: None
     raise_command: RaiseCommand = lambda rate, brokers: "headroom throttle apply"
+    clean_command: str = "headroom reassign clean --execute"

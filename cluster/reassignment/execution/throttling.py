@@ -304,18 +304,18 @@ class RunThrottle:
         for name in plan.unreachable:
             self._output.line(
                 f"The rate of {rate_subject(name)} could not be taken back: the broker is down or did not report its "
-                "rates. When it is up: headroom reassign clean --execute"
+                f"rates. When it is up: {self._output.clean_command}"
             )
         for broker, reason in sorted(failures.items()):
             self._output.line(
-                f"The rates of broker {broker} could not be taken back ({reason}). To try again: headroom reassign "
-                "clean --execute"
+                f"The rates of broker {broker} could not be taken back ({reason}). To try again: "
+                f"{self._output.clean_command}"
             )
         listed = {TopicPartition(name.topic, e[0]) for name, own in self._journal.record.entries.items() for e in own}
         if listed:
             self._output.line(
                 f"The list entries of {partitions_text(listed)} stay while others move these partitions. Afterwards: "
-                "headroom reassign clean --execute"
+                f"{self._output.clean_command}"
             )
 
 

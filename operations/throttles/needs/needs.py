@@ -39,9 +39,11 @@ def _of_moves(settings: Settings, measure: bool, on_step: OnText) -> ThrottleNee
             return of_watch
     except HeadroomError as error:
         problems.append(str(error))
+    # By the tables alone: a watch with another store.path, or in another folder, is not seen.
+    none_runs = f"no headroom watch is running that writes to {settings.store.path}"
     if not measure:
-        return ThrottleNeeds(problems=[*problems, "Required rates are unknown: no headroom watch is running."])
-    on_step(f"no headroom watch is running; measuring write rates for {settings.collect.measure_s:g} s")
+        return ThrottleNeeds(problems=[*problems, f"Required rates are unknown: {none_runs}."])
+    on_step(f"{none_runs}; measuring write rates for {settings.collect.measure_s:g} s")
     try:
         measured = live_needs(settings)
     except HeadroomError as error:

@@ -47,12 +47,13 @@ def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None
         raise HeadroomError(partitions_text(foreign), rule, remedy)
 
 
-def require_only_run(records: Sequence[RecordedRun], run_id: str | None) -> None:
+def require_only_run(records: Sequence[RecordedRun], run_id: str | None, clean_command: str) -> None:
     """Check that no other run is unfinished.
 
     Args:
         records: runs of the cluster.
         run_id: the run that is about to begin or to go on; None if it has no id yet.
+        clean_command: command that ends unfinished runs.
 
     Raises:
         HeadroomError: another run is unfinished.
@@ -60,7 +61,7 @@ def require_only_run(records: Sequence[RecordedRun], run_id: str | None) -> None
     others = [r for r in records if r.state is RunState.UNFINISHED and r.run_id != run_id]
     if others:
         rule = f"is unfinished ({others[0].command}, begun by {others[0].by})"
-        remedy = "Let it end, or end it with: headroom reassign clean --execute"
+        remedy = f"Let it end, or end it with: {clean_command}"
         raise HeadroomError(f"run {others[0].run_id}", rule, remedy)
 
 

@@ -158,6 +158,22 @@ def test_nothing_has_lasted_over_a_clock_that_is_set_forward() -> None:
     assert [machine.tick(GOOD) for _ in range(3)] == [[], [], ["resolved"]]
 
 
+# As the first batch of a start has them: the process was down for ten minutes.
+@pytest.mark.parametrize(("set_s", "warnings"), [(0, 0), (3600, 1)])
+def test_ticks_of_before_and_after_a_pause_in_one_batch_set_no_clock(
+    set_s: int, warnings: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine = SetClock()
+    machine.tick(GOOD, 5)
+    before_ms = machine.wall_ms() + 1000
+    machine.elapsed_ms += 600_000
+    machine.engine = machine.start()
+    machine.engine.evaluate("c", before_ms, GOOD)
+    machine.set_ms += set_s * 1000
+    machine.tick(GOOD)
+    assert caplog.text.count("set forward") == warnings
+
+
 def test_nothing_has_lasted_while_ticks_stayed_away() -> None:
     machine = SetClock()
     assert machine.tick(TOO_LOW) == ["pending"]

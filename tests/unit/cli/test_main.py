@@ -11,6 +11,7 @@ import pytest
 from headroom.cli import main
 from headroom.cli.common.options import format_option
 from headroom.cli.common.output import print_json
+from headroom.cli.common.parameters import Rate
 from headroom.schemas.errors import HeadroomError
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -74,6 +75,38 @@ def test_a_failure_is_json_where_that_is_asked_for_and_no_result_tells_of_it(
 def test_wrong_use_is_exit_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, _raising(AssertionError("must not be called")))
     assert main.run(arguments) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command", "rule"),
+    [
+        (["sample", "--format", "json", "--nosuch"], "headroom sample", "No such option '--nosuch'"),
+        (["sample", "--rate", "12,5MB", "--format", "json"], "headroom sample", "'12,5MB' is not a rate"),
+        (["sample", "extra", "--format=json"], "headroom sample", "unexpected extra argument"),
+        (["nosuch", "--format", "json"], "headroom", "No such command 'nosuch'"),
+    ],
+)
+def test_wrong_use_is_json_where_that_is_asked_for(
+    arguments: list[str],
+    command: str,
+    rule: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @click.command()
+    @format_option
+    @click.option("--rate", type=Rate())
+    def sample(output_format: str, rate: int | None) -> None:
+        raise AssertionError("must not be called")
+
+    _install(monkeypatch, sample)
+    assert main.run(arguments) == 2
+    error = json.loads(capsys.readouterr().out)
+    assert (error["type"], error["subject"]) == ("error", command)
+    assert rule in error["rule"]
+    assert error["remedy"] == f"See: {command} --help"
+    assert main.run([word for word in arguments if "json" not in word and word != "--format"]) == 2
+    assert capsys.readouterr().out == ""
 
 
 def test_ctrl_c_is_quiet_and_exit_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -118,3 +119,30 @@ def test_a_signal_in_the_middle_of_a_wait_does_not_block_it_for_ever() -> None:
     then = "stop._cond.__enter__(); signal.raise_signal(15); stop._cond.__exit__(None, None, None); stop.wait()"
     command = [sys.executable, "-c", "import signal\n" + _STUCK.format(grace_s=600, then=then)]
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).returncode == 0
+
+
+_HANGS_UP = """
+import os, signal, sys, threading
+from headroom.cli.common.stopping import stop_on_signals
+# As it is inherited: these tests may run with nohup too.
+signal.signal(signal.SIGHUP, signal.{inherited})
+stop = threading.Event()
+stop_on_signals(stop, "Stopping")
+for _ in range(2):
+    os.kill(os.getpid(), signal.SIGHUP)
+sys.exit(0 if stop.wait({wait_s}) else 7)
+"""
+
+
+def test_a_terminal_that_goes_away_asks_for_the_end_as_sigterm_does() -> None:
+    """Its signal comes twice, and standard error may be gone by then."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-c", _HANGS_UP.format(inherited="SIG_DFL", wait_s=60)]
+    assert subprocess.run(command, stderr=writing, timeout=120).returncode == 0
+    os.close(writing)
+
+
+def test_with_nohup_a_process_outlives_its_terminal() -> None:
+    command = [sys.executable, "-c", _HANGS_UP.format(inherited="SIG_IGN", wait_s=0.5)]
+    assert subprocess.run(command, timeout=120).returncode == 7

@@ -21,6 +21,7 @@ class Asked:
     path: str
     headers: dict[str, str]
     body: bytes
+    method: str = "POST"
 
 
 @dataclass
@@ -34,8 +35,12 @@ class Said:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
-        asked = Asked(self.path, dict(self.headers), self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        asked = Asked(self.path, dict(self.headers), body, self.command)
         server: Any = self.server
         scripted = server.answer(asked)
         if scripted.lose:
@@ -46,7 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(scripted.body)))
         self.end_headers()
-        self.wfile.write(scripted.body)
+        if self.command != "HEAD":
+            self.wfile.write(scripted.body)
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -105,6 +111,7 @@ class FakeSlack:
         most: characters in all blocks of a message together, above which it is refused.
         calls: the methods so far.
         tokens: what came as authorization.
+        refused: error of Slack by method.
     """
 
     def __init__(self, *script: Said) -> None:
@@ -113,11 +120,16 @@ class FakeSlack:
         self.most = 11_000
         self.calls: list[str] = []
         self.tokens: set[str] = set()
+        self.refused: dict[str, str] = {}
 
     def __call__(self, asked: Asked) -> Said:
         method = asked.path.rpartition("/")[2]
         self.calls.append(method)
         self.tokens.add(asked.headers["Authorization"])
+        if method in self.refused:
+            return _ok({"ok": False, "error": self.refused[method]})
+        if method == "auth.test":
+            return _ok({"ok": True, "user": "headroom", "team": "Orders"})
         if method.startswith("conversations"):
             return _ok(self._page(method, dict(parse_qsl(asked.body.decode()))))
         scripted = self.script.pop(0) if self.script else None

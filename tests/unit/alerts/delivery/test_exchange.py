@@ -283,3 +283,9 @@ def test_the_proxy_of_the_environment_is_used_except_for_the_hosts_that_it_names
         "http://hooks.example/hooks",
         "http://slack.example/chat.postMessage",
     ]
+
+
+def test_an_answer_that_is_not_http_is_named_in_words() -> None:
+    with bad_server(saying(b"\x00\xff garbage\r\n\r\n")) as server, pytest.raises(DeliveryError) as error:
+        HttpPoster(PATIENT_S).post(f"http://127.0.0.1:{server.port}", b"{}", {})
+    assert error.value.answer == f"127.0.0.1:{server.port}: its answer is not HTTP"

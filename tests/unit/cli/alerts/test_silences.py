@@ -187,6 +187,12 @@ def test_wrong_use_of_silence_is_an_error_and_stores_nothing(store: Path, argume
     assert not (store / "alerts" / "marks").exists()
 
 
+def test_without_a_store_silences_are_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "elsewhere"))
+    with pytest.raises(HeadroomError, match="elsewhere: is not there"):
+        run("silences", "--format", "json")
+
+
 @pytest.mark.usefixtures("firing")
 def test_silences_are_listed_and_ended() -> None:
     assert run("silences").stdout == "No silence was ever created.\n"

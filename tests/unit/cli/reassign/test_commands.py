@@ -143,6 +143,17 @@ def test_a_plan_is_run_listed_verified_and_rolled_back(cluster: FakeReassignedCl
     assert "No run has left anything behind" in run("clean").stdout
 
 
+@pytest.mark.usefixtures("cluster")
+def test_without_its_store_it_is_unknown_what_runs_have_left_behind() -> None:
+    """As in another folder than that of the run that was killed."""
+    for arguments in (["runs"], ["clean"], ["clean", "--execute"]):
+        error = of(run(*arguments, "--format", "json", code=1))
+        assert (error["type"], error["rule"]) == ("error", "is not there")
+        assert error["subject"].endswith("/store")
+    unfinished()
+    assert "1 list entries and 1 rates" in run("clean").stdout
+
+
 def test_a_rollback_names_what_was_deleted_and_moves_the_others_back(cluster: FakeReassignedCluster, plan: str) -> None:
     other = TopicPartition("deleted", 0)
     cluster.partitions[other] = PartitionPlacement("deleted", 0, 1, (1, 2), (1, 2))
@@ -485,6 +496,19 @@ def test_a_run_that_is_running_has_left_nothing_behind(cluster: FakeReassignedCl
     assert "To remove what is left behind: headroom reassign clean --execute" in run("runs").stdout
     assert "has left throttles behind" in run("verify", plan, code=1).stdout
     assert "To do it: headroom reassign clean --execute" in run("clean").stdout
+
+
+@pytest.mark.usefixtures("cluster")
+def test_commands_to_clean_name_the_settings_file(plan: str) -> None:
+    """Without it they would clean the cluster of headroom.toml."""
+    Path("b.toml").write_text('[cluster]\nbootstrap_servers = "broker1:9092"\n')
+    unfinished(of(run("run", plan, "--format", "json"))["fingerprint"])
+    shown = [run("runs", "--config", "b.toml").stdout, run("verify", plan, "--config", "b.toml", code=1).stdout]
+    unfinished()
+    refused = run("run", plan, "--throttle", "10MB", "--execute", "--yes", "--config", "b.toml", code=1)
+    for text in (*shown, str(refused.exception)):
+        assert "headroom reassign clean --config b.toml --execute" in text
+        assert "clean --execute" not in text
 
 
 def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedCluster, plan: str) -> None:

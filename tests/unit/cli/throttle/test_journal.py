@@ -67,6 +67,8 @@ def test_clear_names_the_run_that_set_it_and_the_command_that_removes_only_that(
         "Run r-1 (reassign run, anna@host) has set broker 1 as leader and has not ended; only that is removed by: "
         "headroom reassign clean r-1 --execute"
     )
+    (note,) = owner_notes(steps, {"broker 1 as leader": run_of_plan}, "b.toml")
+    assert note.endswith("headroom reassign clean r-1 --config b.toml --execute")
 
 
 def test_a_store_that_cannot_be_written_stops_no_throttle(cluster: FakeCluster, store: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
@@ -82,3 +85,18 @@ def test_replicas_that_no_throttle_limits_are_not_printed_as_in_sync(capsys: Any
     # Their number changes with every tick while they catch up.
     assert _printed(capsys, replace(behind, lost_replicas=6), printer=printer) == ""
     assert _printed(capsys, well, printer=printer).endswith("no replica is out of sync\n")
+
+
+@pytest.mark.parametrize(
+    ("environment", "in_colour"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_alerts_are_in_colour_where_the_terminal_has_colours_and_they_are_wanted(
+    environment: dict[str, str], in_colour: bool, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    VerdictPrinter("text").print_events([event("firing")])
+    assert ("\x1b[31m" in capsys.readouterr().out) is in_colour

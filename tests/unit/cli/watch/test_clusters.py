@@ -27,11 +27,35 @@ def test_the_first_file_leads_and_the_others_are_watched_too(tmp_path: Path) -> 
     assert given.configs == [("orders", first), ("payments", second)]
 
 
+def test_recommended_commands_work_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another one, headroom.toml may be that of another cluster."""
+    monkeypatch.chdir(tmp_path)
+    first = written(tmp_path, "headroom.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
+    assert load_clusters([]).configs == [("orders", first)]
+    assert load_clusters(["headroom.toml", "b.toml"]).configs == [("orders", first), ("payments", second)]
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "orders:9092")
+    Path(first).unlink()
+    assert load_clusters([]).config is None
+
+
 def test_two_files_of_one_cluster_are_refused(tmp_path: Path) -> None:
     files = [written(tmp_path, file, "orders") for file in ("a.toml", "b.toml")]
     with pytest.raises(HeadroomError) as error:
         load_clusters(files)
     assert error.value.subject == f"{files[1]}: cluster.name orders"
+
+
+def test_two_files_with_the_same_broker_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a variable, which sets the brokers of every file."""
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", '[ticks]\nbootstrap_servers = "orders:9092"\n')
+    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "b1:9092,Orders:9092")
+    assert load_clusters([first]).settings.cluster.name == "orders"
+    with pytest.raises(HeadroomError) as error:
+        load_clusters([first, second])
+    assert error.value.subject == f"{second}: cluster.bootstrap_servers"
+    assert "HEADROOM_CLUSTER__BOOTSTRAP_SERVERS" in error.value.remedy
 
 
 def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) -> None:

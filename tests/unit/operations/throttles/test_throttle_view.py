@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.cli.common.parameters import Rate
+from headroom.cluster.model import BrokerThrottles
 from headroom.operations.throttles.throttle_view import notes, view_header, view_json, view_rows
 from tests.unit.builders.throttle_views import (
     DEFAULT,
@@ -107,6 +108,13 @@ def test_the_rate_between_log_directories_has_a_column_only_where_one_is_set() -
     assert rows[1] == ("broker 2", "none", "none", "6.00 MB/s (broker)", "")
     assert {len(row) for row in rows} == {5}
     assert any("broker(s) 2" in note and "log directories" in note for note in notes(view))
+
+
+@pytest.mark.parametrize("rates", [OWN, LOG_DIRS])
+def test_the_command_that_clears_names_the_settings_file(rates: BrokerThrottles) -> None:
+    """Without it, it would clear the throttles of the cluster of headroom.toml."""
+    text = " ".join(notes(view_of({1: rates}, partitions=(STILL,)), "b.toml"))
+    assert "headroom throttle clear --config b.toml --execute" in text
 
 
 def test_json_always_has_the_rate_between_log_directories() -> None:
