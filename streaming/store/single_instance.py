@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -25,6 +25,8 @@ from headroom.streaming.delta.locations import local_path
 
 log = logging.getLogger(__name__)
 
+# Folder of the second lock of each job, below the tables.
+_FOLDER = "_locks"
 _POLL_S = 0.5
 # A process that asks who has a lock may have it for a moment itself; a process that needs that lock waits this long.
 SHARED_S = _POLL_S
@@ -76,9 +78,10 @@ def exclusive_jobs(
 ) -> Iterator[None]:
     """Lock jobs of a store against other processes until the block or this process ends.
 
-    The locks belong to the kernel, so a killed process leaves none behind. Object stores have no locks, and a disk may
-    be unwritable. Jobs then run without a lock, and two processes notice each other by their checkpoints, some batches
-    later.
+    The locks belong to the kernel, so a killed process leaves none behind. Each is taken next to the checkpoints and
+    next to the tables: settings may name another checkpoint_path, and checkpoints may be removed while a job runs.
+    Object stores have no locks, and a disk may be unwritable. Jobs then run without a lock, and two processes notice
+    each other by their checkpoints, some batches later.
 
     Args:
         store: section ``[store]``.
@@ -90,10 +93,9 @@ def exclusive_jobs(
     Raises:
         HeadroomError: another process runs one of the jobs.
     """
-    checkpoints = local_path(store.checkpoints())
     with ExitStack() as locks:
-        for job in jobs if checkpoints is not None else ():
-            file = _open(Path(str(checkpoints)) / f"{job}.lock")
+        for path in (path for job in jobs for path in _places(store, job)):
+            file = _open(path)
             if file is not None:
                 locks.enter_context(file)
                 _lock(file, (store.path, second), time.monotonic() + wait_s, stop or threading.Event())
@@ -109,14 +111,17 @@ def running_process(store: StoreSettings, job: str) -> JobProcess | None:
         store: section ``[store]``.
         job: name of the job.
     """
-    checkpoints = local_path(store.checkpoints())
-    if checkpoints is None:
-        return None
-    try:
-        with (Path(str(checkpoints)) / f"{job}.lock").open(encoding="utf-8") as file:
-            return None if _try_lock(file, fcntl.LOCK_SH) else _owner(file)
-    except OSError:
-        return None
+    for path in _places(store, job):
+        with suppress(OSError), path.open(encoding="utf-8") as file:
+            if not _try_lock(file, fcntl.LOCK_SH):
+                return _owner(file)
+    return None
+
+
+def _places(store: StoreSettings, job: str) -> list[Path]:
+    """Return the files to lock for a job; none for places that are on no disk."""
+    folders = (local_path(store.checkpoints()), local_path(f"{store.path.rstrip('/')}/{_FOLDER}"))
+    return [Path(folder) / f"{job}.lock" for folder in folders if folder is not None]
 
 
 def _open(path: Path) -> IO[str] | None:
@@ -126,7 +131,11 @@ def _open(path: Path) -> IO[str] | None:
             # A disk may leave a folder in the place of a file. Without the lock a second process would run the job too.
             path.rmdir()
             log.warning("the lock %s was a folder, and is created again", path)
-        return path.open("a+", encoding="utf-8")
+        try:
+            return path.open("a+", encoding="utf-8")
+        except PermissionError:
+            # Another user has run the job, and may do so now. A file that can be read can be locked.
+            return path.open(encoding="utf-8")
     except OSError:
         # The job that writes there reports what is wrong with the folder.
         return None
@@ -179,12 +188,25 @@ def _owner_text(file: IO[str]) -> str:
     return one_line(f", {owner} ({owner.command}; `kill {owner.pid}` there ends it)", 3 * _MAX_CHARACTERS)
 
 
+def _has_ended(process: JobProcess) -> bool:
+    """Return whether a process of this machine has ended: the one that has its lock could not write its identity."""
+    if process.pid is None or process.host != socket.gethostname():
+        return False
+    with suppress(PermissionError):
+        try:
+            os.kill(process.pid, 0)
+        except ProcessLookupError:
+            return True
+    return False
+
+
 def _owner(file: IO[str]) -> JobProcess:
     """Return the process that has a lock."""
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
+        process = JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
+        return JobProcess() if _has_ended(process) else process
     # Whatever a disk has left in the file, even nested JSON without end.
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return JobProcess()
