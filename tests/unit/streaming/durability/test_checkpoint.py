@@ -14,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
 from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import UNKNOWN
 from headroom.streaming.durability import query_checkpoints
 from headroom.streaming.durability.checkpoint import Checkpoint
 from headroom.streaming.durability.query_checkpoints import CHECKPOINTS_OF_JOBS, query_checkpoint
@@ -141,6 +142,9 @@ def test_a_checkpoint_that_may_not_be_read_or_written_is_not_taken_for_damaged(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", refused)
         assert of(folder).mend() is None
+        damage = of(folder).damage()
+        assert damage is not None
+        assert (damage.fault, damage.lost) == ("cannot be read (Permission denied)", UNKNOWN)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", refused)
         with pytest.raises(HeadroomError, match="cannot be written"):
