@@ -9,6 +9,7 @@ import click
 
 from headroom.cli.alerts.silences import ack, silence, silences, unsilence
 from headroom.cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
+from headroom.cli.common.missing_store import EXIT_NOT_CURRENT
 from headroom.cli.common.options import config_option, format_option, require_options_after
 from headroom.cli.common.output import echo, echo_lines, print_json
 from headroom.cli.config.load import read_settings
@@ -20,9 +21,6 @@ from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
-
-# Of a command whose answer is not that of now.
-EXIT_NOT_CURRENT = 3
 
 
 @click.group(

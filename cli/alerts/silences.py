@@ -16,6 +16,7 @@ from headroom.cli.alerts.suppression_views import (
     print_silences,
     silences_json,
 )
+from headroom.cli.common.missing_store import exit_if_missing
 from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
 from headroom.cli.common.output import print_json
 from headroom.cli.common.parameters import Duration, Moment
@@ -119,11 +120,12 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
               headroom alerts silences --all --format json
     """  # noqa: D301
     settings = read_settings(config)
+    exit_if_missing(settings.store.path, "no silence is known", output_format, [])
     entries = list_silences(settings, with_ended=show_all)
     if output_format == "json":
         print_json(silences_json(entries))
     else:
-        print_silences(entries, settings.store.path)
+        print_silences(entries)
 
 
 @click.command()

@@ -11,7 +11,6 @@ from headroom.cli.alerts.suppressing import Acknowledged, CreatedSilence, EndedS
 from headroom.cli.common.output import echo, print_table
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.text.amounts import duration_text, moment_text
-from headroom.streaming.delta.locations import is_missing
 
 # Subject of alerts on a broker as a whole.
 _BROKER = re.compile(r"broker \d+")
@@ -43,21 +42,15 @@ def created_json(created: CreatedSilence) -> dict[str, Any]:
     return {**_silence_json(created.silence, created.at_ms), "covers": [event.alert_id for event in created.firing]}
 
 
-def print_silences(silences: SilenceList, store_path: str) -> None:
-    """Print silences as a table, or why there are none to show.
-
-    Args:
-        silences: the silences.
-        store_path: ``store.path``.
-    """
+def print_silences(silences: SilenceList) -> None:
+    """Print silences as a table, or why there are none to show."""
     if silences.shown:
         header = ("id", "state", "alerts", "starts", "ends", "by", "note")
         print_table("", header, [_row(silence, silences.at_ms) for silence in silences.shown])
     elif silences.total:
         echo(f"No silence is active or planned; {silences.total} in all have ended (--all shows them).")
     else:
-        missing = f": the store {store_path} is not there" if is_missing(store_path) else ""
-        echo(f"No silence was ever created{missing}.")
+        echo("No silence was ever created.")
 
 
 def silences_json(silences: SilenceList) -> list[dict[str, Any]]:

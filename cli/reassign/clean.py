@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
+from headroom.cli.common.missing_store import exit_if_missing
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.config.load import load_settings
@@ -40,6 +41,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
               headroom reassign clean 3f9a01c2 --execute
     """  # noqa: D301
     settings = load_settings(config)
+    none = {"cluster": settings.cluster.name, "executed": False, "runs": []}
+    exit_if_missing(settings.store.path, "what runs have left behind is unknown", output_format, none)
     session = RunSession(settings, "reassign clean")
     if not execute:
         _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from headroom.cli.common.missing_store import exit_if_missing
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import read_settings
@@ -13,7 +14,6 @@ from headroom.cli.reassign.view import left_behind_json, run_status, running_jso
 from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.text.amounts import moment_text
-from headroom.streaming.delta.locations import is_missing
 from headroom.streaming.store.single_instance import JobProcess
 
 
@@ -30,6 +30,8 @@ def runs(config: str | None, output_format: str) -> None:
     Example:  headroom reassign runs
     """  # noqa: D301
     settings = read_settings(config)
+    name = settings.cluster.name
+    exit_if_missing(settings.store.path, "no run is known", output_format, {"cluster": name, "runs": []})
     session = RunSession(settings, "reassign runs")
     running = session.running()
     if output_format == "json":
@@ -37,8 +39,7 @@ def runs(config: str | None, output_format: str) -> None:
         print_json({"cluster": session.cluster, "runs": runs_json})
         return
     if not session.records:
-        missing = f": the store {settings.store.path} is not there" if is_missing(settings.store.path) else ""
-        echo(f"Cluster {session.cluster}: no plan was run{missing}.")
+        echo(f"Cluster {session.cluster}: no plan was run.")
         return
     header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
     print_table("", header, [_row(record, running.get(record.run_id)) for record in session.records])

@@ -31,7 +31,16 @@ def local_path(location: str) -> str | None:
 def is_missing(store_path: str) -> bool:
     """Return whether ``store.path`` is a folder of this machine that does not exist."""
     path = local_path(store_path)
-    return path is not None and not os.path.lexists(path)
+    if path is None:
+        return False
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        # It may be there, in a folder that this user may not search.
+        return False
+    return False
 
 
 def is_table(path: str) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headroom.cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from headroom.cli.alerts.command import alerts
+from headroom.cli.common.missing_store import EXIT_NOT_CURRENT
 from headroom.operations.evaluation import fresh_ms, read_evaluations
 from headroom.schemas.config import Settings, SparkSettings, StoreSettings
 from headroom.schemas.tables import THROTTLE_HEADROOM

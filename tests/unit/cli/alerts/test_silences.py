@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from headroom.cli.alerts.command import EXIT_NOT_CURRENT, alerts
+from headroom.cli.alerts.command import alerts
+from headroom.cli.common.missing_store import EXIT_NOT_CURRENT
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.tables.suppressions import append_record
 from tests.unit.alerts.delivery.test_suppression import silence
