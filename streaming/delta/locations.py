@@ -48,6 +48,15 @@ def is_table(path: str) -> bool:
     return os.path.isdir(os.path.join(path, _LOG))
 
 
+def device_of(location: str) -> int | None:
+    """Return the number of the file system of a folder, or of the nearest one above it; None at a URL."""
+    path = local_path(location)
+    if path is None:
+        return None
+    folder = Path(path).absolute()
+    return os.stat(next(place for place in (folder, *folder.parents) if place.exists())).st_dev
+
+
 def require_absent(location: str, error: Exception) -> None:
     """Check that a table that the library did not find does not exist.
 

@@ -19,7 +19,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import DURABLE_TABLES, Table
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.files.sync import sync_commits
-from headroom.streaming.delta.locations import local_path, require_writable
+from headroom.streaming.delta.locations import is_table, local_path, require_writable
 from headroom.streaming.store.store import Store
 
 _ATTEMPTS = 5
@@ -74,7 +74,8 @@ class LowLatencyTable:
             HeadroomError: this user may not write there, or the Delta library panicked.
             OSError: the disk did not take the rows. A repetition of the append is safe.
         """
-        if not self._ready:
+        # Somebody may have removed it, for instance to free space.
+        if not self._ready or (self.path is not None and not is_table(self.path)):
             self._ensure()
         if self.path is None:
             self._store.append(record_rows(self._spark, records, self._table), self._table, once)
