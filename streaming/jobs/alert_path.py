@@ -134,8 +134,9 @@ class AlertPath:
     def start(self) -> StreamingQuery:
         """Start the query and return it; the first start restores the alerts from their events."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-        self._restore()
+        # Before the table of events is created, because its loss shows in the checkpoint.
         self._mend_checkpoint()
+        self._restore()
         # A new checkpoint has a new id, and counts its batches from 0.
         self._writer = ""
         # The alert partition has grown while the query was stopped.

@@ -196,6 +196,22 @@ def test_bronze_and_its_checkpoint_have_the_same_batches(
     assert (of(folder).mend() is not None) is damaged
 
 
+@pytest.mark.parametrize(
+    ("name", "lost"), [("alert_path", "alerts that still fire are announced again"), ("bronze", "it is read on")]
+)
+def test_a_table_that_is_gone_is_told_by_its_checkpoint(tmp_path: Path, name: str, lost: str) -> None:
+    folder = checkpoint_at(tmp_path / "_checkpoints" / name)
+    damage = of(folder).mend()
+    assert damage is not None
+    assert "that is gone" in damage.fault
+    assert lost in f"{damage.fault}; {damage.lost}"
+    # Nothing was ever written.
+    new = checkpoint_at(tmp_path / "_checkpoints" / name)
+    for file in (new / "commits").iterdir():
+        file.unlink()
+    assert of(new).mend() is None
+
+
 def test_silver_begins_again_when_bronze_is_another_table_or_has_lost_commits(tmp_path: Path) -> None:
     bronze = tmp_path / BRONZE_TICKS.path
     table_with(bronze, BRONZE_TICKS, {ID: 1})
