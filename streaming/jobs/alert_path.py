@@ -191,7 +191,10 @@ class AlertPath:
         return self._trouble
 
     def store_pending(self) -> None:
-        """Store the events that are not stored yet, as far as the store can be written."""
+        """Store the events that are not stored yet, as far as the store can be written.
+
+        If their table was removed, that is noticed, and the alerts that are active are stored again.
+        """
         with self._writing:
             self._store_all()
 
@@ -318,6 +321,11 @@ class AlertPath:
     def _store_all(self) -> bool:
         """Store the pending events in their order, and return whether all of them are stored now."""
         try:
+            if self._log.was_removed():
+                # Those that are active must not be missing in the new table.
+                pending = {event for events, _, _ in self._unstored for event in events}
+                active = [event for event in self._engine.active() if event not in pending]
+                self._log.append(active, f"removed-{self._run}", next(self._versions))
             while self._unstored:
                 self._log.append(*self._unstored[0])
                 self._unstored.popleft()

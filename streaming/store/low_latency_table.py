@@ -62,6 +62,11 @@ class LowLatencyTable:
                 raise
         return existed
 
+    @property
+    def was_removed(self) -> bool:
+        """Return whether the table was there, and is not any more: somebody may have removed it to free space."""
+        return self._ready and self.path is not None and not is_table(self.path)
+
     def append(self, records: Sequence[object], once: tuple[str, int] | None = None) -> None:
         """Append rows; those of ``DURABLE_TABLES`` are on the disk, synced, when this returns.
 
@@ -74,8 +79,7 @@ class LowLatencyTable:
             HeadroomError: this user may not write there, or the Delta library panicked.
             OSError: the disk did not take the rows. A repetition of the append is safe.
         """
-        # Somebody may have removed it, for instance to free space.
-        if not self._ready or (self.path is not None and not is_table(self.path)):
+        if not self._ready or self.was_removed:
             self._ensure()
         if self.path is None:
             self._store.append(record_rows(self._spark, records, self._table), self._table, once)

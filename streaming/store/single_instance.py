@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +22,12 @@ from headroom.schemas.text import one_line
 from headroom.schemas.text.amounts import moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.locations import local_path
+from headroom.streaming.supervision.in_time import InTime, NoAnswer
 
 log = logging.getLogger(__name__)
 
+# Interval between two looks whether the locks of a running process are still there, and wait for one that is taken.
+_CHECK_S, _REPAIR_S = 5.0, 2.0
 # Folder of the second lock of each job, below the tables.
 _FOLDER = "_locks"
 _POLL_S = 0.5
@@ -68,6 +71,69 @@ class JobProcess:
         return one_line(f"pid {self.pid} on host {self.host} since {moment_text(self.since_ms)}", _MAX_CHARACTERS)
 
 
+class JobLocks:
+    """Locks that a process has.
+
+    Args:
+        store_path: ``store.path``, for errors.
+        second: texts of the error of a second process.
+    """
+
+    def __init__(self, store_path: str, second: SecondProcess) -> None:
+        self._store_path = store_path
+        self._second = second
+        self._held: dict[Path, IO[str]] = {}
+        self._in_time = InTime[None](store_path)
+        self._next_s = time.monotonic() + _CHECK_S
+
+    def take(self, path: Path, until_s: float, stop: threading.Event) -> None:
+        """Lock a file, if it can be opened.
+
+        Args:
+            path: the file.
+            until_s: end of the wait for a process that is about to end, monotonic seconds.
+            stop: ends the wait when set.
+
+        Raises:
+            HeadroomError: another process has the lock.
+        """
+        file = _open(path)
+        if file is None:
+            return
+        try:
+            _lock(file, (self._store_path, self._second), until_s, stop)
+        except BaseException:
+            file.close()
+            raise
+        before, self._held[path] = self._held.get(path), file
+        if before is not None:
+            before.close()
+
+    def check(self) -> None:
+        """Take locks again whose files were removed, often with all tables. It looks every 5 s.
+
+        Raises:
+            HeadroomError: another process has taken one of them meanwhile.
+        """
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + _CHECK_S
+        # A disk that hangs has removed nothing.
+        with suppress(NoAnswer):
+            self._in_time.call(self._take_removed)
+
+    def _take_removed(self) -> None:
+        for path, file in list(self._held.items()):
+            if _is_removed(path, file):
+                # A repair has the lock of a job for a moment.
+                self.take(path, time.monotonic() + _REPAIR_S, threading.Event())
+
+    def release(self) -> None:
+        """Release all locks."""
+        for file in self._held.values():
+            file.close()
+
+
 @contextmanager
 def exclusive_jobs(
     store: StoreSettings,
@@ -75,7 +141,7 @@ def exclusive_jobs(
     wait_s: float = 0.0,
     stop: threading.Event | None = None,
     second: SecondProcess = SecondProcess(),
-) -> Iterator[None]:
+) -> Iterator[JobLocks]:
     """Lock jobs of a store against other processes until the block or this process ends.
 
     The locks belong to the kernel, so a killed process leaves none behind. Each is taken next to the checkpoints and
@@ -93,13 +159,13 @@ def exclusive_jobs(
     Raises:
         HeadroomError: another process runs one of the jobs.
     """
-    with ExitStack() as locks:
+    locks = JobLocks(store.path, second)
+    try:
         for path in (path for job in jobs for path in _places(store, job)):
-            file = _open(path)
-            if file is not None:
-                locks.enter_context(file)
-                _lock(file, (store.path, second), time.monotonic() + wait_s, stop or threading.Event())
-        yield
+            locks.take(path, time.monotonic() + wait_s, stop or threading.Event())
+        yield locks
+    finally:
+        locks.release()
 
 
 def running_process(store: StoreSettings, job: str) -> JobProcess | None:
@@ -122,6 +188,16 @@ def _places(store: StoreSettings, job: str) -> list[Path]:
     """Return the files to lock for a job; none for places that are on no disk."""
     folders = (local_path(store.checkpoints()), local_path(f"{store.path.rstrip('/')}/{_FOLDER}"))
     return [Path(folder) / f"{job}.lock" for folder in folders if folder is not None]
+
+
+def _is_removed(path: Path, file: IO[str]) -> bool:
+    """Return whether an open file is no longer the one at its path."""
+    try:
+        return not os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
 
 
 def _open(path: Path) -> IO[str] | None:

@@ -45,6 +45,14 @@ def test_a_removed_table_is_created_again_and_that_is_logged_once(
     assert "table alerts/events was removed while it was in use" in record.getMessage()
 
 
+def test_an_empty_append_creates_the_table_again(events: LowLatencyTable, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "store")
+    assert events.was_removed
+    events.append([], ("writer", 2))
+    assert not events.was_removed
+    assert ticks(tmp_path) == []
+
+
 def test_a_mount_that_is_gone_is_waited_for(
     events: LowLatencyTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,25 @@ def test_checkpoints_that_are_removed_while_a_job_runs_do_not_unlock_it(store: S
             pytest.fail("held twice")
 
 
+def test_locks_that_are_removed_with_the_store_are_taken_again(
+    store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroom.streaming.store.single_instance._CHECK_S", 0.0)
+    monkeypatch.setattr("headroom.streaming.store.single_instance._REPAIR_S", 0.0)
+    with exclusive_jobs(store, ["alerts", "gold"]) as locks:
+        locks.check()
+        shutil.rmtree(store.path)
+        locks.check()
+        for job in ("alerts", "gold"):
+            with pytest.raises(HeadroomError, match=f"pid {os.getpid()} "), exclusive_jobs(store, [job]):
+                pytest.fail("held twice")
+        shutil.rmtree(store.path)
+        with holder(store, "gold") as second, pytest.raises(HeadroomError, match=f"pid {second.pid} "):
+            locks.check()
+    with exclusive_jobs(store, ["alerts", "gold"]):
+        pass
+
+
 def test_a_lock_of_another_user_is_a_lock(store: StoreSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     own = Path.open
 
