@@ -42,7 +42,8 @@ def mend(location: str) -> list[Damage]:
         raise
     # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
-        why = error.strerror if isinstance(error, OSError) else cause_of(error)
+        # An OSError of the library has a text alone.
+        why = (isinstance(error, OSError) and error.strerror) or cause_of(error)
         rule = f"is damaged, and cannot be mended ({why})"
         remedy = "Look at the room on its disk, at store.path and the rights on it."
         raise HeadroomError(location, rule, remedy) from error

@@ -186,6 +186,26 @@ def killed_at(line: int) -> Callable[[FrameType, str, object], object]:
     return trace
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("No space left on device")])
+def test_a_repair_on_a_full_disk_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    path = tmp_path / ACTION_JOURNAL.path
+    append_durably(str(path), [journal_row(1)], ACTION_JOURNAL)
+    lose_log(path / "_delta_log")
+
+    def full(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mending, "create", full)
+        with pytest.raises(HeadroomError, match=r"cannot be mended \(.*No space left on device\)") as caught:
+            mend(str(path))
+        assert "room on its disk" in caught.value.remedy
+    mend(str(path))
+    assert len(query(str(tmp_path), ACTION_JOURNAL.path, "SELECT seq FROM data") or []) == 1
+
+
 class Killed(BaseException):
     pass
 
