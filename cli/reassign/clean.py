@@ -11,7 +11,7 @@ from headroom.cli.common.missing_store import exit_if_missing
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
+from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
 from headroom.operations.journal.session import RunSession, config_option_of
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
@@ -19,6 +19,8 @@ from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.store.single_instance import JobProcess
+
+_NONE = "No run has left anything behind."
 
 
 @click.command(short_help="Remove what a killed run has set, exactly.")
@@ -46,6 +48,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     session = RunSession(settings, "reassign clean")
     if not execute:
         _show(runs_to_clean(session, run_ids), session, config, run_ids, output_format)
+        if output_format != "json":
+            print_damaged_rows(session.records)
         print_notes(notes_on_others(settings, print_step))
         return
     # Listed under the lock: a run that holds it may still take back what it has set.
@@ -58,7 +62,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
             if not outcome.moving and not outcome.record.leaves_behind:
                 echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
-            echo("No run has left anything behind.")
+            echo(_NONE)
+        print_damaged_rows(session.records)
     print_notes(notes_on_others(settings, print_step))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
@@ -89,7 +94,7 @@ def _show(
     elif records:
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
-        echo("No run has left anything behind.")
+        echo(_NONE)
 
 
 def _json(outcome: CleanOutcome, process: JobProcess | None) -> dict[str, object]:
