@@ -48,13 +48,13 @@ def is_table(path: str) -> bool:
     return os.path.isdir(os.path.join(path, _LOG))
 
 
-def device_of(location: str) -> int | None:
-    """Return the number of the file system of a folder, or of the nearest one above it; None at a URL."""
+def mount_of(location: str) -> Path | None:
+    """Return where the file system of a folder is mounted, whether the folder exists or not; None at a URL."""
     path = local_path(location)
     if path is None:
         return None
     folder = Path(path).absolute()
-    return os.stat(next(place for place in (folder, *folder.parents) if place.exists())).st_dev
+    return next((place for place in (folder, *folder.parents) if place.is_mount()), Path(folder.anchor))
 
 
 def require_absent(location: str, error: Exception) -> None:

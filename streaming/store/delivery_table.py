@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -65,6 +66,16 @@ class DeliveryTable:
                 self._has_failed = True
                 raise
             self._note_settled(records)
+
+    def restore_if_removed(self) -> None:
+        """Create the table again if it was removed, with what receivers have got; the next append reports errors."""
+        with self._writing, suppress(Exception):
+            if self._table.path is not None:
+                self._in_time.call(self._append_if_removed)
+
+    def _append_if_removed(self) -> None:
+        if self._table.was_removed:
+            self._append([])
 
     def _append(self, records: Sequence[DeliveryAttempt]) -> None:
         # In place of a table that was removed: what was delivered must not be sent again after a restart.

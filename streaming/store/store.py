@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
@@ -19,7 +20,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import PROMPT_TABLES, Table
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.damage import error_of_damage
-from headroom.streaming.delta.locations import device_of, is_table, local_path, require_writable, trouble_of
+from headroom.streaming.delta.locations import is_table, local_path, mount_of, require_writable, trouble_of
 from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
 from headroom.streaming.supervision.failure import cause_of
@@ -55,8 +56,8 @@ class Store:
         self.spark = spark
         self._path = path.rstrip("/")
         self._ensured: set[str] = set()
-        # File system of the tables that were ensured.
-        self._device: int | None = None
+        # Where the file system of the tables that were ensured is mounted.
+        self._mount: Path | None = None
 
     def location(self, table: Table) -> str:
         """Return the folder or URL of a table."""
@@ -99,7 +100,7 @@ class Store:
                 if self._create(table):
                     created.append(table)
                 self._ensured.add(table.path)
-                self._device = device_of(self._path)
+                self._mount = mount_of(self._path)
             except HeadroomError:
                 raise
             except Exception as error:
@@ -122,9 +123,11 @@ class Store:
             return False
         if damage := error_of_damage(location):
             raise damage
-        if device_of(self._path) != self._device:
-            rule = "is gone: another file system is there now"
-            raise HeadroomError(location, rule, "Mount that of store.path again; what is not stored waits for it.")
+        mount = mount_of(self._path)
+        # A mount that has come since, or another one in its place, is a new disk.
+        if mount is not None and self._mount is not None and mount in self._mount.parents:
+            rule = f"is gone: nothing is mounted at {self._mount} any more"
+            raise HeadroomError(location, rule, "Mount it again; what is not stored waits for it.")
         log.error("table %s was removed while it was in use: it is created again, and what it had is lost", table.path)
         return True
 

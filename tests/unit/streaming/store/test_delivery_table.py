@@ -86,7 +86,10 @@ def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Pat
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_what_was_delivered_is_known_after_the_store_was_removed(tmp_path: Path, restarts: bool) -> None:
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_what_was_delivered_is_known_after_the_store_was_removed(
+    tmp_path: Path, restarts: bool, is_quiet: bool
+) -> None:
     nothing: Any = None
     store: Any = PlainStore(tmp_path)
     deliveries = DeliveryTable(nothing, store)
@@ -99,8 +102,12 @@ def test_what_was_delivered_is_known_after_the_store_was_removed(tmp_path: Path,
     shutil.rmtree(tmp_path / "alerts")
     # The alert path stores those that are active again.
     LowLatencyTable(nothing, store, ALERT_EVENTS).append([firing, event("new")], ("w", 2))
+    if is_quiet:
+        deliveries.restore_if_removed()
     deliveries.append([step(event("new"), "log", "sending")])
+    deliveries.restore_if_removed()
     after = DeliveryTable(nothing, store).backlog(["log", "slack"])
+    assert len(after.records) == 3
     assert {(one.receiver, one.event_key, one.state, one.reference) for one in after.records} == {
         ("log", event_key(firing), "delivered", '{"ts": "1"}'),
         ("slack", event_key(firing), "delivered", '{"ts": "1"}'),

@@ -13,7 +13,6 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_EVENTS
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.durability.mend import mend
-from headroom.streaming.store import store as stores
 from headroom.streaming.store.low_latency_table import LowLatencyTable
 from headroom.streaming.store.store import Store
 from tests.unit.streaming.durability.test_mend import event
@@ -53,20 +52,32 @@ def test_an_empty_append_creates_the_table_again(events: LowLatencyTable, tmp_pa
     assert ticks(tmp_path) == []
 
 
-def test_a_mount_that_is_gone_is_waited_for(
+def test_a_mount_that_is_gone_is_waited_for_and_a_new_one_is_not(
     events: LowLatencyTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mounted = tmp_path / "mounted"
-    (tmp_path / "store").rename(mounted)
-    with monkeypatch.context() as patched:
-        patched.setattr(stores, "device_of", lambda location: -1)
-        with pytest.raises(HeadroomError, match="another file system") as caught:
-            events.append([event(2)], ("writer", 2))
-        assert "Mount" in caught.value.remedy
-    assert not (tmp_path / "store" / "alerts").exists()
-    mounted.rename(tmp_path / "store")
-    events.append([event(2)], ("writer", 2))
-    assert ticks(tmp_path) == [1, 2]
+    no_spark: Any = None
+    on_disk = tmp_path / "disk" / "store"
+    mounted = {tmp_path / "disk"}
+    monkeypatch.setattr(Path, "is_mount", lambda path: path in mounted or path == Path("/"))
+    table = LowLatencyTable(no_spark, Store(no_spark, str(on_disk)), ALERT_EVENTS)
+    table.append([event(1)], ("writer", 1))
+    away = tmp_path / "away"
+    on_disk.rename(away)
+    mounted.clear()
+    with pytest.raises(HeadroomError, match=f"nothing is mounted at {tmp_path}/disk any more") as caught:
+        table.append([event(2)], ("writer", 2))
+    assert caught.value.remedy.startswith("Mount it again")
+    assert not (on_disk / "alerts").exists()
+    mounted.add(tmp_path / "disk")
+    away.rename(on_disk)
+    table.append([event(2)], ("writer", 2))
+    found = query(str(on_disk), ALERT_EVENTS.path, "SELECT tick_ms FROM data ORDER BY tick_ms") or []
+    assert [row["tick_ms"] for row in found] == [1, 2]
+    # Begun before its disk was mounted.
+    mounted.add(tmp_path / "store")
+    shutil.rmtree(tmp_path / "store")
+    events.append([event(3)], ("writer", 3))
+    assert ticks(tmp_path) == [3]
 
 
 def test_a_table_that_has_lost_its_log_alone_waits_for_the_repair(events: LowLatencyTable, tmp_path: Path) -> None:
