@@ -19,8 +19,8 @@ AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log
 _MOST = 300
 # Begins the plans that Spark appends to a query's error.
 _QUERY = "\n=== Streaming Query ==="
-# First line of an exception: Java's after "Caused by:", Py4J's after a colon, Python's without a prefix. The Delta library
-# raises bare ones.
+# First line of an exception: Java's after "Caused by:", Py4J's after a colon, Python's without a prefix. Those of the
+# Delta library may be bare.
 _BEGIN = re.compile(
     r"(?:(?P<caused>Caused by): |: )?(?P<of>(?:[\w$]+\.)*)(?P<name>[\w$]+(?:Error|Exception)|Exception)"
     r"(?:: (?P<text>.*)|$)"
