@@ -357,8 +357,10 @@ class Pipeline:
 
     def _probe_store(self) -> None:
         """Check whether the store can be written, and pass a change on to the engine, alert path and outbox."""
-        if self._alert_path is not None and self._unstored_reason() is not None:
+        if self._alert_path is not None:
             self._alert_path.store_pending()
+        if self._deliveries is not None:
+            self._deliveries.restore_if_removed()
         before, self._trouble = self._trouble, self._location_trouble() or self._unstored_reason()
         self._probe_at_s = time.monotonic() + _PROBE_EVERY_S
         self._engine.update_store_trouble(self._trouble)

@@ -22,6 +22,7 @@ _CHECKPOINTS = "_checkpoints/"
 # A job that has just started repairs its checkpoints itself: on a busy machine within some two minutes.
 _JOB_REPAIRS_S = 120.0
 _POLL_S = 0.5
+_RIGHTS = "Check store.path, and the permissions and credentials for it."
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ def _repair_checkpoints(store: StoreSettings) -> list[Repair]:
         damage = checkpoint.damage()
         if damage is None:
             continue
+        place = f"{_CHECKPOINTS}{name}"
+        if not damage.can_be_mended:
+            repairs.append(Repair(place, damage.file, damage.fault, damage.lost, False, damage.fault, _RIGHTS))
+            continue
         try:
             with exclusive_jobs(store, [job]):
                 checkpoint.mend()
@@ -69,7 +74,7 @@ def _repair_checkpoints(store: StoreSettings) -> list[Repair]:
         except HeadroomError:
             echo(f"headroom: checkpoint {name} is in use. Waiting for its job to repair it.", err=True)
             mended = _is_repaired_by_job(checkpoint, until_s)
-        repairs.append(Repair(f"{_CHECKPOINTS}{name}", damage.file, damage.fault, damage.lost, mended))
+        repairs.append(Repair(place, damage.file, damage.fault, damage.lost, mended))
     return repairs
 
 
@@ -116,10 +121,10 @@ def print_failed(repairs: Sequence[Repair]) -> bool:
     """Print the tables that could not be repaired, on standard error, and return whether there are any."""
     failed = {one.table: one for one in repairs if not one.mended}
     for table, repair in sorted(failed.items()):
-        if table.startswith(_CHECKPOINTS):
+        if repair.lost == UNKNOWN:
+            text = f"is not checked: {repair.file} {repair.fault}. {_RIGHTS}"
+        elif table.startswith(_CHECKPOINTS):
             text = "is in use and still damaged: a query repairs its checkpoint when it starts. Restart that process."
-        elif repair.lost == UNKNOWN:
-            text = f"cannot be read: it {repair.fault}. Check store.path, and the permissions and credentials for it."
         else:
             text = f"cannot be repaired: {repair.error}. {repair.remedy}"
         echo(f"headroom: {table} {text}", err=True)

@@ -10,7 +10,7 @@ from headroom.cli.common.changing import execute_option, print_notes, print_noth
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
+from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
 from headroom.operations.journal.session import RunSession, config_option_of
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
@@ -47,6 +47,8 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     session = RunSession(settings, "reassign clean")
     if not execute:
         _show(runs_to_clean(session, run_ids), session, settings, config, run_ids, output_format)
+        if output_format != "json":
+            print_damaged_rows(session.records)
         print_notes(notes_on_others(settings, print_step, config))
         return
     # Listed under the lock: a run that holds it may still take back what it has set.
@@ -60,6 +62,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
                 echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
             _print_nothing_left(settings)
+        print_damaged_rows(session.records)
     print_notes(notes_on_others(settings, print_step, config))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:

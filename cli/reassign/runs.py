@@ -10,7 +10,7 @@ from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import read_settings
-from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
+from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.operations.journal.session import RunSession
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.text.amounts import moment_text
@@ -46,12 +46,7 @@ def runs(config: str | None, output_format: str) -> None:
     for record in session.records:
         if record.run_id in running:
             echo(f"Run {record.run_id} is running: {running_text(record, running[record.run_id])}.")
-        if record.damaged_rows:
-            rows = ", ".join(map(str, sorted(record.damaged_rows)))
-            echo(
-                f"Run {record.run_id}: what its rows {rows} of the journal set is unknown, because they are damaged. "
-                "Compare with: headroom throttle show"
-            )
+    print_damaged_rows(session.records)
     if any(record.leaves_behind and record.run_id not in running for record in session.records):
         echo(f"To remove what is left behind: {headroom_reassign_clean((), config)}")
 

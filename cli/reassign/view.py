@@ -23,6 +23,8 @@ from headroom.schemas.text.amounts import clock_text, rate_text
 from headroom.schemas.text.names import broker_names
 from headroom.streaming.store.single_instance import JobProcess
 
+_MOST_NUMBERS = 10
+
 
 def print_steps(planned: PlannedRun, cluster: str) -> None:
     """Print what each batch changes."""
@@ -186,3 +188,16 @@ def print_refused(refused: Iterable[tuple[TopicPartition, str]]) -> None:
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
         echo(f"Not at their target: {partitions_text(names)} ({reason})")
+
+
+def print_damaged_rows(records: Iterable[RecordedRun]) -> None:
+    """Print what is not known of runs, because a disk has damaged or lost rows of the journal."""
+    for record in records:
+        if record.damaged_rows:
+            numbers = sorted(record.damaged_rows)
+            rows = ", ".join(map(str, numbers[:_MOST_NUMBERS]))
+            more = f" and {len(numbers) - _MOST_NUMBERS} more" if len(numbers) > _MOST_NUMBERS else ""
+            echo(
+                f"Run {record.run_id}: what its rows {rows}{more} of the journal set is unknown, because they are "
+                "damaged or lost. Compare with: headroom throttle show"
+            )

@@ -77,13 +77,13 @@ def run(
     # After a watch was killed, its record process ends within seconds; the one of the next watch waits for that.
     with (
         relayed_output(output_format),
-        exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop),
+        exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop) as locks,
         serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
         pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)
         worker = BalanceWorker(clusters)
         # Where Spark's cluster runs the driver, this installation may not be there to start commands of.
-        checks = [pipeline.check, *([worker.check] if alerting and not is_submitted() else [])]
+        checks = [locks.check, pipeline.check, *([worker.check] if alerting and not is_submitted() else [])]
         try:
             _start(pipeline, set(jobs), printer, state, worker)
             supervise(checks, stop, seconds)

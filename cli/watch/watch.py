@@ -58,7 +58,7 @@ def watch(
     # Before anything is started, because a store or port in use ends the command.
     with (
         relayed_output(output_format),
-        exclusive_jobs(clusters.settings.store, ["alerts"]),
+        exclusive_jobs(clusters.settings.store, ["alerts"]) as locks,
         serving_metrics(clusters) as state,
     ):
         collectors = [
@@ -81,6 +81,7 @@ def watch(
             try:
                 pipeline.start()
                 checks = [
+                    locks.check,
                     pipeline.check,
                     history.check,
                     worker.check,

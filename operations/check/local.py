@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import shutil
@@ -18,7 +19,7 @@ from headroom.schemas.config import Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import parse_heap_bytes
 from headroom.schemas.tables import ALL_TABLES, DURABLE_TABLES
-from headroom.streaming.delta.damage import Damage, damages
+from headroom.streaming.delta.damage import UNKNOWN, Damage, damages
 from headroom.streaming.delta.locations import local_path, require_writable
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.durability.query_checkpoints import checkpoints_of
@@ -138,7 +139,7 @@ def tables(store_path: str) -> list[Check]:
     damage_by_table = {
         table.path: damages(table_url(store_path, table.path), thorough=table in DURABLE_TABLES) for table in ALL_TABLES
     }
-    existing = sum(Path(table_url(store_path, table.path)).exists() for table in ALL_TABLES)
+    existing = sum(os.path.exists(table_url(store_path, table.path)) for table in ALL_TABLES)
     return [_damage_check(path, damage) for path, damage in damage_by_table.items() if damage] or [
         ok("Tables", f"{existing} are there, none is damaged" if existing else "there are none yet")
     ]
@@ -148,7 +149,9 @@ def checkpoints(store: StoreSettings) -> list[Check]:
     """Return one check per damaged checkpoint; none if all are undamaged."""
     damage_by_query = {name: checkpoint.damage() for name, _, checkpoint in checkpoints_of(store)}
     return [
-        failure("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
+        _unreadable_check("Checkpoints", name, one)
+        if one.lost == UNKNOWN
+        else failure("Checkpoints", f"{name}: {one.file} {one.fault}", f"Its job begins again; lost: {one.lost}.")
         for name, one in damage_by_query.items()
         if one is not None
     ]
@@ -156,9 +159,18 @@ def checkpoints(store: StoreSettings) -> list[Check]:
 
 def _damage_check(table: str, damaged: Sequence[Damage]) -> Check:
     first, more = damaged[0], len(damaged) - 1
+    if first.lost == UNKNOWN:
+        return _unreadable_check("Tables", table, first)
     others = f", and {more} more file(s)" if more else ""
     remedy = f"Run `headroom maintain --repair`; lost with this file: {first.lost}."
     return failure("Tables", f"{table}: {first.file} {first.fault}{others}", remedy)
+
+
+def _unreadable_check(row: str, name: str, damage: Damage) -> Check:
+    """Return the check of a table or checkpoint that cannot be read."""
+    return unknown(
+        row, f"{name}: {damage.file} {damage.fault}", "Give this user the right to read it, or check its disk."
+    )
 
 
 def local_store(folder: Path) -> Check:

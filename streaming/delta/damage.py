@@ -72,6 +72,8 @@ class Damage:
 def damages(location: str, *, thorough: bool = False) -> list[Damage]:
     """Return the damaged files of a table; an empty list if it is undamaged or does not exist.
 
+    Of a table that cannot be read its log is named, with an unknown loss: often this user may not read it.
+
     Args:
         location: folder or URL.
         thorough: whether data files are decoded, which takes as long as reading the table.
@@ -79,11 +81,19 @@ def damages(location: str, *, thorough: bool = False) -> list[Damage]:
     path = local_path(location)
     if path is None:
         return _missing_files(location)
-    # What this user may not read need not be damaged, and the reader's own error names it.
-    with suppress(PermissionError):
+    try:
+        # What is in a folder that may not be searched does not seem to exist.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(Path(path) / LOG)
         # Data files can only be listed with an undamaged log.
         return _damaged_log(Path(path)) or _damaged_files(Path(path), thorough)
-    return []
+    except OSError as error:
+        return [unreadable(LOG, error)]
+
+
+def unreadable(file: str, error: OSError) -> Damage:
+    """Return what is known of a table or checkpoint that cannot be read, often because this user may not."""
+    return Damage(file, f"cannot be read ({error.strerror})", UNKNOWN, can_be_mended=False)
 
 
 def log_damages(location: str) -> list[Damage]:
@@ -106,7 +116,6 @@ def _damaged_log(folder: Path) -> list[Damage]:
 def error_of_damage(location: str) -> HeadroomError | None:
     """Return the error of a damaged table, with the command that repairs it; None if it is undamaged."""
     damaged: list[Damage] = []
-    # Where this user may not look nothing is known of damage; the library's error of it is no PermissionError.
     with suppress(OSError):
         damaged = damages(location, thorough=True)
     # Of what cannot be read nothing is known; the reader's own error says why.

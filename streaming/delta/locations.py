@@ -31,7 +31,16 @@ def local_path(location: str) -> str | None:
 def is_missing(store_path: str) -> bool:
     """Return whether ``store.path`` is a folder of this machine that does not exist."""
     path = local_path(store_path)
-    return path is not None and not os.path.lexists(path)
+    if path is None:
+        return False
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        # It may be there, in a folder that this user may not search.
+        return False
+    return False
 
 
 def require_present(store_path: str) -> None:
@@ -42,12 +51,23 @@ def require_present(store_path: str) -> None:
     """
     if is_missing(store_path):
         rule, remedy = "is not there", "Correct store.path, or start `headroom watch`, which creates it."
-        raise HeadroomError(store_path, rule, remedy)
+        # A relative path depends on the folder that the command is run in.
+        place = store_path if os.path.isabs(store_path) else f"{store_path} (here {os.path.abspath(store_path)})"
+        raise HeadroomError(place, rule, remedy)
 
 
 def is_table(path: str) -> bool:
     """Return whether a folder has the log of a Delta table."""
     return os.path.isdir(os.path.join(path, _LOG))
+
+
+def mount_of(location: str) -> Path | None:
+    """Return where the file system of a folder is mounted, whether the folder exists or not; None at a URL."""
+    path = local_path(location)
+    if path is None:
+        return None
+    folder = Path(path).absolute()
+    return next((place for place in (folder, *folder.parents) if place.is_mount()), Path(folder.anchor))
 
 
 def require_absent(location: str, error: Exception) -> None:

@@ -7,7 +7,8 @@ the moment of its commit. Maintenance does not use the id: it changes no rows, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from functools import partial
 from typing import Any
@@ -51,8 +52,8 @@ class TickTable:
         """Return which of some ticks the table does not have, at the moment."""
         if not ticks:
             return frozenset()
-        with without_panic(self._path):
-            return self._missing(self._refresh(), ticks)
+        with without_panic(self._path), self._opened_table() as opened:
+            return self._missing(opened, ticks)
 
     def append(self, rows: Mapping[Tick, Sequence[Mapping[str, Any]]]) -> None:
         """Append the rows of the ticks that the table does not have; they are durable when this returns.
@@ -89,13 +90,13 @@ class TickTable:
             again_on_conflict(partial(self._commit, ticks, write), _ATTEMPTS, _AGAIN_FOR_S)
 
     def _commit(self, ticks: Collection[Tick], write: Write) -> None:
-        opened = self._refresh()
-        new = self._missing(opened, ticks)
-        if not new:
-            return
-        write(opened, new, CommitProperties(app_transactions=[Transaction(_WRITER, self._version + 1)]))
-        self._known |= new
-        self._version += 1
+        with self._opened_table() as opened:
+            new = self._missing(opened, ticks)
+            if not new:
+                return
+            write(opened, new, CommitProperties(app_transactions=[Transaction(_WRITER, self._version + 1)]))
+            self._known |= new
+            self._version += 1
 
     def _missing(self, opened: DeltaTable, ticks: Collection[Tick]) -> frozenset[Tick]:
         version = opened.transaction_version(_WRITER) or 0
@@ -107,15 +108,16 @@ class TickTable:
             self._version, self._since_ms = version, since_ms
         return frozenset(ticks) - self._known
 
-    def _refresh(self) -> DeltaTable:
+    @contextmanager
+    def _opened_table(self) -> Iterator[DeltaTable]:
+        """Yield the table as it is now. After an error in the block it is opened again: it may be another one."""
         opened, self._opened = self._opened, None
         if opened is None:
-            opened = DeltaTable(self._path)
+            opened, self._version = DeltaTable(self._path), -1
         else:
             opened.update_incremental()
-        # Only now: after an error the table is opened again.
+        yield opened
         self._opened = opened
-        return opened
 
 
 def day_of(tick_ms: int) -> date:

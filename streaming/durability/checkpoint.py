@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.delta.damage import Damage
+from headroom.streaming.delta.damage import Damage, unreadable
 from headroom.streaming.delta.files.sync import sync_path
 from headroom.streaming.delta.locations import local_path
-from headroom.streaming.durability.mend import ASIDE
+from headroom.streaming.durability.aside import ASIDE, free_place
 
 log = logging.getLogger(__name__)
 
@@ -73,18 +73,23 @@ class Checkpoint:
         self._contradiction = contradiction
 
     def damage(self) -> Damage | None:
-        """Return the first damage; None if a query can continue from it, or begin with it, or it may not be read."""
+        """Return the first damage; None if a query can continue from it, or begin with it.
+
+        Of a checkpoint that cannot be read the loss is unknown: often this user may not read it.
+        """
         if self._folder is None:
             return None
         above = self._folder.parent
         if os.path.lexists(above) and not above.is_dir():
             return Damage("..", f"({above.name}) is a file, and must be a folder", self._lost)
-        if not os.path.lexists(self._folder):
-            return None
-        # What cannot be read need not be damaged, and the query's own error names it.
-        with suppress(PermissionError):
+        try:
+            os.lstat(self._folder)
             for file, fault in self._faults(self._folder):
                 return Damage(file, fault, self._lost)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            return unreadable(self._folder.name, error)
         return None
 
     def mend(self) -> Damage | None:
@@ -96,13 +101,13 @@ class Checkpoint:
             HeadroomError: it cannot be moved.
         """
         damage = self.damage()
-        if damage is None or self._folder is None:
+        # What cannot be read need not be damaged, and the query's own error names it.
+        if damage is None or self._folder is None or not damage.can_be_mended:
             return None
         damaged = self._folder if self._folder.parent.is_dir() else self._folder.parent
         moment = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
-        aside = damaged.parent / ASIDE / f"{damaged.name}-{moment}"
         try:
-            aside.parent.mkdir(parents=True, exist_ok=True)
+            aside = free_place(damaged.parent / ASIDE / f"{damaged.name}-{moment}")
             damaged.rename(aside)
             sync_path(damaged.parent)
         except OSError as error:

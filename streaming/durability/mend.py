@@ -7,7 +7,6 @@ import os
 import shutil
 import time
 from collections.abc import Collection, Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,15 +14,15 @@ from urllib.parse import unquote
 from deltalake import DeltaTable
 
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.tables import DURABLE_TABLES
+from headroom.schemas.tables import DURABLE_TABLES, Table
 from headroom.streaming.delta.append import append_columns, create
-from headroom.streaming.delta.damage import COMMIT, LOG, Damage, actions_of, damages, definition_of
+from headroom.streaming.delta.damage import COMMIT, LOG, UNKNOWN, Damage, actions_of, damages, definition_of
 from headroom.streaming.delta.files.sync import sync_commits, sync_path
 from headroom.streaming.delta.files.table_files import data_files, distinct_rows, first_commit
 from headroom.streaming.delta.locations import local_path
+from headroom.streaming.durability.aside import ASIDE, free_place, keep_owner
+from headroom.streaming.supervision.failure import cause_of
 
-# Folder next to the tables and checkpoints for what is damaged.
-ASIDE = "_damaged"
 # Actions of a commit other than files: protocol, columns, and the batches that the table has.
 _KEPT_ACTIONS = ("protocol", "metaData", "txn", "commitInfo", "domainMetadata")
 
@@ -39,9 +38,15 @@ def mend(location: str) -> list[Damage]:
     """
     try:
         return _mend(location)
-    except OSError as error:
-        rule = f"is damaged, and cannot be mended ({error.strerror})"
-        raise HeadroomError(location, rule, "Look at store.path and the rights on it.") from None
+    except HeadroomError:
+        raise
+    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
+    except Exception as error:
+        # An OSError of the library has a text alone.
+        why = (isinstance(error, OSError) and error.strerror) or cause_of(error)
+        rule = f"is damaged, and cannot be mended ({why})"
+        remedy = "Look at the room on its disk, at store.path and the rights on it."
+        raise HeadroomError(location, rule, remedy) from error
 
 
 def _mend(location: str) -> list[Damage]:
@@ -51,10 +56,11 @@ def _mend(location: str) -> list[Damage]:
     while damaged := damages(location, thorough=True):
         unrepairable = [damage for damage in damaged if not damage.can_be_mended or damage in mended]
         if unrepairable:
+            first = unrepairable[0]
             remedy = f"Move {location} away: a new, empty table is made in its place."
-            raise HeadroomError(
-                f"{location}/{unrepairable[0].file}", f"{unrepairable[0].fault}, and cannot be mended", remedy
-            )
+            if first.lost == UNKNOWN:
+                remedy = "Check store.path, and the permissions and credentials for it."
+            raise HeadroomError(f"{location}/{first.file}", f"{first.fault}, and cannot be mended", remedy)
         mended += damaged
         if path is not None and any(damage.whole for damage in damaged):
             _create_again(Path(path))
@@ -95,28 +101,53 @@ def _remove_left(folder: Path, files: Collection[str]) -> None:
         with commit.open("x", encoding="utf-8") as opened:
             opened.write("".join(f"{json.dumps(line)}\n" for line in [{"commitInfo": {}}, *removed]))
         sync_path(commit)
+        keep_owner(commit, commit.parent)
         sync_path(commit.parent)
 
 
 def _set_aside(folder: Path, damage: Damage) -> None:
     """Move a damaged file aside; a commit is replaced by one with its readable actions other than files."""
     file = folder / damage.file
-    definition = definition_of(folder)
-    commit = None if damage.is_stray else COMMIT.fullmatch(file.name)
-    kept = [line for line in map(_action_to_keep, actions_of(file, definition)) if line] if commit else []
-    if os.path.lexists(file):
-        _move(file, folder.parent / ASIDE / folder.name / damage.file)
+    aside = folder.parent / ASIDE / folder.name / damage.file
     for checksum in (file.with_name(f".{file.name}.crc"), file.with_suffix(".crc")):
         # Hadoop's and Delta's checksums do not match any more.
         checksum.unlink(missing_ok=True)
-    if commit:
-        has = {name for line in kept for name in line}
-        known = first_commit(definition) if definition and int(commit[1]) == 0 else []
-        columns = [line for line in known if not has & line.keys()]
-        lines = [*columns, *kept] or [{"commitInfo": {}}]
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-        sync_path(file)
-        sync_path(file.parent)
+    commit = None if damage.is_stray else COMMIT.fullmatch(file.name)
+    if commit is not None:
+        _replace_commit(file, aside, int(commit[1]), definition_of(folder))
+    elif os.path.lexists(file):
+        _move(file, aside)
+
+
+def _replace_commit(file: Path, aside: Path, version: int, definition: Table | None) -> None:
+    """Replace a damaged commit by one with its readable actions.
+
+    The new one takes its place at once: a repair that is killed must not lose these actions, and while the place is
+    free another process may make a commit of its own there.
+
+    Args:
+        file: the commit.
+        aside: place for the damaged one.
+        version: its version.
+        definition: definition of the table; None if it is not Headroom's.
+    """
+    kept = [line for line in map(_action_to_keep, actions_of(file, definition)) if line]
+    has = {name for line in kept for name in line}
+    known = first_commit(definition) if definition and version == 0 else []
+    columns = [line for line in known if not has & line.keys()]
+    lines = [*columns, *kept] or [{"commitInfo": {}}]
+    new = file.with_name(f".{file.name}.new")
+    new.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    sync_path(new)
+    keep_owner(new, file.parent)
+    if os.path.lexists(file):
+        try:
+            os.link(file, free_place(aside))
+        except OSError:
+            # A folder is in its place, or the file system has no links.
+            _move(file, aside)
+    os.replace(new, file)
+    sync_path(file.parent)
 
 
 def _action_to_keep(action: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -137,24 +168,44 @@ def _create_again(folder: Path) -> None:
     definition = definition_of(folder)
     assert definition is not None
     layer = folder.parent
-    if not layer.is_dir():
-        _move(layer, layer.parent / ASIDE / layer.name)
-        create(str(folder), definition)
+    if definition in DURABLE_TABLES and folder.is_dir():
+        _replace_log(folder, definition)
         return
-    aside = _move(folder, folder.parent / ASIDE / folder.name)
+    damaged = folder if layer.is_dir() else layer
+    _move(damaged, damaged.parent / ASIDE / damaged.name)
     create(str(folder), definition)
-    if definition in DURABLE_TABLES and aside.is_dir():
-        rows = distinct_rows(data_files(aside), aside, definition)
-        if rows:
-            columns = {name: [row[name] for row in rows] for name in definition.names()}
-            append_columns(DeltaTable(str(folder)), columns)
-            sync_commits(str(folder), 0)
+    keep_owner(damaged, damaged.parent)
 
 
-def _move(path: Path, aside: Path) -> Path:
-    """Move a file or folder to a place that is still free, and return that."""
-    if os.path.lexists(aside):
-        aside = aside.with_name(f"{aside.name}-{datetime.now(timezone.utc).strftime('%Y%m%dT%H%M%S%f')}")
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(path, aside)
-    return aside
+def _replace_log(folder: Path, definition: Table) -> None:
+    """Give a table a new log, with the rows of all its readable files.
+
+    These files stay where they are until the new log is in its place, in one step. A repair that is killed before that
+    is begun again, and finds each row at least once.
+    """
+    aside, old = folder.parent / ASIDE / folder.name, data_files(folder)
+    rows = distinct_rows(old, folder, definition)
+    new = folder.parent / ASIDE / f"{folder.name}.new"
+    # What a repair that was killed has left.
+    shutil.rmtree(new, ignore_errors=True)
+    new = free_place(new)
+    create(str(new), definition)
+    if rows:
+        append_columns(DeltaTable(str(new)), {name: [row[name] for row in rows] for name in definition.names()})
+    sync_commits(str(new), -1)
+    keep_owner(new, folder)
+    for file in data_files(new):
+        file.rename(folder / file.relative_to(new))
+    sync_path(folder)
+    if os.path.lexists(folder / LOG):
+        _move(folder / LOG, aside / LOG)
+    (new / LOG).rename(folder / LOG)
+    sync_path(folder)
+    for file in old:
+        _move(file, aside / file.relative_to(folder))
+    shutil.rmtree(new)
+
+
+def _move(path: Path, aside: Path) -> None:
+    """Move a file or folder to a place, or to one next to it if it is taken."""
+    shutil.move(path, free_place(aside))

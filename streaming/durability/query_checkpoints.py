@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
@@ -20,6 +21,8 @@ log = logging.getLogger(__name__)
 
 _BEHIND = "is older than the newest batch in the query's table"
 _AHEAD = "is of a batch that the query's table has lost"
+_EVENTS_GONE = "is of a table alerts/events that is gone: alerts that still fire are announced again"
+_BRONZE_GONE = "is of a table bronze/ticks that is gone"
 _OTHER_SOURCE = "is of a table bronze/ticks that was replaced"
 _SHORTER_SOURCE = "is later than the newest commit of bronze/ticks"
 _FROM_TOPIC = "nothing that the topic still has: it is read again, and ticks that the tables have are skipped"
@@ -76,7 +79,16 @@ def _unknown_if_unreadable(ask: Contradiction, location: str, progress: Progress
         return None
 
 
+def _is_gone(location: str, progress: Progress) -> bool:
+    """Return whether a table is not there although batches were written to it."""
+    path = local_path(location)
+    return path is not None and progress.done is not None and not os.path.lexists(path)
+
+
 def _behind_events(location: str, progress: Progress) -> str | None:
+    if _is_gone(location, progress):
+        return _EVENTS_GONE
+
     def ask(progress: Progress) -> str | None:
         # As in LowLatencyTable, with the first line of the metadata as the writer.
         version = DeltaTable(location).transaction_version(f"{progress.metadata.splitlines()[0]}/{ALERT_EVENTS.path}")
@@ -86,6 +98,9 @@ def _behind_events(location: str, progress: Progress) -> str | None:
 
 
 def _not_of_sink(location: str, progress: Progress) -> str | None:
+    if _is_gone(location, progress):
+        return _BRONZE_GONE
+
     def ask(progress: Progress) -> str | None:
         # Delta's streaming sink commits the number of each batch under the id of the stream.
         version = DeltaTable(location).transaction_version(progress.stream_id)

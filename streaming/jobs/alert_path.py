@@ -134,8 +134,9 @@ class AlertPath:
     def start(self) -> StreamingQuery:
         """Start the query and return it; the first start restores the alerts from their events."""
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-        self._restore()
+        # Before the table of events is created, because its loss shows in the checkpoint.
         self._mend_checkpoint()
+        self._restore()
         # A new checkpoint has a new id, and counts its batches from 0.
         self._writer = ""
         # The alert partition has grown while the query was stopped.
@@ -190,7 +191,10 @@ class AlertPath:
         return self._trouble
 
     def store_pending(self) -> None:
-        """Store the events that are not stored yet, as far as the store can be written."""
+        """Store the events that are not stored yet, as far as the store can be written.
+
+        If their table was removed, that is noticed, and the alerts that are active are stored again.
+        """
         with self._writing:
             self._store_all()
 
@@ -317,6 +321,11 @@ class AlertPath:
     def _store_all(self) -> bool:
         """Store the pending events in their order, and return whether all of them are stored now."""
         try:
+            if self._log.was_removed():
+                # Those that are active must not be missing in the new table.
+                pending = {event for events, _, _ in self._unstored for event in events}
+                active = [event for event in self._engine.active() if event not in pending]
+                self._log.append(active, f"removed-{self._run}", next(self._versions))
             while self._unstored:
                 self._log.append(*self._unstored[0])
                 self._unstored.popleft()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headroom.alerts.delivery.delivery_log import Backlog, DeliveryAttempt
+from headroom.alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
+from headroom.schemas.alerts import AlertState
 from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
 from headroom.streaming.delta import query as delta_query
 from headroom.streaming.delta.locations import local_path
@@ -38,6 +40,8 @@ class DeliveryTable:
         self._writing = threading.Lock()
         self._in_time = InTime[None](store.location(ALERT_DELIVERIES))
         self._has_failed = False
+        # Last settled attempt by receiver and alert, of alerts that are not resolved: they outlive the table.
+        self._settled: dict[tuple[str, str], DeliveryAttempt] = {}
 
     def move_to(self, spark: SparkSession, store: Store) -> None:
         """Use another session and its tables from now on, because the JVM of the earlier one has ended."""
@@ -57,10 +61,33 @@ class DeliveryTable:
                 if self._table.path is None:
                     self._table.append(records)
                 else:
-                    self._in_time.call(lambda: self._table.append(records))
+                    self._in_time.call(lambda: self._append(records))
             except BaseException:
                 self._has_failed = True
                 raise
+            self._note_settled(records)
+
+    def restore_if_removed(self) -> None:
+        """Create the table again if it was removed, with what receivers have got; the next append reports errors."""
+        with self._writing, suppress(Exception):
+            if self._table.path is not None:
+                self._in_time.call(self._append_if_removed)
+
+    def _append_if_removed(self) -> None:
+        if self._table.was_removed:
+            self._append([])
+
+    def _append(self, records: Sequence[DeliveryAttempt]) -> None:
+        # In place of a table that was removed: what was delivered must not be sent again after a restart.
+        again = [*self._settled.values()] if self._table.was_removed else []
+        self._table.append([*again, *records])
+
+    def _note_settled(self, records: Sequence[DeliveryAttempt]) -> None:
+        for record in records:
+            if record.state in SETTLED:
+                self._settled[record.receiver, record.alert_id] = record
+            if record.state in SETTLED and record.event_key.endswith(f"/{AlertState.RESOLVED.value}"):
+                del self._settled[record.receiver, record.alert_id]
 
     def damage(self) -> str | None:
         """Return the damage that keeps attempts from being written; None if the last one was written, or now can be."""
@@ -79,6 +106,11 @@ class DeliveryTable:
         Raises:
             HeadroomError: something else is at a table's location.
         """
+        backlog = self._undamaged_backlog(receivers)
+        self._note_settled(sorted(backlog.records, key=lambda record: record.delivery_ms))
+        return backlog
+
+    def _undamaged_backlog(self, receivers: Sequence[str]) -> Backlog:
         try:
             return self._backlog(receivers, self._rows)
         except Exception:

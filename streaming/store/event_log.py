@@ -33,6 +33,7 @@ class EventLog:
         self._store = store
         self._table = LowLatencyTable(spark, store, ALERT_EVENTS)
         self._in_time = InTime[None](store.location(ALERT_EVENTS))
+        self._look = InTime[bool](store.location(ALERT_EVENTS))
 
     def last_events(self) -> list[AlertEvent]:
         """Return the events that the lifecycle needs at a start.
@@ -70,6 +71,14 @@ class EventLog:
             .select("e")
         )
         return [event_of(row["e"]) for row in latest.unionByName(recent).collect()]
+
+    def was_removed(self) -> bool:
+        """Return whether the table was there, and is not any more; the next append creates it again, if it can.
+
+        Raises:
+            NoAnswer: the disk hangs.
+        """
+        return self._table.path is not None and self._look.call(lambda: self._table.was_removed)
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
         """Append events; a second append with the same writer and version is skipped.

@@ -19,7 +19,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import DURABLE_TABLES, Table
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.files.sync import sync_commits
-from headroom.streaming.delta.locations import local_path, require_writable
+from headroom.streaming.delta.locations import is_table, local_path, require_writable
 from headroom.streaming.store.store import Store
 
 _ATTEMPTS = 5
@@ -62,6 +62,11 @@ class LowLatencyTable:
                 raise
         return existed
 
+    @property
+    def was_removed(self) -> bool:
+        """Return whether the table was there, and is not any more: somebody may have removed it to free space."""
+        return self._ready and self.path is not None and not is_table(self.path)
+
     def append(self, records: Sequence[object], once: tuple[str, int] | None = None) -> None:
         """Append rows; those of ``DURABLE_TABLES`` are on the disk, synced, when this returns.
 
@@ -74,7 +79,7 @@ class LowLatencyTable:
             HeadroomError: this user may not write there, or the Delta library panicked.
             OSError: the disk did not take the rows. A repetition of the append is safe.
         """
-        if not self._ready:
+        if not self._ready or self.was_removed:
             self._ensure()
         if self.path is None:
             self._store.append(record_rows(self._spark, records, self._table), self._table, once)

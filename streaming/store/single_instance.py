@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,9 +22,14 @@ from headroom.schemas.text import one_line
 from headroom.schemas.text.amounts import moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.locations import local_path
+from headroom.streaming.supervision.in_time import InTime, NoAnswer
 
 log = logging.getLogger(__name__)
 
+# Interval between two looks whether the locks of a running process are still there, and wait for one that is taken.
+_CHECK_S, _REPAIR_S = 5.0, 2.0
+# Folder of the second lock of each job, below the tables.
+_FOLDER = "_locks"
 _POLL_S = 0.5
 # A process that asks who has a lock may have it for a moment itself; a process that needs that lock waits this long.
 SHARED_S = _POLL_S
@@ -66,6 +71,69 @@ class JobProcess:
         return one_line(f"pid {self.pid} on host {self.host} since {moment_text(self.since_ms)}", _MAX_CHARACTERS)
 
 
+class JobLocks:
+    """Locks that a process has.
+
+    Args:
+        store_path: ``store.path``, for errors.
+        second: texts of the error of a second process.
+    """
+
+    def __init__(self, store_path: str, second: SecondProcess) -> None:
+        self._store_path = store_path
+        self._second = second
+        self._held: dict[Path, IO[str]] = {}
+        self._in_time = InTime[None](store_path)
+        self._next_s = time.monotonic() + _CHECK_S
+
+    def take(self, path: Path, until_s: float, stop: threading.Event) -> None:
+        """Lock a file, if it can be opened.
+
+        Args:
+            path: the file.
+            until_s: end of the wait for a process that is about to end, monotonic seconds.
+            stop: ends the wait when set.
+
+        Raises:
+            HeadroomError: another process has the lock.
+        """
+        file = _open(path)
+        if file is None:
+            return
+        try:
+            _lock(file, (self._store_path, self._second), until_s, stop)
+        except BaseException:
+            file.close()
+            raise
+        before, self._held[path] = self._held.get(path), file
+        if before is not None:
+            before.close()
+
+    def check(self) -> None:
+        """Take locks again whose files were removed, often with all tables. It looks every 5 s.
+
+        Raises:
+            HeadroomError: another process has taken one of them meanwhile.
+        """
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + _CHECK_S
+        # A disk that hangs has removed nothing.
+        with suppress(NoAnswer):
+            self._in_time.call(self._take_removed)
+
+    def _take_removed(self) -> None:
+        for path, file in list(self._held.items()):
+            if _is_removed(path, file):
+                # A repair has the lock of a job for a moment.
+                self.take(path, time.monotonic() + _REPAIR_S, threading.Event())
+
+    def release(self) -> None:
+        """Release all locks."""
+        for file in self._held.values():
+            file.close()
+
+
 @contextmanager
 def exclusive_jobs(
     store: StoreSettings,
@@ -73,12 +141,13 @@ def exclusive_jobs(
     wait_s: float = 0.0,
     stop: threading.Event | None = None,
     second: SecondProcess = SecondProcess(),
-) -> Iterator[None]:
+) -> Iterator[JobLocks]:
     """Lock jobs of a store against other processes until the block or this process ends.
 
-    The locks belong to the kernel, so a killed process leaves none behind. Object stores have no locks, and a disk may
-    be unwritable. Jobs then run without a lock, and two processes notice each other by their checkpoints, some batches
-    later.
+    The locks belong to the kernel, so a killed process leaves none behind. Each is taken next to the checkpoints and
+    next to the tables: settings may name another checkpoint_path, and checkpoints may be removed while a job runs.
+    Object stores have no locks, and a disk may be unwritable. Jobs then run without a lock, and two processes notice
+    each other by their checkpoints, some batches later.
 
     Args:
         store: section ``[store]``.
@@ -90,14 +159,13 @@ def exclusive_jobs(
     Raises:
         HeadroomError: another process runs one of the jobs.
     """
-    checkpoints = local_path(store.checkpoints())
-    with ExitStack() as locks:
-        for job in jobs if checkpoints is not None else ():
-            file = _open(Path(str(checkpoints)) / f"{job}.lock")
-            if file is not None:
-                locks.enter_context(file)
-                _lock(file, (store.path, second), time.monotonic() + wait_s, stop or threading.Event())
-        yield
+    locks = JobLocks(store.path, second)
+    try:
+        for path in (path for job in jobs for path in _places(store, job)):
+            locks.take(path, time.monotonic() + wait_s, stop or threading.Event())
+        yield locks
+    finally:
+        locks.release()
 
 
 def running_process(store: StoreSettings, job: str) -> JobProcess | None:
@@ -109,14 +177,27 @@ def running_process(store: StoreSettings, job: str) -> JobProcess | None:
         store: section ``[store]``.
         job: name of the job.
     """
-    checkpoints = local_path(store.checkpoints())
-    if checkpoints is None:
-        return None
+    for path in _places(store, job):
+        with suppress(OSError), path.open(encoding="utf-8") as file:
+            if not _try_lock(file, fcntl.LOCK_SH):
+                return _owner(file)
+    return None
+
+
+def _places(store: StoreSettings, job: str) -> list[Path]:
+    """Return the files to lock for a job; none for places that are on no disk."""
+    folders = (local_path(store.checkpoints()), local_path(f"{store.path.rstrip('/')}/{_FOLDER}"))
+    return [Path(folder) / f"{job}.lock" for folder in folders if folder is not None]
+
+
+def _is_removed(path: Path, file: IO[str]) -> bool:
+    """Return whether an open file is no longer the one at its path."""
     try:
-        with (Path(str(checkpoints)) / f"{job}.lock").open(encoding="utf-8") as file:
-            return None if _try_lock(file, fcntl.LOCK_SH) else _owner(file)
+        return not os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except (FileNotFoundError, NotADirectoryError):
+        return True
     except OSError:
-        return None
+        return False
 
 
 def _open(path: Path) -> IO[str] | None:
@@ -126,7 +207,11 @@ def _open(path: Path) -> IO[str] | None:
             # A disk may leave a folder in the place of a file. Without the lock a second process would run the job too.
             path.rmdir()
             log.warning("the lock %s was a folder, and is created again", path)
-        return path.open("a+", encoding="utf-8")
+        try:
+            return path.open("a+", encoding="utf-8")
+        except PermissionError:
+            # Another user has run the job, and may do so now. A file that can be read can be locked.
+            return path.open(encoding="utf-8")
     except OSError:
         # The job that writes there reports what is wrong with the folder.
         return None
@@ -179,12 +264,25 @@ def _owner_text(file: IO[str]) -> str:
     return one_line(f", {owner} ({owner.command}; `kill {owner.pid}` there ends it)", 3 * _MAX_CHARACTERS)
 
 
+def _has_ended(process: JobProcess) -> bool:
+    """Return whether a process of this machine has ended: the one that has its lock could not write its identity."""
+    if process.pid is None or process.host != socket.gethostname():
+        return False
+    with suppress(PermissionError):
+        try:
+            os.kill(process.pid, 0)
+        except ProcessLookupError:
+            return True
+    return False
+
+
 def _owner(file: IO[str]) -> JobProcess:
     """Return the process that has a lock."""
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
+        process = JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
+        return JobProcess() if _has_ended(process) else process
     # Whatever a disk has left in the file, even nested JSON without end.
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return JobProcess()

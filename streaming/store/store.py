@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from delta.tables import DeltaTable
@@ -17,11 +19,14 @@ from pyspark.sql import functions as F
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import PROMPT_TABLES, Table
 from headroom.streaming.delta import append as delta_append
-from headroom.streaming.delta.locations import is_table, local_path, require_writable, trouble_of
+from headroom.streaming.delta.damage import error_of_damage
+from headroom.streaming.delta.locations import is_table, local_path, mount_of, require_writable, trouble_of
 from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
 from headroom.streaming.supervision.failure import cause_of
 from headroom.streaming.transforms.steps import literal
+
+log = logging.getLogger(__name__)
 
 _TICK = ["cluster", "tick_ms"]
 _SKIP_DAMAGED = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
@@ -51,6 +56,8 @@ class Store:
         self.spark = spark
         self._path = path.rstrip("/")
         self._ensured: set[str] = set()
+        # Where the file system of the tables that were ensured is mounted.
+        self._mount: Path | None = None
 
     def location(self, table: Table) -> str:
         """Return the folder or URL of a table."""
@@ -76,22 +83,24 @@ class Store:
         """Create missing tables, and upgrade those of an older version.
 
         The writer of the tables must call this before the first row, because a change of columns or properties fails an
-        append in progress.
+        append in progress. Tables on a disk that were removed since are created again, which is logged.
 
         Returns:
             Whether this call has created all of them. They are empty then and need not be read.
 
         Raises:
-            HeadroomError: something else is at a location, or a table has a difference that cannot be fixed.
+            HeadroomError: something else is at a location, a table has a difference that cannot be fixed, or one has
+                lost its log.
         """
         created = []
         for table in tables:
-            if table.path in self._ensured:
+            if table.path in self._ensured and not self._is_gone(table):
                 continue
             try:
                 if self._create(table):
                     created.append(table)
                 self._ensured.add(table.path)
+                self._mount = mount_of(self._path)
             except HeadroomError:
                 raise
             except Exception as error:
@@ -101,6 +110,26 @@ class Store:
                     "Point store.path elsewhere, or move away what is there.",
                 ) from error
         return len(created) == len(tables)
+
+    def _is_gone(self, table: Table) -> bool:
+        """Return whether a table that was there is not any more, and log that.
+
+        Raises:
+            HeadroomError: only its log is gone, and a new one would hide the rows; or its file system is gone.
+        """
+        location = self.location(table)
+        path = local_path(location)
+        if path is None or is_table(path):
+            return False
+        if damage := error_of_damage(location):
+            raise damage
+        mount = mount_of(self._path)
+        # A mount that has come since, or another one in its place, is a new disk.
+        if mount is not None and self._mount is not None and mount in self._mount.parents:
+            rule = f"is gone: nothing is mounted at {self._mount} any more"
+            raise HeadroomError(location, rule, "Mount it again; what is not stored waits for it.")
+        log.error("table %s was removed while it was in use: it is created again, and what it had is lost", table.path)
+        return True
 
     def _create(self, table: Table) -> bool:
         """Create a table, or upgrade it to this version; return whether it was created."""

@@ -19,14 +19,16 @@ AGAIN = "Start it again: it goes on where it stopped. If it stops again, the log
 _MOST = 300
 # Begins the plans that Spark appends to a query's error.
 _QUERY = "\n=== Streaming Query ==="
-# First line of an exception: Java's after "Caused by:", Py4J's after a colon, Python's without a prefix.
+# First line of an exception: Java's after "Caused by:", Py4J's after a colon, Python's without a prefix. Those of the
+# Delta library may be bare.
 _BEGIN = re.compile(
-    r"(?:(?P<caused>Caused by): |: )?(?P<of>(?:[\w$]+\.)*)(?P<name>[\w$]+(?:Error|Exception))(?:: (?P<text>.*)|$)"
+    r"(?:(?P<caused>Caused by): |: )?(?P<of>(?:[\w$]+\.)*)(?P<name>[\w$]+(?:Error|Exception)|Exception)"
+    r"(?:: (?P<text>.*)|$)"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # Prefixes of the lines in which the Delta library continues an error: its source, and an error of the system.
 _CONTINUED = ("↳", "Error: Os ")
-# Headroom's own error, whose text needs no class name.
+# Headroom's own error, whose text needs no class name; a bare Exception needs none either.
 _OURS = HeadroomError.__name__
 
 
@@ -60,6 +62,6 @@ def _cause(lines: Sequence[str]) -> tuple[int, str]:
         return 0, lines[0]
     # The last cause of a Java exception; otherwise the last exception, because Python prints the relevant one last.
     at, last = next((one for one in reversed(causes) if one[1]["caused"]), causes[-1])
-    if last["name"] == _OURS:
+    if last["name"] == _OURS or (last["name"] == "Exception" and last["text"]):
         return at, last["text"]
     return at, f"{last['name']}: {last['text']}" if last["text"] else last["name"]

@@ -126,7 +126,7 @@ class RecordedRun:
         elected: whether the elections at the end are done.
         last_step: step, subject and state of its last row: ``finish orders-0 done``.
         rows: number of its rows, which is the number of the last one.
-        damaged_rows: numbers of its rows that cannot be understood: what they set is unknown.
+        damaged_rows: numbers of its rows that cannot be understood, or that a disk has lost: what they set is unknown.
         interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
     """
 
@@ -233,9 +233,12 @@ def _at_start(first: JournalRow) -> RecordedRun:
     """Return the record before the first row that is there."""
     if first.seq == 1:
         return RecordedRun(first.run_id)
-    return RecordedRun(
-        first.run_id, first.cluster, first.command, by=first.by, state=RunState.UNFINISHED, rows=first.seq - 1
-    )
+    # The first row makes the others known as lost.
+    return RecordedRun(first.run_id, first.cluster, first.command, by=first.by, state=RunState.UNFINISHED)
+
+
+# A number that a disk has changed may be any.
+_MOST_LOST = 10_000
 
 
 class _Fold:
@@ -271,6 +274,8 @@ class _Fold:
 
     def add(self, row: JournalRow) -> None:
         began_ms = row.at_ms if self._record.began_ms is None else self._record.began_ms
+        # Its rows are numbered without gaps.
+        self._damaged_rows |= set(range(self._record.rows + 1, min(row.seq, self._record.rows + _MOST_LOST)))
         self._record = replace(
             self._record,
             rows=max(self._record.rows, row.seq),

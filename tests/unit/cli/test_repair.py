@@ -70,7 +70,7 @@ def test_a_table_that_cannot_be_repaired_is_shown_with_a_remedy(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(shutil, "move", move)
-    commit_file(table, 0).write_text("{")
+    data_file(table, 0).write_bytes(b"")
     result = CliRunner().invoke(maintain, ["--repair", "--config", config])
     assert result.exit_code == 1
     assert "cannot be repaired: is damaged, and cannot be mended (Permission denied)" in result.output
@@ -108,6 +108,26 @@ def test_tables_that_cannot_be_read_are_not_called_damaged_or_repaired(
     assert " yes" not in result.output
     assert "cannot be read (403 after" in result.output
     assert "credentials" in result.output
+
+
+def test_what_may_not_be_read_is_not_called_undamaged(
+    table: Path, config: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint_at(table.parent.parent / "_checkpoints" / "gold")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refused)
+        result = CliRunner().invoke(maintain, ["--repair", "--config", config])
+        found = [*tables(str(table.parent.parent)), *checkpoints(StoreSettings(str(table.parent.parent)))]
+    assert result.exit_code == 1
+    assert "No table" not in result.output
+    for name in ("alerts/events is not checked", "_checkpoints/gold is not checked"):
+        assert f"headroom: {name}: " in result.output
+    assert [(one.name, one.answer) for one in found] == [(n, CheckStatus.UNKNOWN) for n in ("Tables", "Checkpoints")]
+    assert all("right to read" in one.remedy for one in found)
 
 
 def damaged_checkpoint(table: Path) -> Path:

@@ -148,7 +148,8 @@ def test_a_start_without_a_disk_evaluates_at_once_and_delivers(tmp_path: Path, m
     assert at.log.states() == []
     at.place.unlink()
     pipeline.check()
-    assert path.asked[1:] == ["stop_without_store", "store_pending", "start", ("check_missing_ticks", pipeline._run)]
+    asked = ["store_pending", "stop_without_store", "store_pending", "start", ("check_missing_ticks", pipeline._run)]
+    assert path.asked[1:] == asked
     until(lambda: "delivered" in at.log.states(), at.log.states)
     pipeline.stop()
 

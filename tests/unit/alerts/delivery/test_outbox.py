@@ -50,6 +50,9 @@ class MemoryLog:
     def backlog(self, receivers: Sequence[str]) -> Backlog:
         return Backlog(self.events, list(self.records))
 
+    def restore_if_removed(self) -> None:
+        """Memory is not removed."""
+
     def damage(self) -> str | None:
         return self.damaged
 

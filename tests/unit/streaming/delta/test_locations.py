@@ -17,7 +17,7 @@ from headroom.cli.watch.pipeline import build_pipeline, load_clusters
 from headroom.operations.check.local import local_store
 from headroom.operations.check.result import CheckStatus
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.delta.locations import require_writable
+from headroom.streaming.delta.locations import is_missing, require_present, require_writable
 from headroom.streaming.tables.suppressions import SuppressionFollower, append_record
 from tests.unit.alerts.delivery.test_suppression import silence
 from tests.unit.cli.alerts.test_command import _event, _written
@@ -136,3 +136,20 @@ def test_the_check_names_a_store_that_may_not_be_written_or_looked_into(store: P
     store.chmod(0)
     with without_root():
         assert local_store(store / "alerts").answer is CheckStatus.FAILED
+
+
+def test_a_relative_place_that_is_missing_is_named_as_a_whole(store: Path) -> None:
+    with pytest.raises(HeadroomError) as raised:
+        require_present("headroom-data")
+    assert raised.value.subject == f"headroom-data (here {store.parent}/headroom-data)"
+
+
+def test_a_place_that_may_not_be_searched_need_not_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_missing(str(tmp_path / "none"))
+    assert not is_missing("s3a://bucket/none")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.lstat", refused)
+    assert not is_missing(str(tmp_path / "none"))

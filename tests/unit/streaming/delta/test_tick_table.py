@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +29,7 @@ from headroom.streaming.delta.maintenance import maintain_prompt
 from headroom.streaming.delta.query import rows as query
 from headroom.streaming.delta.schema import delta_schema
 from headroom.streaming.delta.tick_table import TickTable, day_of
+from headroom.streaming.durability.mend import mend
 from tests.unit.builders.gold_rows import gold_row
 
 BEGIN_MS = 1_800_000_000_000
@@ -148,6 +151,24 @@ def test_an_append_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None
         table.commit([tick(1)], write)
     table.append(rows_of([tick(1), tick(2)]))
     assert stored(path) == {tick(1): 2, tick(2): 2}
+
+
+@pytest.mark.parametrize("commits", [1, 3, 6])
+def test_writers_go_on_with_a_table_that_was_created_again_beside_them(tmp_path: Path, commits: int) -> None:
+    path = made(tmp_path)
+    writer, repaired = TickTable(path, PARTITION_WRITE_RATE), TickTable(path, PARTITION_WRITE_RATE)
+    for number in range(3):
+        writer.append(rows_of([tick(number)]))
+    shutil.rmtree(Path(path, "_delta_log"))
+    with pytest.raises(Exception, match="_delta_log"):
+        writer.append(rows_of([tick(3)]))
+    assert mend(path)
+    for number in range(10, 10 + commits):
+        repaired.append(rows_of([tick(number)]))
+    for _ in range(2):
+        with suppress(Exception):
+            writer.append(rows_of([tick(0), tick(3)]))
+    assert stored(path) == dict.fromkeys([tick(0), tick(3), *map(tick, range(10, 10 + commits))], 2)
 
 
 def test_a_slow_process_loses_many_races_and_writes_at_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

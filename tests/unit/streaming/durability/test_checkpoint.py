@@ -14,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_EVENTS, BRONZE_TICKS, Table
 from headroom.streaming.delta import append as delta_append
+from headroom.streaming.delta.damage import UNKNOWN
 from headroom.streaming.durability import query_checkpoints
 from headroom.streaming.durability.checkpoint import Checkpoint
 from headroom.streaming.durability.query_checkpoints import CHECKPOINTS_OF_JOBS, query_checkpoint
@@ -141,6 +142,9 @@ def test_a_checkpoint_that_may_not_be_read_or_written_is_not_taken_for_damaged(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "read_bytes", refused)
         assert of(folder).mend() is None
+        damage = of(folder).damage()
+        assert damage is not None
+        assert (damage.fault, damage.lost) == ("cannot be read (Permission denied)", UNKNOWN)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", refused)
         with pytest.raises(HeadroomError, match="cannot be written"):
@@ -190,6 +194,22 @@ def test_bronze_and_its_checkpoint_have_the_same_batches(
     folder = checkpoint_at(tmp_path / "_checkpoints" / "bronze")
     table_with(tmp_path / BRONZE_TICKS.path, BRONZE_TICKS, batches)
     assert (of(folder).mend() is not None) is damaged
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"), [("alert_path", "alerts that still fire are announced again"), ("bronze", "it is read on")]
+)
+def test_a_table_that_is_gone_is_told_by_its_checkpoint(tmp_path: Path, name: str, lost: str) -> None:
+    folder = checkpoint_at(tmp_path / "_checkpoints" / name)
+    damage = of(folder).mend()
+    assert damage is not None
+    assert "that is gone" in damage.fault
+    assert lost in f"{damage.fault}; {damage.lost}"
+    # Nothing was ever written.
+    new = checkpoint_at(tmp_path / "_checkpoints" / name)
+    for file in (new / "commits").iterdir():
+        file.unlink()
+    assert of(new).mend() is None
 
 
 def test_silver_begins_again_when_bronze_is_another_table_or_has_lost_commits(tmp_path: Path) -> None:

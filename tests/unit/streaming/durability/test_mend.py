@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from deltalake import DeltaTable
@@ -14,10 +18,11 @@ from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ACTION_JOURNAL, ALERT_EVENTS, LEADER_IMBALANCE
 from headroom.streaming.delta import append as delta_append
-from headroom.streaming.delta.damage import damages, describe_damage, error_of_damage
+from headroom.streaming.delta.damage import UNKNOWN, damages, describe_damage, error_of_damage
 from headroom.streaming.delta.files.table_files import data_files
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.delta.small_table import append_durably, append_or_error
+from headroom.streaming.durability import mend as mending
 from headroom.streaming.durability.mend import mend
 from tests.unit.streaming.delta.files.test_sync import journal_row
 from tests.unit.streaming.durability.test_checkpoint import cut, empty, into_folder, zero
@@ -131,6 +136,14 @@ def log_as_file(log: Path) -> None:
     log.write_text("")
 
 
+def torn(log: Path) -> None:
+    """Cut the newest commit off within its last line; the entry of its file is in an earlier one."""
+    newest = max(log.glob("*.json"))
+    lines = newest.read_text("utf-8").splitlines()
+    info = [line for line in lines if "commitInfo" in line]
+    newest.write_text("\n".join([*(line for line in lines if line not in info), info[0][:-9]]), "utf-8")
+
+
 def all_but_newest(log: Path) -> None:
     for commit in sorted(log.glob("*.json"))[:-1]:
         commit.unlink()
@@ -155,6 +168,75 @@ def test_rows_that_a_promise_rests_on_outlive_the_loss_of_their_log(
     rows = query(str(tmp_path), ACTION_JOURNAL.path, "SELECT * FROM data ORDER BY seq") or []
     assert [JournalRow(**row) for row in rows] == [journal_row(number) for number in range(5)]
     assert data_files(path.parent / "_damaged" / path.name)
+
+
+def killed_at(line: int) -> Callable[[FrameType, str, object], object]:
+    """Return a trace function that ends a repair before its n-th line, as a kill does."""
+    left = line
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        if frame.f_code.co_filename != mending.__file__:
+            return None
+        left -= event == "line"
+        if left < 0:
+            raise Killed
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), OSError("No space left on device")])
+def test_a_repair_on_a_full_disk_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    path = tmp_path / ACTION_JOURNAL.path
+    append_durably(str(path), [journal_row(1)], ACTION_JOURNAL)
+    lose_log(path / "_delta_log")
+
+    def full(*_: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mending, "create", full)
+        with pytest.raises(HeadroomError, match=r"cannot be mended \(.*No space left on device\)") as caught:
+            mend(str(path))
+        assert "room on its disk" in caught.value.remedy
+    mend(str(path))
+    assert len(query(str(tmp_path), ACTION_JOURNAL.path, "SELECT seq FROM data") or []) == 1
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("harm", [lose_log, log_as_file, all_but_newest, torn])
+def test_a_repair_that_is_killed_at_any_moment_loses_no_row(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    whole = tmp_path / "whole"
+    path = whole / ACTION_JOURNAL.path
+    for number in range(3):
+        append_durably(str(path), [journal_row(number)], ACTION_JOURNAL)
+    harm(path / "_delta_log")
+    for line in count():
+        store = tmp_path / str(line)
+        shutil.copytree(whole, store)
+        before = sys.gettrace()
+        sys.settrace(killed_at(line))
+        try:
+            mend(str(store / ACTION_JOURNAL.path))
+            ended = True
+        except Killed:
+            ended = False
+        finally:
+            sys.settrace(before)
+        mend(str(store / ACTION_JOURNAL.path))
+        assert damages(str(store / ACTION_JOURNAL.path), thorough=True) == [], line
+        rows = query(str(store), ACTION_JOURNAL.path, "SELECT seq FROM data ORDER BY seq") or []
+        assert [row["seq"] for row in rows] == [0, 1, 2], line
+        shutil.rmtree(store)
+        if ended:
+            break
+    assert line > 10
 
 
 def test_history_without_its_log_begins_again_and_is_kept_aside(tmp_path: Path) -> None:
@@ -198,7 +280,28 @@ def test_a_table_that_may_not_be_read_is_not_taken_for_damaged(store: Path, monk
     for name in ("open", "read_bytes", "iterdir"):
         with monkeypatch.context() as patched:
             patched.setattr(Path, name, refused)
-            assert damages(str(store / ALERT_EVENTS.path), thorough=True) == []
+            (unknown,) = damages(str(store / ALERT_EVENTS.path), thorough=True)
+            assert (unknown.lost, unknown.can_be_mended) == (UNKNOWN, False)
+            assert error_of_damage(str(store / ALERT_EVENTS.path)) is None
+            with pytest.raises(HeadroomError, match="Permission denied") as caught:
+                mend(str(store / ALERT_EVENTS.path))
+            assert "permissions" in caught.value.remedy
+
+
+@pytest.mark.parametrize("harm", [lose_log, log_as_file, torn])
+def test_what_a_repair_makes_belongs_to_the_owner_of_the_table(
+    tmp_path: Path, harm: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ACTION_JOURNAL.path
+    append_durably(str(path), [journal_row(1)], ACTION_JOURNAL)
+    harm(path / "_delta_log")
+    before = {file.stat().st_ino for file in (tmp_path, *tmp_path.rglob("*"))}
+    given = set()
+    monkeypatch.setattr(os, "chown", lambda file, user, group: given.add(Path(file).stat().st_ino))
+    mend(str(path))
+    made = {file for file in tmp_path.rglob("*") if file.stat().st_ino not in before}
+    assert made
+    assert [file for file in made if file.stat().st_ino not in given] == []
 
 
 def test_a_table_that_may_not_be_changed_is_an_error_with_a_remedy(

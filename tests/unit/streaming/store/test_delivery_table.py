@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,36 @@ def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Pat
     assert deliveries.backlog(["slack"]).receivers == {"log", "webhook"}
     deliveries.append([step(ended[1], "webhook", "dropped")])
     assert _sorted(deliveries.backlog(["log", "webhook"])) == _sorted(Backlog(firing[1:], attempts[:1]))
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_what_was_delivered_is_known_after_the_store_was_removed(
+    tmp_path: Path, restarts: bool, is_quiet: bool
+) -> None:
+    nothing: Any = None
+    store: Any = PlainStore(tmp_path)
+    deliveries = DeliveryTable(nothing, store)
+    firing, ended = event("fires"), [event("ended"), event("ended", "resolved", 1_800_000_001_000)]
+    LowLatencyTable(nothing, store, ALERT_EVENTS).append([firing, *ended], ("w", 1))
+    deliveries.append([step(firing, "log"), step(firing, "slack"), *(step(one, "log") for one in ended)])
+    if restarts:
+        deliveries = DeliveryTable(nothing, store)
+        deliveries.backlog(["log", "slack"])
+    shutil.rmtree(tmp_path / "alerts")
+    # The alert path stores those that are active again.
+    LowLatencyTable(nothing, store, ALERT_EVENTS).append([firing, event("new")], ("w", 2))
+    if is_quiet:
+        deliveries.restore_if_removed()
+    deliveries.append([step(event("new"), "log", "sending")])
+    deliveries.restore_if_removed()
+    after = DeliveryTable(nothing, store).backlog(["log", "slack"])
+    assert len(after.records) == 3
+    assert {(one.receiver, one.event_key, one.state, one.reference) for one in after.records} == {
+        ("log", event_key(firing), "delivered", '{"ts": "1"}'),
+        ("slack", event_key(firing), "delivered", '{"ts": "1"}'),
+        ("log", event_key(event("new")), "sending", '{"ts": "1"}'),
+    }
 
 
 def test_rows_that_are_appended_as_one_batch_twice_are_there_once(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -65,6 +67,62 @@ def test_other_jobs_and_other_stores_are_free(store: StoreSettings, tmp_path: Pa
         exclusive_jobs(StoreSettings(path=str(tmp_path / "other")), ["alerts"]),
     ):
         pass
+
+
+def test_another_folder_of_checkpoints_makes_no_second_store(store: StoreSettings, tmp_path: Path) -> None:
+    moved = StoreSettings(path=store.path, checkpoint_path=str(tmp_path / "other"))
+    with holder(store, "alerts") as first:
+        with pytest.raises(HeadroomError, match=f"pid {first.pid} "), exclusive_jobs(moved, ["alerts"]):
+            pytest.fail("held twice")
+        assert running_process(moved, "alerts") == running_process(store, "alerts") is not None
+
+
+def test_checkpoints_that_are_removed_while_a_job_runs_do_not_unlock_it(store: StoreSettings) -> None:
+    with holder(store, "alerts") as first:
+        shutil.rmtree(store.checkpoints())
+        with pytest.raises(HeadroomError, match=f"pid {first.pid} "), exclusive_jobs(store, ["alerts"]):
+            pytest.fail("held twice")
+
+
+def test_locks_that_are_removed_with_the_store_are_taken_again(
+    store: StoreSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headroom.streaming.store.single_instance._CHECK_S", 0.0)
+    monkeypatch.setattr("headroom.streaming.store.single_instance._REPAIR_S", 0.0)
+    with exclusive_jobs(store, ["alerts", "gold"]) as locks:
+        locks.check()
+        shutil.rmtree(store.path)
+        locks.check()
+        for job in ("alerts", "gold"):
+            with pytest.raises(HeadroomError, match=f"pid {os.getpid()} "), exclusive_jobs(store, [job]):
+                pytest.fail("held twice")
+        shutil.rmtree(store.path)
+        with holder(store, "gold") as second, pytest.raises(HeadroomError, match=f"pid {second.pid} "):
+            locks.check()
+    with exclusive_jobs(store, ["alerts", "gold"]):
+        pass
+
+
+def test_a_lock_of_another_user_is_a_lock(store: StoreSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Path.open
+
+    def refused(path: Path, mode: str = "r", **how: Any) -> IO[Any]:
+        if path.suffix == ".lock" and mode != "r":
+            raise PermissionError(13, "Permission denied")
+        return own(path, mode, **how)
+
+    with holder(store, "alerts"), monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refused)
+        with pytest.raises(HeadroomError, match="worked on by"), exclusive_jobs(store, ["alerts"]):
+            pytest.fail("held twice")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", refused)
+        with exclusive_jobs(store, ["alerts"]):
+            with pytest.raises(HeadroomError) as caught, exclusive_jobs(store, ["alerts"]):
+                pytest.fail("held twice")
+            # The process that had the lock before has ended: whoever has its number now must not be killed.
+            assert "kill" not in caught.value.rule
+            assert str(running_process(store, "alerts")) == "an unknown process"
 
 
 def test_if_one_of_several_jobs_is_locked_the_others_are_released(store: StoreSettings) -> None:

@@ -57,6 +57,11 @@ Error: Os { code: 13, kind: PermissionDenied, message: "Permission denied" }
             _BEGINS + "headroom.schemas.errors.HeadroomError: broker 1: is down. Start it.\n",
             "broker 1: is down. Start it",
         ),
+        (
+            _BEGINS + "Exception: External error: Parquet error: Failed to fetch metadata for file x.parquet\n",
+            "External error: Parquet error: Failed to fetch metadata for file x.parquet",
+        ),
+        (_BEGINS + "Exception\n", "Exception"),
         (_BEGINS + _JAVA, "ParentNotDirectoryException: Parent path is not a directory: file:/tmp/file"),
         (_BEGINS + _SPARK, "SparkRuntimeException: [USER_RAISED_EXCEPTION] never SQLSTATE: P0001"),
         (_BEGINS + _CHAINED, "RuntimeError: line one"),

@@ -122,11 +122,16 @@ class Log:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.stored: list[tuple[str, str, int]] = []
+        self.is_removed = False
 
     def append(self, events: Sequence[AlertEvent], writer: str, version: int) -> None:
         if self.error is not None:
             raise self.error
         self.stored += [(one.alert_id, writer, version) for one in events]
+        self.is_removed = False
+
+    def was_removed(self) -> bool:
+        return self.is_removed
 
     def last_events(self) -> list[AlertEvent]:
         return []
@@ -194,6 +199,23 @@ def test_what_cannot_be_kept_is_told_once_and_says_so_and_is_kept_later_in_order
     assert evaluated.log.stored == [("alert-10", "writer", 0), ("alert-20", "writer", 1), ("alert-30", "writer", 2)]
     assert len(evaluated.events) == 3
     assert not evaluated.events[-1].summary.endswith(" (not kept yet)")
+
+
+def test_alerts_that_are_active_are_stored_again_in_place_of_a_table_that_was_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evaluated = EvaluatedPath(monkeypatch)
+    engine: Any = evaluated.path._engine
+    engine.active.side_effect = lambda: [event("old"), event("alert-20")]
+    evaluated.log.is_removed, evaluated.log.error = True, NO_ROOM
+    evaluated.batch(0, 20)
+    evaluated.log.error = None
+    evaluated.path.store_pending()
+    # Each of them once, those that wait to be stored in their own commit.
+    assert [(alert_id, version) for alert_id, _, version in evaluated.log.stored] == [("old", 1), ("alert-20", 0)]
+    evaluated.log.is_removed = True
+    evaluated.path.store_pending()
+    assert [alert_id for alert_id, *_ in evaluated.log.stored[2:]] == ["old", "alert-20"]
 
 
 def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_stopped(

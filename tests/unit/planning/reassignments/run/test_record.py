@@ -144,6 +144,14 @@ def test_a_damaged_row_costs_only_itself_and_is_named(damaged: JournalRow) -> No
     assert (found.submitted, found.entries, found.rows) == ({}, {}, 3)
 
 
+def test_rows_that_a_disk_has_lost_are_named_like_damaged_ones() -> None:
+    began, rate = row("run", "intended", "abc"), row("rate", "intended", "broker 2 as leader", None, "7", seq=4)
+    assert record(began, rate).damaged_rows == {2, 3}
+    assert record(replace(began, seq=3), rate).damaged_rows == {1, 2}
+    done = row("run", "done", "abc", seq=10**15)
+    assert len(record(began, rate, done).damaged_rows) < 20_000
+
+
 STEPS = st.sampled_from(
     [
         ("run", "intended", "abc", None, None),
