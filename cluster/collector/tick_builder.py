@@ -43,6 +43,10 @@ Rows = dict[str, Sequence[Row]]
 # While a partition has no leader, producers hold their records back. Then they send them at once, within this time
 # after the switch: they look for the new leader every second, and have some seconds of records.
 _BACKLOG_MS = 5_000
+# Columns of a log that are about a follower's fetches.
+_NO_PROGRESS: Row = {"lag_offsets": None, "prev_lag_offsets": None, "lag_source": None}
+# An in-sync follower lags for at most replica.lag.time.max.ms (30 s), and leaves the ISR up to half of that later.
+_LAG_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,8 @@ class TickBuilder:
         answered = {
             b: _without_unknown_logs(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None
         }
-        inputs = {b: self._add_metrics(b, metrics, watched) for b, metrics in answered.items()}
+        reported = {b: self._add_metrics(b, metrics, watched) for b, metrics in answered.items()}
+        inputs = _with_leader_logs(reported, [snapshot.partitions[name] for name in watched])
         self._last_inputs |= inputs
         for name in watched:
             self._remember_leader_samples(snapshot.partitions[name], inputs)
@@ -153,7 +158,7 @@ class TickBuilder:
             ),
             "lags": Columns.concatenate(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
             "logs": Columns.concatenate(
-                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in inputs.items())
+                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in reported.items())
             ),
         }
 
@@ -273,6 +278,37 @@ def unanswered_brokers(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> l
     """Return the brokers whose metrics are missing, with the reason."""
     rows = [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())]
     return [{"broker": row["broker"], "reason": row["error"]} for row in rows if not row["answered"]]
+
+
+def _with_leader_logs(inputs: Mapping[int, _BrokerInput], partitions: Sequence[Partition]) -> dict[int, _BrokerInput]:
+    """Return the inputs with the sample of an in-sync follower where that of the leader is of another log.
+
+    A broker that was down while its replica was removed keeps the gauges of that replica until it restarts (Kafka
+    4.3.1). If the partition comes back to it, they stand still, and a leader of them seems to get no writes.
+    """
+    replaced: dict[int, dict[TopicPartition, Row]] = {}
+    for partition in partitions:
+        leader = inputs.get(partition.leader) if partition.leader is not None else None
+        own = leader.logs.get(partition.name) if leader is not None else None
+        if leader is None or own is None or own["log_end_offset"] != own["prev_log_end_offset"]:
+            continue
+        for broker in partition.isr:
+            other = inputs[broker].logs.get(partition.name) if broker in inputs else None
+            if other is not None and _contradicts(own, other):
+                logs = replaced.setdefault(leader.broker, dict(leader.logs))
+                logs[partition.name] = {**other, **_NO_PROGRESS, "broker": leader.broker}
+                break
+    return {**inputs, **{broker: replace(inputs[broker], logs=logs) for broker, logs in replaced.items()}}
+
+
+def _contradicts(leader: Row, in_sync: Row) -> bool:
+    """Return whether the log of an in-sync follower shows that a leader's log end, which stands still, is not its own.
+
+    It is ahead of its leader, or has not reached an end that is older than a follower may lag.
+    """
+    ahead, since_ms = in_sync["log_end_offset"] - leader["log_end_offset"], leader["unchanged_since_ms"]
+    is_old = since_ms is not None and leader["read_ms"] - since_ms > _LAG_MS
+    return ahead > 0 or (ahead < 0 and is_old)
 
 
 def _without_unknown_logs(metrics: Metrics, snapshot: Snapshot) -> Metrics:

@@ -23,8 +23,8 @@ from headroom.schemas.text.amounts import duration_text
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer the last reassignments are used, and the brokers must still be read.
 _REASSIGNMENTS_TIME_SHARE = 0.5
-# A controller is elected within some 15 s. Without one for longer, brokers go on reporting leaders, ISR and dead brokers
-# as they were last, which would pass for a healthy cluster.
+# A controller is elected within some 15 s. Without one for longer, brokers go on reporting leaders, ISR and dead
+# brokers as they were last, which would pass for a healthy cluster.
 _UNREAD_REASSIGNMENTS_S = 30.0
 # Adding and removing replicas.
 _Reassignment = tuple[tuple[int, ...], tuple[int, ...]]
