@@ -44,9 +44,12 @@ Rows = dict[str, Sequence[Row]]
 # after the switch: they look for the new leader every second, and have some seconds of records.
 _BACKLOG_MS = 5_000
 # Columns of a log that are about a follower's fetches.
-_NO_PROGRESS: Row = {"lag_offsets": None, "prev_lag_offsets": None, "lag_source": None}
+_LAGS_OF_LOG = ("lag_offsets", "prev_lag_offsets")
+_NO_PROGRESS: Row = dict.fromkeys((*_LAGS_OF_LOG, "lag_source"))
 # An in-sync follower lags for at most replica.lag.time.max.ms (30 s), and leaves the ISR up to half of that later.
 _LAG_MS = 60_000
+# A log end that stood still while the lag fell is not trusted for this long: a replica has its turn more often.
+_OTHER_LOG_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class TickBuilder:
         self._log_history: SampleHistory[TopicPartition] = SampleHistory(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
         self._absent = AbsentLogs()
+        # By broker and partition of a replica that is out of sync: its log end, and when the lag fell below it.
+        self._other_logs: dict[tuple[int, TopicPartition], tuple[int, int]] = {}
         # The earlier sample of a rate is up to an interval older than the window.
         self._switches = LeaderSwitches(window_ms + interval_ms + _BACKLOG_MS)
         self._restarts = Restarts()
@@ -137,6 +142,7 @@ class TickBuilder:
         for name in watched:
             self._remember_leader_samples(snapshot.partitions[name], inputs)
         self._absent.keep_only(watched)
+        self._other_logs = {key: seen for key, seen in self._other_logs.items() if key[1] in watched}
         return {
             "brokers": [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())],
             "moves": [
@@ -173,6 +179,7 @@ class TickBuilder:
         self._log_history.shift(step_ms)
         self._unchanged.shift(step_ms)
         self._absent.shift(step_ms)
+        self._other_logs = {key: (end, at_ms + step_ms) for key, (end, at_ms) in self._other_logs.items()}
         self._switches.shift(step_ms)
         for broker, inputs in self._last_inputs.items():
             logs = {name: shift_times(row, step_ms) for name, row in inputs.logs.items()}
@@ -257,6 +264,7 @@ class TickBuilder:
             if b in inputs and (log := inputs[b].logs.get(partition.name)) is not None
         }
         without_log = self._absent.of(tick_ms, partition, inputs.keys(), logs.keys())
+        logs = {b: log for b, log in logs.items() if not self._is_other_log(tick_ms, partition, b, log)}
         return {
             **leader_row(partition),
             "offline": list(partition.offline),
@@ -272,6 +280,20 @@ class TickBuilder:
             "before_topic_counters": before.topic_counters if before is not None else None,
             "without_log": without_log or None,
         }
+
+    def _is_other_log(self, tick_ms: int, partition: Partition, broker: int, log: Row) -> bool:
+        """Return whether the gauges of a replica that is out of sync are of another log, so that its end is unknown.
+
+        Its lag falls, and its end stands still: see ``_with_leader_logs``.
+        """
+        if broker in partition.isr:
+            return False
+        key, end, lag, prev_lag = (broker, partition.name), *map(log.get, ("log_end_offset", *_LAGS_OF_LOG))
+        stands = end == log["prev_log_end_offset"]
+        if stands and lag is not None and prev_lag is not None and 0 <= lag < prev_lag:
+            self._other_logs[key] = end, tick_ms
+        seen = self._other_logs.get(key)
+        return seen is not None and seen[0] == end and tick_ms - seen[1] <= _OTHER_LOG_MS
 
 
 def unanswered_brokers(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]:

@@ -252,6 +252,30 @@ def test_a_leader_whose_gauges_are_of_another_log_has_the_log_of_a_follower(
     assert before["log_end_offset"] == (ends[-1] if seen[-1] or leader_end is None else leader_end)
 
 
+# The same broker as a destination: it copies, so its lag falls, and the gauges of its log stand still.
+@pytest.mark.parametrize(
+    ("lags", "ends", "known"),
+    [
+        pytest.param([*range(500, 470, -1), *[470] * 140], [90] * 170, [True, *[False] * 149], id="another log"),
+        pytest.param(range(500, 660), [90] * 160, [True] * 160, id="starved"),
+        pytest.param([500] * 160, [90] * 160, [True] * 160, id="stalled"),
+        pytest.param(range(500, 340, -1), range(90, 250), [True] * 160, id="copies"),
+    ],
+)
+def test_a_new_replica_whose_gauges_are_of_another_log_has_an_unknown_log_and_is_not_offline(
+    lags: Sequence[int], ends: Sequence[int], known: Sequence[bool]
+) -> None:
+    builder = TickBuilder(WINDOW_MS, 1000)
+    for second, (lag, end) in enumerate(zip(lags, ends, strict=False)):
+        of = reads(second * 1000, 1, 2)
+        of[3] = BrokerRead(3, RATES, metrics(second * 1000, end, lag=lag), None)
+        row = tick(builder, second * 1000, snapshot(), of)["moves"][0]
+        is_known = 3 in {log["broker"] for log in row["logs"]}
+        # Without a fall of the lag for two minutes its end counts again.
+        assert is_known is (known[second] if second < len(known) else second > 29 + 10 + 120), second
+        assert row["without_log"] is None
+
+
 def unchanged_since(row: dict[str, Any]) -> dict[int, int]:
     """Return since when the log of each broker ends where it does, milliseconds."""
     return {log["broker"]: log["unchanged_since_ms"] for log in row["logs"]}
