@@ -44,8 +44,7 @@ Rows = dict[str, Sequence[Row]]
 # after the switch: they look for the new leader every second, and have some seconds of records.
 _BACKLOG_MS = 5_000
 # Columns of a log that are about a follower's fetches.
-_LAGS_OF_LOG = ("lag_offsets", "prev_lag_offsets")
-_NO_PROGRESS: Row = dict.fromkeys((*_LAGS_OF_LOG, "lag_source"))
+_NO_PROGRESS: Row = dict.fromkeys(("lag_offsets", "prev_lag_offsets", "lag_source"))
 # An in-sync follower lags for at most replica.lag.time.max.ms (30 s), and leaves the ISR up to half of that later.
 _LAG_MS = 60_000
 # A log end that stood still while the lag fell is not trusted for this long: a replica has its turn more often.
@@ -288,9 +287,10 @@ class TickBuilder:
         """
         if broker in partition.isr:
             return False
-        key, end, lag, prev_lag = (broker, partition.name), *map(log.get, ("log_end_offset", *_LAGS_OF_LOG))
-        stands = end == log["prev_log_end_offset"]
-        if stands and lag is not None and prev_lag is not None and 0 <= lag < prev_lag:
+        key, end = (broker, partition.name), log["log_end_offset"]
+        lag, prev_lag = log["lag_offsets"], log["prev_lag_offsets"]
+        has_copied = lag is not None and prev_lag is not None and 0 <= lag < prev_lag
+        if has_copied and end == log["prev_log_end_offset"]:
             self._other_logs[key] = end, tick_ms
         seen = self._other_logs.get(key)
         return seen is not None and seen[0] == end and tick_ms - seen[1] <= _OTHER_LOG_MS
@@ -326,8 +326,11 @@ def _with_leader_logs(inputs: Mapping[int, _BrokerInput], partitions: Sequence[P
 def _contradicts(leader: Row, in_sync: Row) -> bool:
     """Return whether the log of an in-sync follower shows that a leader's log end, which stands still, is not its own.
 
-    It is ahead of its leader, or has not reached an end that is older than a follower may lag.
+    It grows, and is ahead of its leader, or has not reached an end that is older than a follower may lag.
     """
+    prev_end = in_sync["prev_log_end_offset"]
+    if prev_end is None or in_sync["log_end_offset"] <= prev_end:
+        return False
     ahead, since_ms = in_sync["log_end_offset"] - leader["log_end_offset"], leader["unchanged_since_ms"]
     is_old = since_ms is not None and leader["read_ms"] - since_ms > _LAG_MS
     return ahead > 0 or (ahead < 0 and is_old)

@@ -226,6 +226,7 @@ def test_a_recreated_topic_has_no_earlier_samples_and_no_switch() -> None:
         pytest.param(20, range(0, 400, 10), [False, False, False, *[True] * 37], id="a follower is ahead"),
         pytest.param(900, range(0, 800, 10), [*[False] * 61, *[True] * 19], id="a follower lags longer than it may"),
         pytest.param(900, [900] * 80, [False] * 80, id="no writes"),
+        pytest.param(900, [950] * 80, [False] * 80, id="no writes, and the gauges of the follower are of another log"),
         pytest.param(None, range(0, 400, 10), [False] * 40, id="the leader's log grows"),
     ],
 )
