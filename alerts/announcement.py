@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from headroom.alerts.evidence.evidence import EvidenceCause
+from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
 from headroom.alerts.finding import Finding, Subject
 from headroom.alerts.grouping import THROTTLE_KINDS, AdvisedIncrease
 from headroom.alerts.recommendations.recommendation import Action
@@ -127,7 +128,7 @@ class Announcement:
         )
 
     def _has_other_throttle(self, finding: Finding) -> bool:
-        """Return whether the throttle in force has changed by more than the update ratio, and is still too low.
+        """Return whether the throttle in force has changed by more than the update ratio, or to another verdict.
 
         Otherwise an operator who has raised it, but not far enough, would read the old rate and take the change for
         lost.
@@ -137,7 +138,8 @@ class Announcement:
         is_same = (before.broker_id, before.role) == (now.broker_id, now.role and now.role.value)
         if finding.kind not in THROTTLE_KINDS or not is_same or was is None or is_now is None:
             return False
-        return max(was, is_now) > min(was, is_now) * _UPDATE_RATIO
+        is_other_verdict = isinstance(now, ThrottleEvidence) and now.verdict.value != before.verdict
+        return max(was, is_now) > min(was, is_now) * _UPDATE_RATIO or (was != is_now and is_other_verdict)
 
     def needs_higher_throttle(self, finding: Finding) -> bool:
         """Return whether the recommended throttle exceeds the announced one by more than the update ratio."""

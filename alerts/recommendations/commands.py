@@ -110,6 +110,11 @@ def headroom_balance_what_if(lost: str, config: str | None) -> str:
     return f"headroom balance{_config(config)} --what-if {shell_quoted(change)}"
 
 
+def headroom_check(config: str | None) -> str:
+    """Return Headroom's own command that lists what cannot be read, with the remedies."""
+    return f"headroom check{_config(config)}"
+
+
 def headroom_throttle_show(config: str | None) -> str:
     """Return Headroom's own command that shows the rates and lists in force, and why any are unknown."""
     return f"headroom throttle show{_config(config)}"

@@ -235,7 +235,11 @@ class Recommender:
         }
         if cause in restore:
             return Advice(Action.RESTORE_BROKER, restore[cause])
-        return Advice(Action.INSPECT_BROKER, f"look at the disk and the log of broker {broker}")
+        inspect = f"look at the disk and the log of broker {broker}"
+        # The alert about a dead broker goes on with this until its replicas are in sync again.
+        is_behind = cause == "fallen_behind"
+        reason = f"wait if it has just come back, its replicas then catch up by themselves; otherwise {inspect}"
+        return Advice(Action.INSPECT_BROKER, reason if is_behind else inspect)
 
     def read_throttles_first(self, broker: int, unread: Sequence[str]) -> Advice:
         """Return the action for a broker that copies nothing while a throttle that may explain it is unknown.
@@ -249,6 +253,22 @@ class Recommender:
             f"low; then look at the disk and the log of broker {broker}"
         )
         return Advice(Action.CHECK, reason, commands=[commands.headroom_throttle_show(self.config)])
+
+    def find_unread(self, broker: int, alive: bool) -> Advice:
+        """Return the action for a broker without a verdict: no throttle, because one too low would look sufficient.
+
+        Args:
+            broker: the broker.
+            alive: whether it is registered with the cluster.
+        """
+        if not alive:
+            return Advice(Action.CHECK, f"bring broker {broker} back; until then its throttle is unknown")
+        command = commands.headroom_check(self.config)
+        # In words, because it is no remedy itself, and ends with 1 as long as something cannot be read.
+        return Advice(
+            Action.CHECK,
+            f"run `{command}`, which names what cannot be read and the remedy; change no throttle until then",
+        )
 
     def no_throttle_change(self, reason: str, action: Action = Action.NONE) -> Advice:
         """Return a recommendation that changes no throttle, with a reason."""

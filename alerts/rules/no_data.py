@@ -40,7 +40,7 @@ class NoData(Rule):
             severity=Severity.WARNING,
             summary=f"No verdict on {status.subject}, which takes part in a move: {status.reason or 'unknown'}",
             evidence=ThrottleEvidence.of(status),
-            recommendation=tick.recommender.no_throttle_change(f"unknown: {status.reason or 'no data'}"),
+            recommendation=tick.recommender.find_unread(status.broker, status.alive),
             # A dead broker is a separate cause, and a restart takes longer than one failed read.
             hold_s=settings.no_data_s if status.alive else max(settings.no_data_s, settings.stalled_s),
             cause="no data" if status.alive else broker_cause(status.broker, alive=False),

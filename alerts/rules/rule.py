@@ -88,8 +88,9 @@ class RuleInputs:
 
     @cached_property
     def has_limited_replicas(self) -> bool:
-        """Return whether a throttle limits any out-of-sync replica."""
-        return any(status.load.limited_replicas for status in self.statuses)
+        """Return whether a throttle limits any out-of-sync replica: a list names it, and the broker has a rate."""
+        loads = [status.load for status in self.statuses]
+        return any(load.limited_replicas and load.throttle_bytes_per_s is not None for load in loads)
 
     @cached_property
     def raise_throttle(self) -> Recommendation:

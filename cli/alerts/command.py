@@ -19,6 +19,7 @@ from headroom.schemas.tables import ALERT_EVENTS
 from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query import table_url
+from headroom.streaming.store.single_instance import JobProcess, running_process
 from headroom.streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
 
 # Of a command whose answer is not that of now.
@@ -112,17 +113,21 @@ def _report_evaluations(settings: Settings, clusters: Set[str], output_format: s
     """Print when clusters and that of the settings were last evaluated, and return that by cluster."""
     at_ms = now_ms()
     evaluations = read_evaluations(settings, clusters | {settings.cluster.name}, at_ms)
+    # A watch that is cut off from the cluster writes no verdict either, and needs another remedy than a dead one.
+    is_current = all(one.is_current for one in evaluations)
+    process = None if is_current else running_process(settings.store, "alerts")
     for one in evaluations:
         # JSON has it in each alert, but an empty array has no place for it.
         if output_format != "json" or not one.is_current:
-            echo(_evaluation_text(one, at_ms), err=output_format == "json")
+            echo(_evaluation_text(one, at_ms, process), err=output_format == "json")
     return {one.cluster: one for one in evaluations}
 
 
-def _evaluation_text(evaluation: Evaluation, at_ms: int) -> str:
+def _evaluation_text(evaluation: Evaluation, at_ms: int, process: JobProcess | None) -> str:
     name, tick_ms = evaluation.cluster, evaluation.tick_ms
     if tick_ms is None:
-        return f"NOT EVALUATED: there is no verdict on cluster {name} in this store. Is `headroom watch` running?"
+        where = f"NOT EVALUATED: there is no verdict on cluster {name} in this store."
+        return f"{where} Is `headroom watch` running?" if process is None else f"{where} {_blind_text(process)}"
     if tick_ms > at_ms + AHEAD_MS:
         ahead = duration_text((tick_ms - at_ms) / 1000)
         return (
@@ -132,9 +137,17 @@ def _evaluation_text(evaluation: Evaluation, at_ms: int) -> str:
     age = duration_text(max(0, at_ms - tick_ms) / 1000)
     if evaluation.is_current:
         return f"Cluster {name}: last evaluated {age} ago."
+    since = f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}."
+    if process is None:
+        return f"{since} No `headroom watch` writes to this store; what follows is the state of then."
+    return f"{since} {_blind_text(process)} What follows is the state of then, except for no_data and store_unwritable."
+
+
+def _blind_text(process: JobProcess) -> str:
+    """Return what to do about a watch that runs and writes no verdict."""
     return (
-        f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}. No `headroom "
-        "watch` writes to this store; what follows is the state of then."
+        f"A watch runs ({process}), but gets no ticks of this cluster, or cannot write here: see `headroom check`, and "
+        "its log."
     )
 
 

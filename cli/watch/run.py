@@ -22,7 +22,7 @@ from headroom.cli.watch.output.relay import relayed_output
 from headroom.cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
 from headroom.cli.watch.priority import lower_session
 from headroom.streaming.session_profile import is_submitted
-from headroom.streaming.store.single_instance import exclusive_jobs
+from headroom.streaming.store.single_instance import SHARED_S, exclusive_jobs
 
 if TYPE_CHECKING:
     from headroom.streaming.pipeline import Pipeline
@@ -77,7 +77,7 @@ def run(
     # After a watch was killed, its record process ends within seconds; the one of the next watch waits for that.
     with (
         relayed_output(output_format),
-        exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else 0.0, stop) as locks,
+        exclusive_jobs(clusters.settings.store, parts, STOP_S if with_parent else SHARED_S, stop) as locks,
         serving_metrics(clusters) if alerting else nullcontext() as state,
     ):
         pipeline = build_pipeline(clusters, f"headroom {' '.join(jobs)}", with_alerts=alerting)

@@ -24,7 +24,7 @@ from headroom.cli.watch.restarting_pipeline import RestartingPipeline
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener
 from headroom.streaming.session_profile import is_submitted
-from headroom.streaming.store.single_instance import exclusive_jobs
+from headroom.streaming.store.single_instance import SHARED_S, exclusive_jobs
 
 
 @click.command()
@@ -58,7 +58,7 @@ def watch(
     # Before anything is started, because a store or port in use ends the command.
     with (
         relayed_output(output_format),
-        exclusive_jobs(clusters.settings.store, ["alerts"]) as locks,
+        exclusive_jobs(clusters.settings.store, ["alerts"], SHARED_S) as locks,
         serving_metrics(clusters) as state,
     ):
         collectors = [

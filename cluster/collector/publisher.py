@@ -206,7 +206,7 @@ class Publisher:
             )
         # ValueError: the topic was created again with fewer partitions.
         except (KafkaError, ValueError) as error:
-            raise PublishError(f"{message.kind} was not sent ({type(error).__name__})") from None
+            raise PublishError(f"the message {message.kind} was not sent ({type(error).__name__})") from None
 
     def _connect(self) -> KafkaProducer:
         if self._producer is None:
@@ -240,7 +240,9 @@ class Publisher:
         try:
             return future.get(timeout=max(0.001, deadline - time.monotonic()))
         except KafkaError as error:
-            raise PublishError(f"{message.kind} was not acknowledged ({type(error).__name__})") from None
+            topic, why = self._settings.ticks.topic, type(error).__name__
+            rule = f"the message {message.kind} was not acknowledged by topic {topic} ({why})"
+            raise PublishError(f"{rule}. `headroom check` names what keeps the topic from being written") from None
 
     def _options(self) -> dict[str, Any]:
         timeout_ms = max(1000, int(self._ack_timeout_s * 1000))

@@ -43,6 +43,12 @@ Rows = dict[str, Sequence[Row]]
 # While a partition has no leader, producers hold their records back. Then they send them at once, within this time
 # after the switch: they look for the new leader every second, and have some seconds of records.
 _BACKLOG_MS = 5_000
+# Columns of a log that are about a follower's fetches.
+_NO_PROGRESS: Row = dict.fromkeys(("lag_offsets", "prev_lag_offsets", "lag_source"))
+# An in-sync follower lags for at most replica.lag.time.max.ms (30 s), and leaves the ISR up to half of that later.
+_LAG_MS = 60_000
+# A log end that stood still while the lag fell is not trusted for this long: a replica has its turn more often.
+_OTHER_LOG_MS = 120_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class TickBuilder:
         self._log_history: SampleHistory[TopicPartition] = SampleHistory(window_ms, interval_ms)
         self._unchanged = UnchangedEnds()
         self._absent = AbsentLogs()
+        # By broker and partition of a replica that is out of sync: its log end, and when the lag fell below it.
+        self._other_logs: dict[tuple[int, TopicPartition], tuple[int, int]] = {}
         # The earlier sample of a rate is up to an interval older than the window.
         self._switches = LeaderSwitches(window_ms + interval_ms + _BACKLOG_MS)
         self._restarts = Restarts()
@@ -127,11 +135,13 @@ class TickBuilder:
         answered = {
             b: _without_unknown_logs(read.metrics, snapshot) for b, read in reads.items() if read.metrics is not None
         }
-        inputs = {b: self._add_metrics(b, metrics, watched) for b, metrics in answered.items()}
+        reported = {b: self._add_metrics(b, metrics, watched) for b, metrics in answered.items()}
+        inputs = _with_leader_logs(reported, [snapshot.partitions[name] for name in watched])
         self._last_inputs |= inputs
         for name in watched:
             self._remember_leader_samples(snapshot.partitions[name], inputs)
         self._absent.keep_only(watched)
+        self._other_logs = {key: seen for key, seen in self._other_logs.items() if key[1] in watched}
         return {
             "brokers": [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())],
             "moves": [
@@ -153,7 +163,7 @@ class TickBuilder:
             ),
             "lags": Columns.concatenate(LAGS, (lag_columns(b, metrics.lags) for b, metrics in answered.items())),
             "logs": Columns.concatenate(
-                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in inputs.items())
+                LOGS, (log_columns(b, s.ends, s.logs, snapshot.partitions) for b, s in reported.items())
             ),
         }
 
@@ -168,6 +178,7 @@ class TickBuilder:
         self._log_history.shift(step_ms)
         self._unchanged.shift(step_ms)
         self._absent.shift(step_ms)
+        self._other_logs = {key: (end, at_ms + step_ms) for key, (end, at_ms) in self._other_logs.items()}
         self._switches.shift(step_ms)
         for broker, inputs in self._last_inputs.items():
             logs = {name: shift_times(row, step_ms) for name, row in inputs.logs.items()}
@@ -252,6 +263,7 @@ class TickBuilder:
             if b in inputs and (log := inputs[b].logs.get(partition.name)) is not None
         }
         without_log = self._absent.of(tick_ms, partition, inputs.keys(), logs.keys())
+        logs = {b: log for b, log in logs.items() if not self._is_other_log(tick_ms, partition, b, log)}
         return {
             **leader_row(partition),
             "offline": list(partition.offline),
@@ -268,11 +280,60 @@ class TickBuilder:
             "without_log": without_log or None,
         }
 
+    def _is_other_log(self, tick_ms: int, partition: Partition, broker: int, log: Row) -> bool:
+        """Return whether the gauges of a replica that is out of sync are of another log, so that its end is unknown.
+
+        Its lag falls, and its end stands still: see ``_with_leader_logs``.
+        """
+        if broker in partition.isr:
+            return False
+        key, end = (broker, partition.name), log["log_end_offset"]
+        lag, prev_lag = log["lag_offsets"], log["prev_lag_offsets"]
+        has_copied = lag is not None and prev_lag is not None and 0 <= lag < prev_lag
+        if has_copied and end == log["prev_log_end_offset"]:
+            self._other_logs[key] = end, tick_ms
+        seen = self._other_logs.get(key)
+        return seen is not None and seen[0] == end and tick_ms - seen[1] <= _OTHER_LOG_MS
+
 
 def unanswered_brokers(snapshot: Snapshot, reads: Mapping[int, BrokerRead]) -> list[Row]:
     """Return the brokers whose metrics are missing, with the reason."""
     rows = [broker_row(info, reads.get(b)) for b, info in sorted(snapshot.brokers.items())]
     return [{"broker": row["broker"], "reason": row["error"]} for row in rows if not row["answered"]]
+
+
+def _with_leader_logs(inputs: Mapping[int, _BrokerInput], partitions: Sequence[Partition]) -> dict[int, _BrokerInput]:
+    """Return the inputs with the sample of an in-sync follower where that of the leader is of another log.
+
+    A broker that was down while its replica was removed keeps the gauges of that replica until it restarts (Kafka
+    4.3.1). If the partition comes back to it, they stand still, and a leader of them seems to get no writes.
+    """
+    replaced: dict[int, dict[TopicPartition, Row]] = {}
+    for partition in partitions:
+        leader = inputs.get(partition.leader) if partition.leader is not None else None
+        own = leader.logs.get(partition.name) if leader is not None else None
+        if leader is None or own is None or own["log_end_offset"] != own["prev_log_end_offset"]:
+            continue
+        for broker in partition.isr:
+            other = inputs[broker].logs.get(partition.name) if broker in inputs else None
+            if other is not None and _contradicts(own, other):
+                logs = replaced.setdefault(leader.broker, dict(leader.logs))
+                logs[partition.name] = {**other, **_NO_PROGRESS, "broker": leader.broker}
+                break
+    return {**inputs, **{broker: replace(inputs[broker], logs=logs) for broker, logs in replaced.items()}}
+
+
+def _contradicts(leader: Row, in_sync: Row) -> bool:
+    """Return whether the log of an in-sync follower shows that a leader's log end, which stands still, is not its own.
+
+    It grows, and is ahead of its leader, or has not reached an end that is older than a follower may lag.
+    """
+    prev_end = in_sync["prev_log_end_offset"]
+    if prev_end is None or in_sync["log_end_offset"] <= prev_end:
+        return False
+    ahead, since_ms = in_sync["log_end_offset"] - leader["log_end_offset"], leader["unchanged_since_ms"]
+    is_old = since_ms is not None and leader["read_ms"] - since_ms > _LAG_MS
+    return ahead > 0 or (ahead < 0 and is_old)
 
 
 def _without_unknown_logs(metrics: Metrics, snapshot: Snapshot) -> Metrics:

@@ -18,10 +18,14 @@ from headroom.cluster.metadata.topic_refresh import TopicRefresh
 from headroom.cluster.model import Broker, BrokerConfigs, Partition, Snapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import duration_text
 
 RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer the last reassignments are used, and the brokers must still be read.
 _REASSIGNMENTS_TIME_SHARE = 0.5
+# A controller is elected within some 15 s. Without one for longer, brokers go on reporting leaders, ISR and dead
+# brokers as they were last, which would pass for a healthy cluster.
+_UNREAD_REASSIGNMENTS_S = 30.0
 # Adding and removing replicas.
 _Reassignment = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -56,6 +60,8 @@ class SnapshotReader:
         self._clock = clock
         self._last: Snapshot | None = None
         self._last_reassignments: dict[TopicPartition, _Reassignment] = {}
+        # When the reassignments could not be read for the first time since they were; None if they could.
+        self._unread_since_s: float | None = None
         self._addresses: dict[int, Broker] = {}
 
     def snapshot(self) -> Snapshot:
@@ -106,6 +112,7 @@ class SnapshotReader:
         except (MetadataError, HeadroomError) as error:
             self._check_unchanged(str(error))
             return self._last_reassignments
+        self._unread_since_s = None
         return {
             TopicPartition(topic.name, p.partition_index): (tuple(p.adding_replicas), tuple(p.removing_replicas))
             for topic in answer.topics
@@ -119,10 +126,18 @@ class SnapshotReader:
         changes the replicas, unless nothing is added. So the same replicas mean the same reassignment.
 
         Raises:
-            MetadataError: the reassignments may have changed.
+            MetadataError: the reassignments may have changed, or the cluster has had no controller for long.
         """
         if self._last is None:
             raise MetadataError(f"{reason}, and there is no earlier reading")
+        now_s = self._clock()
+        self._unread_since_s = now_s if self._unread_since_s is None else self._unread_since_s
+        unread_s = now_s - self._unread_since_s
+        if unread_s > _UNREAD_REASSIGNMENTS_S:
+            raise MetadataError(
+                f"{reason} for {duration_text(unread_s)}. See that enough controllers are up: without one, brokers "
+                "report leaders and ISR as they were last"
+            )
         for name, partition in self._topics.cache.partitions().items():
             before = self._last.partitions.get(name)
             if before is None:

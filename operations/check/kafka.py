@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.operations.check.result import Check, CheckStatus, failure, ok, unknown
 from headroom.schemas.config import KafkaSettings, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.names import broker_names
 
 
 def cluster_checks(settings: Settings) -> list[Check]:
@@ -24,7 +26,7 @@ def cluster_checks(settings: Settings) -> list[Check]:
 
 
 def ticks_checks(settings: Settings) -> list[Check]:
-    """Return whether the ticks topic exists or may be created, and whether this user may write and read it.
+    """Return whether the ticks topic exists or may be created, and whether this user may write and read it now.
 
     Raises:
         HeadroomError: no broker of the topic's cluster could be reached.
@@ -116,12 +118,44 @@ def _topics(ticks_topic: str, client: KafkaAdminClient) -> list[Check]:
     return [ok("Topics", f"{len(topics)} shown, with their configuration")]
 
 
+def ticks_in_sync(topic: str, partitions: Sequence[Mapping[str, Any]], min_in_sync: int | None) -> Check:
+    """Return whether enough replicas of the ticks topic are in sync for a tick to be written.
+
+    Args:
+        topic: name of the topic.
+        partitions: its partitions, as kafka-python describes them.
+        min_in_sync: min.insync.replicas of the topic; None if this user may not read it.
+    """
+    name, needed = "Ticks topic: replicas in sync", min_in_sync or 1
+    short = [p for p in partitions if p["leader_id"] < 0 or len(p["isr_nodes"]) < needed]
+    if not short:
+        least = min((len(p["isr_nodes"]) for p in partitions), default=0)
+        return ok(name, f"{least} or more in each partition, {needed} needed")
+    first = short[0]
+    away = sorted({b for p in short for b in p["replica_nodes"] if b not in p["isr_nodes"]} or first["replica_nodes"])
+    finding = (
+        f"no tick can be written: {len(short)} of {len(partitions)} partitions have fewer than {needed}, such as "
+        f"{topic}-{first['partition_index']} with {len(first['isr_nodes'])}"
+    )
+    return failure(name, finding, f"Bring {broker_names(away)} back, or set a lower min.insync.replicas until then.")
+
+
+def _min_in_sync(topic: str, client: KafkaAdminClient) -> int | None:
+    try:
+        configs = client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])["topic"][topic]
+        return int(configs["min.insync.replicas"]["value"])
+    # On a cluster of its own the topic needs no DESCRIBE_CONFIGS.
+    except (KafkaError, KeyError, TypeError, ValueError):
+        return None
+
+
 def _ticks(name: str, client: KafkaAdminClient) -> list[Check]:
     topic: dict[str, Any] = client.describe_topics([name])[0]
     if topic["error_code"] == 0:
         check = ok("Ticks topic", f"{name} has {len(topic['partitions'])} partitions")
+        in_sync = ticks_in_sync(name, topic["partitions"], _min_in_sync(name, client))
         needed = {"WRITE": "send ticks", "READ": "read ticks"}
-        return [check, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
+        return [check, in_sync, *rights("Ticks topic", f"topic {name}", topic.get("authorized_operations"), needed)]
     granted = client.describe_cluster().get("authorized_operations")
     absent = f"{name} is not there (or hidden)"
     if granted is None:

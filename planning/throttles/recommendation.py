@@ -47,10 +47,18 @@ class ThrottlePolicy:
             return None
         return math.ceil(min(self.with_margin(smallest_bytes_per_s), self.most_bytes_per_s))
 
+    def enough_bytes_per_s(self, smallest_bytes_per_s: float, exit_ratio: float) -> float:
+        """Return the throttle from which on an alert ends, in bytes per second. The recommended throttle always is one.
+
+        Args:
+            smallest_bytes_per_s: rate that a throttle has to exceed, ``ThrottleLoad.lasting_required_bytes_per_s``.
+            exit_ratio: hysteresis of the alert, at most the margin.
+        """
+        # If a broker cannot carry the exit ratio, the recommended throttle is enough.
+        return min(smallest_bytes_per_s * exit_ratio, self.throttle_above(smallest_bytes_per_s) or math.inf)
+
     def is_enough(self, load: ThrottleLoad, exit_ratio: float) -> bool | None:
         """Return whether a throttle is enough for the alert on it to end; None if its load is unknown.
-
-        The recommended throttle always is. Both compare with ``ThrottleLoad.lasting_required_bytes_per_s``.
 
         Args:
             load: load on the throttle.
@@ -59,10 +67,8 @@ class ThrottlePolicy:
         smallest = load.lasting_required_bytes_per_s
         if load.throttle_bytes_per_s is None or smallest is None:
             return None
-        # If a broker cannot carry the exit ratio, the recommended throttle is enough.
-        recommended = self.throttle_above(smallest) or math.inf
         throttle = load.throttle_bytes_per_s
-        return throttle > smallest and throttle >= min(smallest * exit_ratio, recommended)
+        return throttle > smallest and throttle >= self.enough_bytes_per_s(smallest, exit_ratio)
 
 
 @dataclass(frozen=True)

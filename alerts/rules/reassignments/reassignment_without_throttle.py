@@ -1,4 +1,4 @@
-"""Rule ``reassignment_without_throttle``: partitions move and no throttled replica list contains any of them."""
+"""Rule ``reassignment_without_throttle``: partitions move and nothing limits any of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnthrottledMoveEvidence(Evidence):
 
 
 class ReassignmentWithoutThrottle(Rule):
-    """Partitions move and no throttled replica list contains any of them."""
+    """Partitions move and nothing limits them: no throttled replica list names them, or no broker has a rate."""
 
     kind = AlertKind.REASSIGNMENT_WITHOUT_THROTTLE
 
@@ -35,7 +35,11 @@ class ReassignmentWithoutThrottle(Rule):
         """Return a finding if no throttle limits any copy of the move; an unknown verdict keeps the alert firing."""
         if tick.has_unknown_verdict:
             return Assessment(keep_firing={(self.kind, _SUBJECT)})
-        free = [status for status in tick.statuses if status.load.free_replicas and status.moving_partitions]
+        free = [
+            status
+            for status in tick.statuses
+            if status.load.free_replicas + status.load.limited_replicas and status.moving_partitions
+        ]
         if tick.has_limited_replicas or not any(status.role is Role.LEADER for status in free):
             return Assessment()
         return Assessment([self._finding(free, tick)])
@@ -44,11 +48,14 @@ class ReassignmentWithoutThrottle(Rule):
         count = sum(status.moving_partitions for status in free if status.role is Role.LEADER)
         need, worst = _greatest_need(free)
         takes = "" if worst is None else f"; to limit it, take more than {rate_text(need)}"
+        # As after --cancel of another move, which clears the rates of all brokers.
+        has_lists = any(status.load.limited_replicas for status in free)
+        why = ": throttled replica lists name them, but no broker of theirs has a rate" if has_lists else ""
         return Finding(
             kind=self.kind,
             subject=_SUBJECT,
             severity=Severity.INFO,
-            summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{takes}",
+            summary=f"{count} partition(s) move without a throttle, as fast as brokers and network go{why}{takes}",
             evidence=UnthrottledMoveEvidence(
                 broker_id=None if worst is None else worst.broker, required_bytes_per_s=need, moving_partitions=count
             ),
@@ -59,8 +66,15 @@ class ReassignmentWithoutThrottle(Rule):
 
 def _greatest_need(free: Sequence[ThrottleStatus]) -> tuple[float | None, ThrottleStatus | None]:
     """Return the rate that a throttle must exceed, bytes/s, and who needs it; None if any need is unknown."""
-    needs = [(status.moving_bytes_per_s, status) for status in free if status.moving_bytes_per_s is not None]
+    needs = [(need, status) for status in free if (need := _need(status)) is not None]
     return max(needs, key=lambda need: need[0]) if len(needs) == len(free) else (None, None)
+
+
+def _need(status: ThrottleStatus) -> float | None:
+    """Return what a rate of a broker and role must exceed, bytes/s; None if unknown."""
+    moving, listed = status.moving_bytes_per_s, status.load.lasting_required_bytes_per_s
+    # Lists that are there already may name partitions that do not move.
+    return None if moving is None or listed is None else max(moving, listed)
 
 
 def _advice(need: float | None, worst: ThrottleStatus | None) -> str:

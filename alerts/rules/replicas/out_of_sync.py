@@ -106,5 +106,5 @@ class OutOfSyncReplicas(Rule):
 
 def _remedy(status: ThrottleStatus) -> str:
     if status.alive:
-        return "not_fetching"
+        return "fallen_behind"
     return "being_replaced" if status.lost_leaving_replicas == status.lost_replicas else "broker_down"

@@ -46,8 +46,9 @@ class ThrottleBelowRequired(Rule):
         own = [status for status in tick.statuses if status.role is self.role]
         # A slow throttle matters less than one under which the move never finishes.
         low = [status for status in tick.too_low or tick.below_required if status.role is self.role]
-        # An alert that continues only because a broker is down asks for what that broker needs. It raises no new alert.
-        low += [s for s in own if _is_enough_while_down(s) and (self.kind, s.subject) in tick.firing]
+        # An alert that continues only because a broker is down, or the margin is small, says so and asks for the rest.
+        # Neither raises a new alert.
+        low += [s for s in own if (self.kind, s.subject) in tick.firing and _is_barely_enough(s, tick)]
         recommendation = _recommendation(tick) if low else Advice()
         return Assessment(
             [self._finding(status, tick, recommendation) for status in low],
@@ -60,8 +61,8 @@ class ThrottleBelowRequired(Rule):
         return Finding(
             kind=self.kind,
             subject=status.subject,
-            severity=_SEVERITY.get(status.verdict, Severity.WARNING),
-            summary=self._summary(status, switches, down),
+            severity=_severity(status),
+            summary=self._summary(status, switches, down, tick),
             evidence=ThrottleEvidence.of(status, switches, down),
             recommendation=recommendation,
             hold_s=0.0 if switches and status.too_low else tick.settings.hold_s,
@@ -74,13 +75,25 @@ class ThrottleBelowRequired(Rule):
             joins=False,
         )
 
-    def _summary(self, status: ThrottleStatus, switches: Sequence[LeaderSwitch], down: Sequence[int]) -> str:
+    def _summary(
+        self, status: ThrottleStatus, switches: Sequence[LeaderSwitch], down: Sequence[int], tick: RuleInputs
+    ) -> str:
         load = status.load
         lasting = rate_text(load.lasting_required_bytes_per_s)
         if _is_enough_while_down(status):
             return (
                 f"The throttle is enough only until {_back(down)}: {status.subject} is throttled to "
                 f"{rate_text(load.throttle_bytes_per_s)}, but then {self.requires} {lasting}"
+            )
+        if _exceeds_required(status):
+            later = f" once {_back(down)}" if load.down_required_bytes_per_s else ""
+            enough = tick.recommender.policy.enough_bytes_per_s(
+                load.lasting_required_bytes_per_s or 0.0, tick.settings.exit_ratio
+            )
+            return (
+                f"The throttle is only just enough: {status.subject} is throttled to "
+                f"{rate_text(load.throttle_bytes_per_s)}, and {self.requires} {lasting}{later}; the alert ends from "
+                f"{rate_text(enough)} on"
             )
         moves = status.moving_partitions > 0
         operation, replicas = ("The move", "new replicas") if moves else ("Catching up", "replicas out of sync")
@@ -130,6 +143,25 @@ def _keeps_firing(status: ThrottleStatus, tick: RuleInputs) -> bool:
     if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE) or load.throttle_bytes_per_s is None:
         return False
     return not tick.recommender.policy.is_enough(load, tick.settings.exit_ratio)
+
+
+def _severity(status: ThrottleStatus) -> Severity:
+    return Severity.INFO if _exceeds_required(status) else _SEVERITY.get(status.verdict, Severity.WARNING)
+
+
+def _is_barely_enough(status: ThrottleStatus, tick: RuleInputs) -> bool:
+    """Return whether a throttle is enough, but does not end its alert."""
+    if not _exceeds_required(status):
+        return _is_enough_while_down(status)
+    return not tick.recommender.policy.is_enough(status.load, tick.settings.exit_ratio)
+
+
+def _exceeds_required(status: ThrottleStatus) -> bool:
+    """Return whether a throttle exceeds what is required, also once dead brokers are back."""
+    throttle, lasting = status.load.throttle_bytes_per_s, status.load.lasting_required_bytes_per_s
+    if status.verdict not in (Verdict.CATCHING_UP, Verdict.IDLE) or throttle is None or lasting is None:
+        return False
+    return status.load.needs_throttle and throttle > lasting
 
 
 def _is_enough_while_down(status: ThrottleStatus) -> bool:

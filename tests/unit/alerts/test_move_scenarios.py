@@ -121,6 +121,44 @@ def test_a_throttle_that_is_enough_while_a_broker_is_down_raises_no_alert() -> N
     assert fired((60, leads(3, 2, 0)), (120, leads(3, 2, 6))) == []
 
 
+# Who reads "must send 8.03 MB/s" may set 8.2 by hand: the alert ends from 8.43 on, and must not name 5.6 until then.
+@pytest.mark.parametrize("first_mb", [5.6, 7.9])
+def test_a_rate_that_is_only_just_enough_is_told_as_such_with_what_is_left_to_do(first_mb: float) -> None:
+    low, barely, enough = (leads(throttle_mb, 8.03, 0) for throttle_mb in (first_mb, 8.2, 8.5))
+    events = fired((30, low), (300, barely), (60, enough))
+    assert [(second, event.severity) for second, event in events] == [(INTERVAL_S, "warning"), (35, "info")]
+    assert events[1][1].summary == (
+        "The throttle is only just enough: broker 1 as leader is throttled to 8.20 MB/s, and its leaders must send "
+        "8.03 MB/s; the alert ends from 8.43 MB/s on"
+    )
+    assert json.loads(events[1][1].recommendation)["throttle_bytes_per_s"] == 9_636_000
+    # At the edge it neither begins nor alternates.
+    assert fired((300, barely)) == []
+    assert len(fired((30, low), *[(30, barely), (30, leads(8.2, 8.21, 0))] * 5)) == 3
+
+
+def test_what_is_only_just_enough_for_the_return_of_a_broker_says_so() -> None:
+    _, (_, event) = fired((30, leads(1, 2, 6)), (60, leads(8.2, 2, 6)))
+    assert event.summary.endswith(
+        "throttled to 8.20 MB/s, and its leaders must send 8.00 MB/s once broker 3 is back; "
+        "the alert ends from 8.40 MB/s on"
+    )
+
+
+# As after --cancel of another move: the lists stay, and the rates of all brokers are gone.
+def test_a_move_whose_rates_somebody_has_removed_is_without_a_throttle() -> None:
+    without = [
+        status(s.broker, s.role, None, required_mb, partition(), throttle_source="none")
+        for s, required_mb in zip(MOVING, (4, 2), strict=True)
+    ]
+    ((second, event),) = fired((60, MOVING), (600, without))
+    assert (second, event.kind, event.severity) == (65, "reassignment_without_throttle", "info")
+    assert event.summary == (
+        "1 partition(s) move without a throttle, as fast as brokers and network go: throttled replica lists name them, "
+        "but no broker of theirs has a rate; to limit it, take more than 4.00 MB/s"
+    )
+
+
 def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:
     low = [status(broker, LEADER, 3, 4 + broker, partition(broker, leader=broker)) for broker in (1, 2, 4)]
     ((second, event),) = fired((60, low))

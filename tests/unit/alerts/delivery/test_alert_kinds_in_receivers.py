@@ -112,7 +112,8 @@ TEXTS = {
     AlertKind.ISR_SHRINK_DURING_MOVE: [
         "Broker 2 has fallen behind: 1 of its replicas, of partitions that are moving, none of them a new one, "
         "out of the ISR (t-0).",
-        "Do: look at the disk and the log of broker 2",
+        "Do: wait if it has just come back, its replicas then catch up by themselves; otherwise look at the disk and "
+        "the log of broker 2",
     ],
     AlertKind.UNDER_REPLICATED: [
         "Broker 2 is down: 2 of its replicas, none of them a new one, out of the ISR (u-0 and 1 more).",

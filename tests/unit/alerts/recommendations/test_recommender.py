@@ -447,6 +447,12 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
         ("no_leader", "restore_broker", "bring a broker back that holds the partition in sync"),
         ("destination_disk", "inspect_broker", "look at the disk and the log of broker 3"),
         ("not_fetching", "inspect_broker", "look at the disk and the log of broker 3"),
+        (
+            "fallen_behind",
+            "inspect_broker",
+            "wait if it has just come back, its replicas then catch up by themselves; otherwise look at the disk and "
+            "the log of broker 3",
+        ),
         ("unknown", "inspect_broker", "look at the disk and the log of broker 3"),
     ],
 )

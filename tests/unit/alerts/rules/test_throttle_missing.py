@@ -120,6 +120,15 @@ def test_a_throttle_must_exceed_what_a_destination_of_many_leaders_receives_as_w
     assert finding.recommendation.reason.endswith("what broker 5 receives")
 
 
+# A list of * counts partitions that do not move as well: 12 MB/s in all.
+def test_a_throttle_must_exceed_all_that_lists_without_a_rate_name() -> None:
+    finding = found(status(1, LEADER, None, 12, partition(0)), status(3, FOLLOWER, None, 2, partition(0), in_sync_mb=0))
+    assert (finding.kind, finding.evidence.required_bytes_per_s) == (
+        AlertKind.REASSIGNMENT_WITHOUT_THROTTLE,
+        12 * MB,
+    )
+
+
 def test_a_partition_of_one_replica_that_moves_has_one_follower() -> None:
     finding = found(free(1, LEADER, 0, replicas=(3, 1), target=(3,)))
     assert finding.evidence.required_bytes_per_s == 2 * MB

@@ -54,7 +54,9 @@ def test_what_is_unknown_is_called_so_and_never_zero() -> None:
     text = render_event(last_event(status(2, Role.LEADER, 5.6, None, unknown, in_sync_mb=None, remaining_bytes=None)))
     assert "in-sync followers use unknown; all followers require unknown; still to copy unknown" in text
     assert "writes unknown x 2 follower(s), 1 in sync; no leader" in text
-    assert "Do: unknown: write rate unknown" in text
+    assert "No verdict on broker 2 as leader, which takes part in a move: write rate unknown" in text
+    advice = "run `headroom check`, which names what cannot be read and the remedy; change no throttle until then"
+    assert text.endswith(f"  Do: {advice}")
 
 
 def test_a_resolved_alert_says_what_it_was() -> None:

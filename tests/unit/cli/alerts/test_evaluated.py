@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.tick_table import TickTable
+from headroom.streaming.store.single_instance import exclusive_jobs
 from tests.unit.builders.gold_rows import gold_row
 from tests.unit.cli.alerts.test_command import _event, _written
 
@@ -59,6 +62,18 @@ def test_a_watch_that_ended_is_no_all_clear(store: Path) -> None:
     structured = run("--format", "json")
     assert (json.loads(structured.stdout), structured.exit_code) == ([], EXIT_NOT_CURRENT)
     assert structured.stderr.startswith("NOT EVALUATED for 13 min")
+
+
+# Its cluster is out of reach, and it says so by an alert: who reads that it is dead starts a second one.
+@pytest.mark.parametrize("ticks", [(), (("orders", 780_000),)])
+def test_a_watch_that_runs_without_ticks_is_not_called_dead(store: Path, ticks: Sequence[tuple[str, int]]) -> None:
+    evaluated(store, *((cluster, now_ms() - age_ms) for cluster, age_ms in ticks))
+    with exclusive_jobs(StoreSettings(path=str(store)), ["alerts"]):
+        first = run().stdout.splitlines()[0]
+    assert f"A watch runs (pid {os.getpid()} on host " in first
+    assert "gets no ticks of this cluster, or cannot write here: see `headroom check`" in first
+    assert ("Is `headroom watch` running" in first, "No `headroom watch` writes" in first) == (False, False)
+    assert "A watch runs" not in run().stdout
 
 
 def test_a_store_without_verdicts_is_no_all_clear(store: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from kafka.errors import KafkaTimeoutError
@@ -84,6 +85,17 @@ def publisher(topic: Topic) -> Publisher:
     publisher.send(TICK)
     assert topic.producers[0].written == {0, 1, 2, 3}
     return publisher
+
+
+# Kafka's clients repeat a send that too few replicas acknowledge until it is too late, and say only that.
+def test_a_message_that_nobody_acknowledges_names_the_topic_and_where_the_reason_is(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never = SimpleNamespace(get=MagicMock(side_effect=KafkaTimeoutError()))
+    monkeypatch.setattr(publisher, "_send", lambda message: never)
+    expected = r"by topic headroom.ticks \(KafkaTimeoutError\). `headroom check` names what keeps the topic from being"
+    with pytest.raises(PublishError, match=expected):
+        publisher.send(TICK)
 
 
 @pytest.mark.parametrize(("partitions", "written"), [(1, {0}), (2, {0, 1}), (8, {0, 1, 2, 3})])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -217,6 +217,64 @@ def test_a_recreated_topic_has_no_earlier_samples_and_no_switch() -> None:
     row = moves((snapshot(), reads(0, 1, 2, 3)), (recreated, reads(1000, 1, 2, 3)))
     assert [log["prev_read_ms"] for log in row["logs"]] == [None, None, None]
     assert row["previous_leader"] is None
+
+
+# A broker that was down while its replica was removed keeps its gauges: they stand still when it leads again.
+@pytest.mark.parametrize(
+    ("leader_end", "ends", "replaced"),
+    [
+        pytest.param(20, range(0, 400, 10), [False, False, False, *[True] * 37], id="a follower is ahead"),
+        pytest.param(900, range(0, 800, 10), [*[False] * 61, *[True] * 19], id="a follower lags longer than it may"),
+        pytest.param(900, [900] * 80, [False] * 80, id="no writes"),
+        pytest.param(900, [950] * 80, [False] * 80, id="no writes, and the gauges of the follower are of another log"),
+        pytest.param(None, range(0, 400, 10), [False] * 40, id="the leader's log grows"),
+    ],
+)
+def test_a_leader_whose_gauges_are_of_another_log_has_the_log_of_a_follower(
+    leader_end: int | None, ends: Sequence[int], replaced: Sequence[bool]
+) -> None:
+    builder, seen = TickBuilder(WINDOW_MS, 1000), []
+    for second, end in enumerate(ends):
+        of = {b: ended_at(second * 1000, end, b)[b] for b in (1, 2, 3)}
+        if leader_end is not None:
+            of[1] = ended_at(second * 1000, leader_end, 1)[1]
+        rows = tick(builder, second * 1000, snapshot(), of)
+        log = {log["broker"]: log for log in rows["moves"][0]["logs"]}
+        seen.append(log[1]["log_end_offset"] != (end if leader_end is None else leader_end))
+        if seen[-1]:
+            columns = ("read_ms", "log_end_offset", "prev_read_ms", "prev_log_end_offset", "size_bytes")
+            assert [log[1][column] for column in columns] == [log[2][column] for column in columns]
+            assert (log[1]["lag_offsets"], log[1]["lag_source"]) == (None, None)
+    assert seen == list(replaced)
+    # The history has what the broker reported, and a later switch the log that counted.
+    assert [row["log_end_offset"] for row in rows["logs"] if row["broker"] == 1] == [leader_end or ends[-1]]
+    switched = snapshot(replace(MOVING, leader=2, leader_epoch=6))
+    before = tick(builder, len(ends) * 1000, switched, reads(0, 3))["moves"][0]["before_log"]
+    assert before["log_end_offset"] == (ends[-1] if seen[-1] or leader_end is None else leader_end)
+
+
+# The same broker as a destination: it copies, so its lag falls, and the gauges of its log stand still.
+@pytest.mark.parametrize(
+    ("lags", "ends", "known"),
+    [
+        pytest.param([*range(500, 470, -1), *[470] * 140], [90] * 170, [True, *[False] * 149], id="another log"),
+        pytest.param(range(500, 660), [90] * 160, [True] * 160, id="starved"),
+        pytest.param([500] * 160, [90] * 160, [True] * 160, id="stalled"),
+        pytest.param(range(500, 340, -1), range(90, 250), [True] * 160, id="copies"),
+    ],
+)
+def test_a_new_replica_whose_gauges_are_of_another_log_has_an_unknown_log_and_is_not_offline(
+    lags: Sequence[int], ends: Sequence[int], known: Sequence[bool]
+) -> None:
+    builder = TickBuilder(WINDOW_MS, 1000)
+    for second, (lag, end) in enumerate(zip(lags, ends, strict=False)):
+        of = reads(second * 1000, 1, 2)
+        of[3] = BrokerRead(3, RATES, metrics(second * 1000, end, lag=lag), None)
+        row = tick(builder, second * 1000, snapshot(), of)["moves"][0]
+        is_known = 3 in {log["broker"] for log in row["logs"]}
+        # Without a fall of the lag for two minutes its end counts again.
+        assert is_known is (known[second] if second < len(known) else second > 29 + 10 + 120), second
+        assert row["without_log"] is None
 
 
 def unchanged_since(row: dict[str, Any]) -> dict[int, int]:

@@ -123,6 +123,25 @@ def test_reassignments_that_cannot_be_listed_stay_the_same_while_replicas_stay()
         read.snapshot()
 
 
+# An election takes some 15 s. Without a controller brokers report a dead leader as alive, for ever.
+def test_the_last_reassignments_count_no_longer_than_an_election_takes() -> None:
+    connection, clock = FakeConnection(), Clock()
+    connection.replicas, connection.adding = [1, 2, 3], [3]
+    read = reader(connection, clock)
+    read.snapshot()
+    for begin_s in (60, 160):
+        connection.silent = {"ListPartitionReassignmentsRequest"}
+        for second in (0, 29):
+            clock.now_s = begin_s + second
+            read.snapshot()
+        clock.now_s = begin_s + 31
+        with pytest.raises(MetadataError, match=r"for 31 s. See that enough controllers are up: .* as they were last$"):
+            read.snapshot()
+        # With a controller again the time begins again.
+        connection.silent = set()
+        read.snapshot()
+
+
 def test_a_partition_created_after_the_last_read_is_reported_as_new() -> None:
     connection = FakeConnection()
     connection.topics = ["other"]
