@@ -66,9 +66,11 @@ def _with_directories(
     directories = tuple(directory_states(ReassignmentPlan((assignment,)), snapshot))
     states = {progress.state for progress in directories}
     status = verified.status
-    if status is AssignmentStatus.DONE and states - {DirectoryState.DONE}:
-        is_moving = DirectoryState.MOVING in states
-        status = AssignmentStatus.MOVING if is_moving else AssignmentStatus.NOT_STARTED
+    is_at_rest = status in (AssignmentStatus.DONE, AssignmentStatus.NOT_STARTED)
+    if is_at_rest and DirectoryState.MOVING in states:
+        status = AssignmentStatus.MOVING
+    elif status is AssignmentStatus.DONE and states - {DirectoryState.DONE}:
+        status = AssignmentStatus.NOT_STARTED
     return replace(verified, status=status, directories=directories)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.changes import (
@@ -95,5 +96,11 @@ def test_every_status_of_a_partition() -> None:
     assert status(placed((2, 3))) is AssignmentStatus.NOT_STARTED
     assert status(placed((3, 2, 1), (3,), (1,))) is AssignmentStatus.MOVING
     assert status(placed((4, 2, 1), (4,), (1,))) is AssignmentStatus.MOVING_ELSEWHERE
+    # A run copies between directories before it asks for other replicas.
+    copied = BrokerLogs(3, (), {NAME: ReplicaLog("/a", 9, 0)}, {NAME: ReplicaLog("/b", 4, 5)})
+    named = ReassignmentPlan((TargetAssignment("t", 0, (3, 2), ("/b", "any")),))
+    for replicas in ((3, 2), (3, 2, 1)):
+        (verified,) = verify_plan(named, snapshot(placed(replicas), logs={3: copied}))
+        assert verified.status is AssignmentStatus.MOVING
     gone = verify_plan([TargetAssignment("gone", 0, (1,))], snapshot(placed((1,))))[0]
     assert (gone.status, gone.missing) == (AssignmentStatus.MISSING, (1,))
