@@ -83,6 +83,8 @@ class JobLocks:
         self._store_path = store_path
         self._second = second
         self._held: dict[Path, IO[str]] = {}
+        # One time in all locks, also in those that are taken again.
+        self._since_ms = now_ms()
         self._in_time = InTime[None](store_path)
         self._next_s = time.monotonic() + _CHECK_S
 
@@ -102,6 +104,7 @@ class JobLocks:
             return
         try:
             _lock(file, (self._store_path, self._second), until_s, stop)
+            _write_owner(file, self._since_ms)
         except BaseException:
             file.close()
             raise
@@ -218,7 +221,7 @@ def _open(path: Path) -> IO[str] | None:
 
 
 def _lock(file: IO[str], error_texts: tuple[str, SecondProcess], until_s: float, stop: threading.Event) -> None:
-    """Lock a file, and write this process's identity into it; closing the file unlocks it.
+    """Lock a file; closing it unlocks it.
 
     Raises:
         HeadroomError: another process has the lock.
@@ -228,7 +231,6 @@ def _lock(file: IO[str], error_texts: tuple[str, SecondProcess], until_s: float,
             store, second = error_texts
             rule = f"is worked on by another process{_owner_text(file)}: {second.why}"
             raise HeadroomError(f"store {store}", rule, second.remedy)
-    _write_owner(file)
 
 
 def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
@@ -240,12 +242,13 @@ def _try_lock(file: IO[str], kind: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _write_owner(file: IO[str]) -> None:
+def _write_owner(file: IO[str], since_ms: int) -> None:
+    """Write this process's identity into a file that it has locked."""
     owner = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "command": one_line(f"headroom {' '.join(sys.argv[1:])}", _MAX_CHARACTERS),
-        "since_ms": now_ms(),
+        "since_ms": since_ms,
     }
     try:
         file.truncate(0)

@@ -91,8 +91,10 @@ def test_locks_that_are_removed_with_the_store_are_taken_again(
     monkeypatch.setattr("headroom.streaming.store.single_instance._REPAIR_S", 0.0)
     with exclusive_jobs(store, ["alerts", "gold"]) as locks:
         locks.check()
+        before = running_process(store, "gold")
         shutil.rmtree(store.path)
         locks.check()
+        assert running_process(store, "gold") == before
         for job in ("alerts", "gold"):
             with pytest.raises(HeadroomError, match=f"pid {os.getpid()} "), exclusive_jobs(store, [job]):
                 pytest.fail("held twice")
