@@ -31,7 +31,7 @@ def headroom_apply(
     listed = ",".join(str(b) for b in brokers)
     only = " --raise-only" if raise_only else ""
     rate = " ".join(rate_options({"--rate": throttle_bytes_per_s}))
-    return f"headroom throttle apply{_config(config)} {rate} --brokers {listed}{only} --execute"
+    return f"headroom throttle apply{config_option_of(config)} {rate} --brokers {listed}{only} --execute"
 
 
 def kafka_configs(
@@ -66,7 +66,7 @@ def cancel(partitions: Sequence[MovingPartition], bootstrap_servers: str) -> str
 
 def cancel_all(config: str | None, bootstrap_servers: str) -> str:
     """Return the command that cancels all reassignments running at that time."""
-    return f"headroom reassignments{_config(config)} --file {PLAN_FILE} && {_kafka_cancel(bootstrap_servers)}"
+    return f"headroom reassignments{config_option_of(config)} --file {PLAN_FILE} && {_kafka_cancel(bootstrap_servers)}"
 
 
 def _kafka_cancel(bootstrap_servers: str) -> str:
@@ -78,7 +78,7 @@ def _kafka_cancel(bootstrap_servers: str) -> str:
 
 def headroom_elections(config: str | None) -> str:
     """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
-    return f"headroom elections{_config(config)} --execute"
+    return f"headroom elections{config_option_of(config)} --execute"
 
 
 def headroom_balance_propose(brokers: Sequence[int], minute_ms: int, config: str | None) -> str:
@@ -90,12 +90,12 @@ def headroom_balance_propose(brokers: Sequence[int], minute_ms: int, config: str
         config: configuration file; None to search for it.
     """
     listed, made = ",".join(map(str, brokers)), file_moment(minute_ms)
-    return f"headroom balance propose{_config(config)} --until-in-band {listed} --dir headroom-balance-{made}"
+    return f"headroom balance propose{config_option_of(config)} --until-in-band {listed} --dir headroom-balance-{made}"
 
 
 def headroom_balance_propose_all(config: str | None) -> str:
     """Return Headroom's own command that proposes all changes that balance the load."""
-    return f"headroom balance propose{_config(config)}"
+    return f"headroom balance propose{config_option_of(config)}"
 
 
 def headroom_balance_what_if(lost: str, config: str | None) -> str:
@@ -107,27 +107,27 @@ def headroom_balance_what_if(lost: str, config: str | None) -> str:
     """
     kind, _, name = lost.partition(" ")
     change = f"lose:{name}" if kind == "broker" else f"lose-rack:{name}"
-    return f"headroom balance{_config(config)} --what-if {shell_quoted(change)}"
+    return f"headroom balance{config_option_of(config)} --what-if {shell_quoted(change)}"
 
 
 def headroom_check(config: str | None) -> str:
     """Return Headroom's own command that lists what cannot be read, with the remedies."""
-    return f"headroom check{_config(config)}"
+    return f"headroom check{config_option_of(config)}"
 
 
 def headroom_throttle_show(config: str | None) -> str:
     """Return Headroom's own command that shows the rates and lists in force, and why any are unknown."""
-    return f"headroom throttle show{_config(config)}"
+    return f"headroom throttle show{config_option_of(config)}"
 
 
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
-    return f"headroom throttle clear{_config(config)} --execute"
+    return f"headroom throttle clear{config_option_of(config)} --execute"
 
 
 def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
     """Return Headroom's own command that removes exactly what runs of plans have set; of all runs if none is named."""
-    return f"{' '.join(['headroom reassign clean', *run_ids])}{_config(config)} --execute"
+    return f"{' '.join(['headroom reassign clean', *run_ids])}{config_option_of(config)} --execute"
 
 
 def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:
@@ -168,5 +168,6 @@ def _write_plan(partitions: Sequence[MovingPartition]) -> str:
     return f"echo {shell_quoted(plan)} > {PLAN_FILE}"
 
 
-def _config(config: str | None) -> str:
+def config_option_of(config: str | None) -> str:
+    """Return the option that names the settings file, as the end of a command line; empty for the default one."""
     return f" --config {shell_quoted(config)}" if config else ""

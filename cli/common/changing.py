@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.options import Command
 from headroom.cli.common.output import echo
 from headroom.cli.common.streams import lasting_output
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text import shell_quoted
 
 
 def _outlive_reader(context: click.Context, _parameter: click.Parameter, execute: bool) -> bool:
@@ -78,8 +78,7 @@ def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
         words: words of the command after ``headroom``, without settings file and ``--execute``.
         config: settings file; the default one if None.
     """
-    config_option = f" --config {shell_quoted(config)}" if config else ""
-    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{config_option} --execute")
+    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{config_option_of(config)} --execute")
 
 
 def error_json(error: HeadroomError | None) -> dict[str, Any] | None:

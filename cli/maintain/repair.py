@@ -10,7 +10,7 @@ from headroom.cli.common.output import echo, print_table
 from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALL_TABLES
-from headroom.streaming.delta.damage import UNKNOWN, damages
+from headroom.streaming.delta.damage import UNKNOWN, UNREADABLE_REMEDY, damages
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.durability.checkpoint import Checkpoint
 from headroom.streaming.durability.mend import mend
@@ -22,7 +22,6 @@ _CHECKPOINTS = "_checkpoints/"
 # A job that has just started repairs its checkpoints itself: on a busy machine within some two minutes.
 _JOB_REPAIRS_S = 120.0
 _POLL_S = 0.5
-_RIGHTS = "Check store.path, and the permissions and credentials for it."
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,9 @@ def _repair_checkpoints(store: StoreSettings) -> list[Repair]:
             continue
         place = f"{_CHECKPOINTS}{name}"
         if not damage.can_be_mended:
-            repairs.append(Repair(place, damage.file, damage.fault, damage.lost, False, damage.fault, _RIGHTS))
+            repairs.append(
+                Repair(place, damage.file, damage.fault, damage.lost, False, damage.fault, UNREADABLE_REMEDY)
+            )
             continue
         try:
             with exclusive_jobs(store, [job]):
@@ -122,7 +123,7 @@ def print_failed(repairs: Sequence[Repair]) -> bool:
     failed = {one.table: one for one in repairs if not one.mended}
     for table, repair in sorted(failed.items()):
         if repair.lost == UNKNOWN:
-            text = f"is not checked: {repair.file} {repair.fault}. {_RIGHTS}"
+            text = f"is not checked: {repair.file} {repair.fault}. {UNREADABLE_REMEDY}"
         elif table.startswith(_CHECKPOINTS):
             text = "is in use and still damaged: a query repairs its checkpoint when it starts. Restart that process."
         else:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.changing import execute_option, print_note, print_notes, require_answer
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.live_control import LiveClusterControl
-from headroom.operations.journal.session import RunSession, config_option_of
+from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.cancelling import CancelPlan, execute_cancel, plan_cancel
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
 from headroom.planning.reassignments.run.conditions import partitions_text

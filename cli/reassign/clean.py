@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, print_json
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
-from headroom.operations.journal.session import RunSession, config_option_of
+from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.planning.reassignments.run.record import RecordedRun

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from headroom.alerts.recommendations.commands import headroom_apply
+from headroom.alerts.recommendations.commands import config_option_of, headroom_apply
 from headroom.cli.common.changing import print_notes, require_answer
 from headroom.cli.common.output import console, echo, print_json
 from headroom.cli.common.parameters import Rate
@@ -18,7 +18,6 @@ from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import outcome_json, print_outcome, print_steps, steps_json
 from headroom.cli.throttle.rates import require_low_rate
 from headroom.cluster.reassignment.execution.control import IfCleared
-from headroom.operations.journal.session import config_option_of
 from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
 from headroom.planning.reassignments.plan import ReassignmentPlan

@@ -14,7 +14,6 @@ from headroom.planning.reassignments.run.orders import KnownOrders, known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text import shell_quoted
 from headroom.streaming.clock import now_ms
 from headroom.streaming.store.single_instance import (
     SHARED_S,
@@ -126,8 +125,3 @@ def require_this_host(record: RecordedRun, force: bool) -> None:
     if record.state is RunState.UNFINISHED and here != there and not force:
         rule = f"is unfinished, and was begun on host {there}, where it may be running still"
         raise HeadroomError(f"run {record.run_id}", rule, "Run the command there; or with --force if it has ended.")
-
-
-def config_option_of(config: str | None) -> str:
-    """Return the option that names the settings file, as the end of a command line; empty for the default one."""
-    return f" --config {shell_quoted(config)}" if config else ""

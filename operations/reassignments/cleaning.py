@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.alerts.recommendations.commands import headroom_reassign_clean
+from headroom.alerts.recommendations.commands import config_option_of, headroom_reassign_clean
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from headroom.cluster.reassignment.execution.control import RunOutput
 from headroom.operations.journal.owners import owners_or_none
-from headroom.operations.journal.session import RunSession, config_option_of, require_this_host
+from headroom.operations.journal.session import RunSession, require_this_host
 from headroom.operations.progress import OnText
 from headroom.planning.reassignments.run.owners import subjects_by_owner
 from headroom.planning.reassignments.run.record import RecordedRun, RunState

@@ -41,6 +41,8 @@ _LAST_CHECKPOINT = "_last_checkpoint"
 LAYER = ".."
 # What is lost of a table that cannot be read, and need not be damaged.
 UNKNOWN = "unknown"
+# Of a table or checkpoint that cannot be read.
+UNREADABLE_REMEDY = "Check store.path, and the permissions and credentials for it."
 _LOST_CHECKPOINT = "nothing, if the commits are there"
 # A disk loses single commits. What comes after a greater gap than this is a stray file.
 _MOST_MISSING = 1000

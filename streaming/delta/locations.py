@@ -39,7 +39,7 @@ def is_missing(store_path: str) -> bool:
         return True
     except OSError:
         # It may be there, in a folder that this user may not search.
-        return False
+        pass
     return False
 
 

@@ -16,7 +16,16 @@ from deltalake import DeltaTable
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import DURABLE_TABLES, Table
 from headroom.streaming.delta.append import append_columns, create
-from headroom.streaming.delta.damage import COMMIT, LOG, UNKNOWN, Damage, actions_of, damages, definition_of
+from headroom.streaming.delta.damage import (
+    COMMIT,
+    LOG,
+    UNKNOWN,
+    UNREADABLE_REMEDY,
+    Damage,
+    actions_of,
+    damages,
+    definition_of,
+)
 from headroom.streaming.delta.files.sync import sync_commits, sync_path
 from headroom.streaming.delta.files.table_files import data_files, distinct_rows, first_commit
 from headroom.streaming.delta.locations import local_path
@@ -59,7 +68,7 @@ def _mend(location: str) -> list[Damage]:
             first = unrepairable[0]
             remedy = f"Move {location} away: a new, empty table is made in its place."
             if first.lost == UNKNOWN:
-                remedy = "Check store.path, and the permissions and credentials for it."
+                remedy = UNREADABLE_REMEDY
             raise HeadroomError(f"{location}/{first.file}", f"{first.fault}, and cannot be mended", remedy)
         mended += damaged
         if path is not None and any(damage.whole for damage in damaged):

@@ -125,8 +125,7 @@ class AlertmanagerReceiver:
                 old_ms = self._clock_ms() - self._alive_ms()
                 for alert_id in [i for i, (e, _) in missed.items() if i not in self._firing and e.event_ms < old_ms]:
                     del missed[alert_id]
-        if errors:
-            raise DeliveryError("; ".join(error.answer for error in errors.values()))
+        _require_none(errors)
 
     def reach(self) -> Reach:
         """Return that every instance takes posts; it gets an empty list of alerts.
@@ -136,8 +135,7 @@ class AlertmanagerReceiver:
             HeadroomError: the file of the password cannot be read.
         """
         errors = self._post({url: [] for url in self._urls})
-        if errors:
-            raise DeliveryError("; ".join(error.answer for error in errors.values()))
+        _require_none(errors)
         return Reach(f"{len(self._urls)} of {len(self._urls)} take alerts")
 
     def _alive_ms(self) -> int:
@@ -193,6 +191,11 @@ class AlertmanagerReceiver:
             "endsAt": _time(ends_ms),
             **({"generatorURL": links["dashboard"]} if "dashboard" in links else {}),
         }
+
+
+def _require_none(errors: dict[str, DeliveryError]) -> None:
+    if errors:
+        raise DeliveryError("; ".join(error.answer for error in errors.values()))
 
 
 def _reference(event: AlertEvent, before: str) -> str:

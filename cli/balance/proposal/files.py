@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headroom.alerts.recommendations.commands import kafka_elect
+from headroom.alerts.recommendations.commands import config_option_of, kafka_elect
 from headroom.cli.balance.proposal.json_view import proposal_json
 from headroom.cli.common.output import with_schema_version
 from headroom.operations.balance.proposal_result import ProposalResult
 from headroom.operations.balance.written_proposal import PROPOSAL_FILE
 from headroom.operations.files import replace_file
-from headroom.operations.journal.session import config_option_of
 from headroom.planning.elections.election_file import request_json
 from headroom.planning.reassignments.plan import plan_text
 from headroom.planning.throttles.rate_options import LOW_RATE, is_low, rate_options
