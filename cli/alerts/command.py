@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any
 
 import click
 
 from headroom.cli.alerts.silences import ack, silence, silences, unsilence
 from headroom.cli.alerts.undelivered import print_undelivered, read_undelivered, undelivered_json
-from headroom.cli.common.options import config_option, format_option, require_options_after
-from headroom.cli.common.output import echo, echo_lines, print_json
+from headroom.cli.common.options import config_option, require_options_after
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
+from headroom.cli.common.output import echo, echo_lines
 from headroom.cli.config.load import read_settings
 from headroom.operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
 from headroom.schemas.alerts import AlertKind
@@ -32,7 +34,7 @@ EXIT_NOT_CURRENT = 3
     short_help="Show active alerts; acknowledge or silence them.",
 )
 @config_option
-@format_option
+@with_format
 @click.option(
     "--all", "show_all", is_flag=True, help="Also show resolved alerts, including those that cleared before firing."
 )
@@ -40,8 +42,8 @@ EXIT_NOT_CURRENT = 3
 @click.option("--kind", type=click.Choice([kind.value for kind in AlertKind]), help="Show alerts of this kind only.")
 @click.pass_context
 def alerts(
-    context: click.Context, config: str | None, output_format: str, show_all: bool, undelivered: bool, kind: str | None
-) -> None:
+    context: click.Context, config: str | None, show_all: bool, undelivered: bool, kind: str | None
+) -> CommandOutcome | None:
     """Show pending and firing alerts, newest first, each with its evidence and the commands that fix it.
 
     The first line says when the cluster was last evaluated. If no watch evaluates it now, what follows is the state of
@@ -56,46 +58,64 @@ def alerts(
     """  # noqa: D301
     if context.invoked_subcommand is not None:
         require_options_after(context, "alerts")
-        return
+        return None
     settings = read_settings(config)
-    if undelivered:
-        is_current = _show_undelivered(settings, output_format, kind)
-    else:
-        is_current = _show_alerts(settings, output_format, show_all, kind)
-    context.exit(0 if is_current else EXIT_NOT_CURRENT)
+    return _undelivered(settings, kind) if undelivered else _alerts(settings, show_all, kind)
 
 
-def _show_undelivered(settings: Settings, output_format: str, kind: str | None) -> bool:
-    """Print events that a receiver has not accepted, and return whether there may be none that are not stored."""
+def _undelivered(settings: Settings, kind: str | None) -> CommandOutcome:
+    """Return the events that a receiver has not accepted. There may be others that are not stored."""
     stored = read_undelivered(settings)
     undelivered = [one for one in stored or [] if kind in (None, one.event.kind)]
     others = len(stored or []) - len(undelivered)
-    evaluations = _report_evaluations(settings, {one.event.cluster for one in undelivered}, output_format)
-    if output_format == "json":
-        print_json(undelivered_json(undelivered))
-    elif stored is not None:
-        print_undelivered(settings, undelivered, others)
-    # Without it, an empty array would read as if every event was delivered.
-    if stored is None:
-        echo(_no_events_text(settings), err=output_format == "json")
-    return stored is not None and all(one.is_current for one in evaluations.values())
+    evaluations = _report_evaluations(settings, {one.event.cluster for one in undelivered})
+    return _result(
+        settings,
+        evaluations,
+        stored is not None,
+        lambda: undelivered_json(undelivered),
+        lambda: print_undelivered(settings, undelivered, others),
+    )
 
 
-def _show_alerts(settings: Settings, output_format: str, show_all: bool, kind: str | None) -> bool:
-    """Print alerts, and return whether they are those of now: a watch evaluates all of their clusters."""
+def _alerts(settings: Settings, show_all: bool, kind: str | None) -> CommandOutcome:
+    """Return the alerts."""
     latest = read_current_alerts(settings)
     shown = [a for a in latest or [] if (show_all or a.is_active) and kind in (None, a.event.kind)]
     # Of an alert that has ended nothing is expected any more.
-    evaluations = _report_evaluations(settings, {a.event.cluster for a in shown if a.is_active}, output_format)
-    if output_format == "json":
-        print_json([as_json(alert) | _evaluation_json(evaluations.get(alert.event.cluster)) for alert in shown])
-    elif shown:
-        _print_text(shown)
-    elif latest is not None:
-        echo(_none_text(latest, kind))
-    if latest is None:
-        echo(_no_events_text(settings), err=output_format == "json")
-    return latest is not None and all(one.is_current for one in evaluations.values())
+    evaluations = _report_evaluations(settings, {a.event.cluster for a in shown if a.is_active})
+    return _result(
+        settings,
+        evaluations,
+        latest is not None,
+        lambda: [as_json(alert) | _evaluation_json(evaluations.get(alert.event.cluster)) for alert in shown],
+        lambda: _print_text(shown) if shown else echo(_none_text(latest or [], kind)),
+    )
+
+
+def _result(
+    settings: Settings,
+    evaluations: Mapping[str, Evaluation],
+    is_there: bool,
+    as_json: Callable[[], list[dict[str, Any]]],
+    print_text: Callable[[], None],
+) -> CommandOutcome:
+    """Return what is stored; its exit code says whether that is the state of now.
+
+    Args:
+        settings: all settings.
+        evaluations: last evaluation by cluster.
+        is_there: whether there is a table of events.
+        as_json: returns it as a JSON array.
+        print_text: prints it as text.
+    """
+    if is_there:
+        is_current = all(one.is_current for one in evaluations.values())
+        return CommandOutcome(as_json, print_text, exit_code=0 if is_current else EXIT_NOT_CURRENT)
+    absent = _no_events_text(settings)
+    # Without it, an empty array would read as if all was well.
+    note = None if in_text() else partial(echo, absent, err=True)
+    return CommandOutcome(list, lambda: echo(absent), note, exit_code=EXIT_NOT_CURRENT)
 
 
 def _none_text(latest: Sequence[CurrentAlert], kind: str | None) -> str:
@@ -109,7 +129,7 @@ def _none_text(latest: Sequence[CurrentAlert], kind: str | None) -> str:
     return text + (f" Of other kinds {others} are pending or firing (shown without --kind)." if others else "")
 
 
-def _report_evaluations(settings: Settings, clusters: Set[str], output_format: str) -> dict[str, Evaluation]:
+def _report_evaluations(settings: Settings, clusters: Set[str]) -> dict[str, Evaluation]:
     """Print when clusters and that of the settings were last evaluated, and return that by cluster."""
     at_ms = now_ms()
     evaluations = read_evaluations(settings, clusters | {settings.cluster.name}, at_ms)
@@ -118,8 +138,8 @@ def _report_evaluations(settings: Settings, clusters: Set[str], output_format: s
     process = None if is_current else running_process(settings.store, "alerts")
     for one in evaluations:
         # JSON has it in each alert, but an empty array has no place for it.
-        if output_format != "json" or not one.is_current:
-            echo(_evaluation_text(one, at_ms, process), err=output_format == "json")
+        if in_text() or not one.is_current:
+            echo(_evaluation_text(one, at_ms, process), err=not in_text())
     return {one.cluster: one for one in evaluations}
 
 

@@ -16,8 +16,8 @@ from headroom.cli.alerts.suppression_views import (
     print_silences,
     silences_json,
 )
-from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
-from headroom.cli.common.output import print_json
+from headroom.cli.common.options import MAX_DURATION_S, config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import Duration, Moment
 from headroom.cli.config.load import read_settings
 from headroom.schemas.alerts import AlertKind
@@ -30,8 +30,8 @@ by_option = click.option("--by", metavar="NAME", help="Author; default: the logi
 @click.option("--note", default="", metavar="TEXT", help="Remark for other operators.")
 @by_option
 @config_option
-@format_option
-def ack(alert_id: str, note: str, by: str | None, config: str | None, output_format: str) -> None:
+@with_format
+def ack(alert_id: str, note: str, by: str | None, config: str | None) -> CommandOutcome:
     """Acknowledge an alert: an operator is aware of it. ALERT_ID is an id from `headroom alerts`, or its beginning.
 
     Receivers get no further update of the alert until its severity rises or it escalates. They still get its
@@ -42,10 +42,7 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
               headroom alerts ack 46dd --note "raising the throttle" --by anna
     """  # noqa: D301
     done = acknowledge(read_settings(config), alert_id, note, by)
-    if output_format == "json":
-        print_json(asdict(done.record))
-    else:
-        print_acknowledged(done)
+    return CommandOutcome(lambda: asdict(done.record), lambda: print_acknowledged(done))
 
 
 @click.command(short_help="Silence alerts for a period.")
@@ -72,7 +69,7 @@ def ack(alert_id: str, note: str, by: str | None, config: str | None, output_for
 @click.option("--note", required=True, metavar="TEXT", help="Reason.")
 @by_option
 @config_option
-@format_option
+@with_format
 def silence(
     cluster: str | None,
     kind: str | None,
@@ -82,8 +79,7 @@ def silence(
     note: str,
     by: str | None,
     config: str | None,
-    output_format: str,
-) -> None:
+) -> CommandOutcome:
     """Silence alerts for a period that starts now or at --starts: receivers are not notified of matching alerts.
 
     Give at least one of --cluster, --kind and --subject; an alert has to match all that are given. If an alert still
@@ -101,17 +97,14 @@ def silence(
         raise click.UsageError("--cluster and --subject must not be empty: no alert has such a name.")
     request = SilenceRequest(cluster, kind, subject, seconds, starts_ms, note, by)
     created = create_silence(read_settings(config), request)
-    if output_format == "json":
-        print_json(created_json(created))
-    else:
-        print_created(created)
+    return CommandOutcome(lambda: created_json(created), lambda: print_created(created))
 
 
 @click.command()
 @click.option("--all", "show_all", is_flag=True, help="Also show silences that have ended.")
 @config_option
-@format_option
-def silences(show_all: bool, config: str | None, output_format: str) -> None:
+@with_format
+def silences(show_all: bool, config: str | None) -> CommandOutcome:
     """Show active and planned silences. The windows of [[alerts.maintenance]] are not listed; see headroom.toml.
 
     \b
@@ -119,18 +112,15 @@ def silences(show_all: bool, config: str | None, output_format: str) -> None:
               headroom alerts silences --all --format json
     """  # noqa: D301
     entries = list_silences(read_settings(config), with_ended=show_all)
-    if output_format == "json":
-        print_json(silences_json(entries))
-    else:
-        print_silences(entries)
+    return CommandOutcome(lambda: silences_json(entries), lambda: print_silences(entries))
 
 
 @click.command()
 @click.argument("silence_id")
 @by_option
 @config_option
-@format_option
-def unsilence(silence_id: str, by: str | None, config: str | None, output_format: str) -> None:
+@with_format
+def unsilence(silence_id: str, by: str | None, config: str | None) -> CommandOutcome:
     """End an active silence or cancel a planned one. SILENCE_ID is an id from `headroom alerts silences`, or its
     beginning.
 
@@ -140,7 +130,4 @@ def unsilence(silence_id: str, by: str | None, config: str | None, output_format
     Example:  headroom alerts unsilence 8a41c0ffee123456
     """  # noqa: D301
     ended = end_silence(read_settings(config), silence_id, by)
-    if output_format == "json":
-        print_json(ended_json(ended))
-    else:
-        print_ended(ended)
+    return CommandOutcome(lambda: ended_json(ended), lambda: print_ended(ended))

@@ -15,8 +15,8 @@ from headroom.cli.balance.proposal.run import run
 from headroom.cli.balance.proposal.status import status
 from headroom.cli.balance.score_json import score_json
 from headroom.cli.balance.score_text import print_score
-from headroom.cli.common.options import config_option, format_option, require_options_after
-from headroom.cli.common.output import print_json
+from headroom.cli.common.options import config_option, require_options_after
+from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.operations.balance.requests import ClusterChange
 from headroom.operations.balance.saved_state import write_loads
 from headroom.operations.balance.score import score_result
@@ -28,7 +28,7 @@ from headroom.operations.balance.score import score_result
     short_help="Score how evenly brokers carry their load; propose changes and their price.",
 )
 @config_option
-@format_option
+@with_format
 @goals_option
 @state_option
 @click.option(
@@ -50,12 +50,11 @@ from headroom.operations.balance.score import score_result
 def balance(
     context: click.Context,
     config: str | None,
-    output_format: str,
     goals: list[str] | None,
     state_file: Path | None,
     changes: tuple[ClusterChange, ...],
     save_state: Path | None,
-) -> None:
+) -> CommandOutcome | None:
     """Score how evenly the brokers carry their load: network in and out, requests, disk, leaders, replicas.
 
     A broker is in band if its load is within 10 % of the mean. It scores 1 there, and less the further it is away.
@@ -78,15 +77,12 @@ def balance(
     """  # noqa: D301
     if context.invoked_subcommand is not None:
         require_options_after(context, "balance")
-        return
+        return None
     cluster = load_cluster(config, state_file)
     if save_state is not None:
         write_loads(save_state, cluster.state, cluster.loads)
     result = score_result(cluster, goals, changes)
-    if output_format == "json":
-        print_json(score_json(result))
-    else:
-        print_score(result)
+    return CommandOutcome(lambda: score_json(result), lambda: print_score(result))
 
 
 for _command in (propose, explain, status, run):

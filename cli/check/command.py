@@ -8,8 +8,9 @@ from functools import partial
 import click
 from rich.text import Text
 
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import load_settings
 from headroom.operations.check.result import Check, CheckStatus, unknown, with_timeout
 from headroom.schemas.config import NotifySettings, Settings
@@ -19,9 +20,8 @@ _STYLES = {CheckStatus.OK: "green", CheckStatus.FAILED: "bold red", CheckStatus.
 
 @click.command(short_help="Check connections, permissions and metrics; suggest a fix for each problem.")
 @config_option
-@format_option
-@click.pass_context
-def check(ctx: click.Context, config: str | None, output_format: str) -> None:
+@with_format
+def check(config: str | None) -> CommandOutcome:
     """Check everything that Headroom needs, and suggest a fix for each problem. Changes nothing.
 
     Checks Java, jars, memory, cores, the store, the receivers of alerts, the ticks topic and every broker's metrics.
@@ -32,12 +32,11 @@ def check(ctx: click.Context, config: str | None, output_format: str) -> None:
     Example:  headroom check --config headroom.toml
     """  # noqa: D301
     checks = list(run_checks(load_settings(config)))
-    if output_format == "json":
-        print_json([{**vars(row), "answer": row.answer.value} for row in checks])
-    else:
-        _print_text(checks)
-    if any(row.answer is CheckStatus.FAILED for row in checks):
-        ctx.exit(1)
+    return CommandOutcome(
+        lambda: [{**vars(row), "answer": row.answer.value} for row in checks],
+        lambda: _print_text(checks),
+        exit_code=any(row.answer is CheckStatus.FAILED for row in checks),
+    )
 
 
 def run_checks(settings: Settings) -> Iterator[Check]:

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 
 from headroom.cli.common.parameters import Duration
 
-Command = Callable[..., None]
+# A command, or the function that becomes one and returns its result.
+Command = Callable[..., Any]
 # Key of the format that a command was asked for, in the values that click's contexts share.
 OUTPUT_FORMAT = "headroom.output_format"
 
@@ -84,9 +85,9 @@ def option_group(options: Sequence[Callable[[Any], Any]], values: type[Any], nam
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
-        def with_options(**given: Any) -> None:
+        def with_options(**given: Any) -> Any:
             own = {field.name: given.pop(field.name) for field in fields(values)}
-            command(**{name: values(**own)}, **given)
+            return command(**{name: values(**own)}, **given)
 
         for option in reversed(options):
             with_options = option(with_options)

@@ -101,18 +101,25 @@ def _note_printed() -> None:
         context.meta[_PRINTED] = True
 
 
-def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows under a title. Cells wrap and are never truncated; in a pipe the text is the same, without colours."""
+def print_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str | Text]], *, err: bool = False) -> None:
+    """Print rows under a title. Cells wrap and are never truncated; in a pipe the text is the same, without colours.
+
+    Args:
+        title: the title.
+        header: names of the columns.
+        rows: the rows.
+        err: print to standard error.
+    """
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in header:
         table.add_column(name, overflow="fold", header_style="bold")
     for row in rows:
         table.add_row(*(printable(cell) if isinstance(cell, str) else cell for cell in row))
-    target = console()
+    target = console(sys.stderr if err else None)
     with target.capture() as capture:
         target.print(table)
     # rich pads every line with spaces to the full width.
-    click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()))
+    click.echo("\n".join(line.rstrip() for line in capture.get().rstrip().splitlines()), err=err)
 
 
 def console(stream: TextIO | None = None) -> Console:

@@ -9,8 +9,9 @@ import click
 
 from headroom.cli.common.changing import execute_option_of, print_note, require_answer, require_execute
 from headroom.cli.common.logs import silence_clients
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import console, print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
+from headroom.cli.common.output import console
 from headroom.cli.common.parameters import BrokerIds, TopicNames
 from headroom.cli.common.progress import ProgressView
 from headroom.cli.common.stopping import stopping
@@ -28,7 +29,7 @@ from headroom.operations.elections.run import run_plan
 
 @click.command(short_help="Plan preferred leader elections in small batches, and run them.")
 @config_option
-@format_option
+@with_format
 @click.option("--topics", type=TopicNames(), metavar="NAME,...", help="Only partitions of these topics.")
 @click.option(
     "--brokers",
@@ -53,7 +54,6 @@ from headroom.operations.elections.run import run_plan
 @click.option("--wait", is_flag=True, help="With --execute: wait until it is quiet enough.")
 def elections(
     config: str | None,
-    output_format: str,
     topics: list[str] | None,
     brokers: list[int] | None,
     file: Path | None,
@@ -61,7 +61,7 @@ def elections(
     execute: bool,
     yes: bool,
     wait: bool,
-) -> None:
+) -> CommandOutcome:
     """Show brokers that do not lead all partitions of which they are the preferred leader, and plan elections.
 
     Elections are planned in small batches, only where they can succeed, and never so that a running move would starve.
@@ -96,18 +96,14 @@ def elections(
             _wait_until_quiet(cluster, policy, progress) if execute and wait else cluster.leadership_with_traffic()
         )
         planned = planning.plan(leadership, config)
-        if output_format == "text":
+        if in_text():
             # Before anything is changed, because the operator decides by it.
             print_plan(planned)
         # Before the run, so that the operator has the files of the whole plan if it stops.
         files = write_batches(batches_dir, planned.plan.batches) if batches_dir is not None else []
         run = _execute(planned, cluster, policy, progress, yes) if execute and planned.plan.batches else None
     result = ElectionsResult(planned, files, run, policy.blocked_reason(leadership))
-    if output_format == "json":
-        print_json(result_json(result))
-    else:
-        print_result(result)
-    _exit(result)
+    return CommandOutcome(lambda: result_json(result), lambda: print_result(result), error=_error(result))
 
 
 def _wait_until_quiet(cluster: Cluster, policy: ExecutionPolicy, progress: ProgressView) -> LeadershipSnapshot:
@@ -134,12 +130,11 @@ def _execute(
         return run_plan(planned, cluster, policy, stop, progress, print_note)
 
 
-def _exit(result: ElectionsResult) -> None:
-    """Raise the error that ended the run before its last batch, if there was one."""
+def _error(result: ElectionsResult) -> Exception | None:
+    """Return what ended the run before its last batch; None if nothing did."""
     if result.run is None:
-        return
+        return None
     if result.run.stopped is not None:
-        raise result.run.stopped
+        return result.run.stopped
     # A signal has ended the run: no error, but a script must not take the rest for done.
-    if result.left_partitions():
-        raise click.Abort
+    return click.Abort() if result.left_partitions() else None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 from headroom.cli.common.logs import log_to_stderr
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json_line, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cli.maintain.repair import print_failed, print_repairs, repair_store
 from headroom.cli.watch.pipeline import require_store
@@ -21,10 +23,9 @@ from headroom.streaming.session_profile import SessionProfile
 
 @click.command()
 @config_option
-@format_option
+@with_format
 @click.option("--repair", is_flag=True, help="Only repair tables with damaged files, and show which rows are lost.")
-@click.pass_context
-def maintain(ctx: click.Context, config: str | None, output_format: str, repair: bool) -> None:
+def maintain(config: str | None, repair: bool) -> CommandOutcome:
     """Compact the Delta tables, delete expired days, and remove files that are no longer used.
 
     It first writes the complete hours of gold/partition_load, the write rates that estimates of moves rest on.
@@ -50,21 +51,28 @@ def maintain(ctx: click.Context, config: str | None, output_format: str, repair:
         # Not the folders of tables: there may be files in their places.
         require_writable(settings.store.path)
         repairs = repair_store(settings.store)
-        if output_format == "json":
-            print_json_line([asdict(one) for one in repairs])
-        else:
-            print_repairs(repairs)
-        ctx.exit(1 if print_failed(repairs) else 0)
+        return CommandOutcome(
+            lambda: [asdict(one) for one in repairs],
+            lambda: print_repairs(repairs),
+            lambda: print_failed(repairs),
+            exit_code=any(not one.mended for one in repairs),
+            json_in_one_line=True,
+        )
     require_store(settings)
     done = _maintain(settings)
-    if output_format == "json":
-        print_json_line([_as_json(one) for one in done])
-    elif done:
+    return CommandOutcome(
+        lambda: [_as_json(one) for one in done],
+        lambda: _print(done, settings.store.path),
+        exit_code=any(isinstance(one, MaintenanceFailure) for one in done),
+        json_in_one_line=True,
+    )
+
+
+def _print(done: Sequence[MaintenanceResult | MaintenanceFailure], store: str) -> None:
+    if done:
         print_table("", ("table", "files before", "files now", "size", "kept from"), [_row(one) for one in done])
     else:
-        echo(f"No table of Headroom is under {settings.store.path} yet.")
-    if any(isinstance(one, MaintenanceFailure) for one in done):
-        ctx.exit(1)
+        echo(f"No table of Headroom is under {store} yet.")
 
 
 def _maintain(settings: Settings) -> list[MaintenanceResult | MaintenanceFailure]:

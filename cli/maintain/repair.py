@@ -118,8 +118,8 @@ def print_repairs(repairs: Sequence[Repair]) -> None:
         echo("No table and no checkpoint is damaged.")
 
 
-def print_failed(repairs: Sequence[Repair]) -> bool:
-    """Print the tables that could not be repaired, on standard error, and return whether there are any."""
+def print_failed(repairs: Sequence[Repair]) -> None:
+    """Print the tables that could not be repaired, on standard error."""
     failed = {one.table: one for one in repairs if not one.mended}
     for table, repair in sorted(failed.items()):
         if repair.lost == UNKNOWN:
@@ -129,4 +129,3 @@ def print_failed(repairs: Sequence[Repair]) -> bool:
         else:
             text = f"cannot be repaired: {repair.error}. {repair.remedy}"
         echo(f"headroom: {table} {text}", err=True)
-    return bool(failed)

@@ -11,8 +11,9 @@ import click
 
 from headroom.cli.common.changing import print_note
 from headroom.cli.common.logs import silence_clients
-from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
-from headroom.cli.common.output import console, echo, print_json
+from headroom.cli.common.options import MAX_DURATION_S, config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import console, echo
 from headroom.cli.common.parameters import Duration, Rate
 from headroom.cli.common.progress import ProgressView
 from headroom.cli.config.load import load_settings, read_settings
@@ -38,7 +39,7 @@ from headroom.schemas.config import Settings
 @click.command(short_help="Estimate a planned reassignment: throttle, time, and what would make it fail.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @config_option
-@format_option
+@with_format
 @making_options
 @batching_options
 @click.option("--in-flight", is_flag=True, help="Estimate the reassignments that run now, instead of a file.")
@@ -74,7 +75,6 @@ from headroom.schemas.config import Settings
 def plan(
     file: Path | None,
     config: str | None,
-    output_format: str,
     in_flight: bool,
     throttle: int | None,
     log_dirs_throttle: int | None,
@@ -84,7 +84,7 @@ def plan(
     plot: Path | None,
     making: MakingOptions,
     batching: BatchingOptions,
-) -> None:
+) -> CommandOutcome:
     """Estimate the reassignment in FILE, whose format is that of kafka-reassign-partitions.sh, before anything moves.
 
     Instead of FILE, say what is wanted (--to-brokers, --replication-factor, --drain, --replace, --reorder): the plan
@@ -124,8 +124,8 @@ def plan(
     gc.disable()
     made = None if request is None else make_plan(state, request)
     if made is not None and not made.plan.assignments:
-        _report_nothing(state, made_notes(made), output_format)
-        return
+        notes = made_notes(made)
+        return CommandOutcome(lambda: nothing_json(state, notes), lambda: _print_nothing(state, notes))
     policy = ThrottlePolicy(settings.alerts.margin_ratio, finish_within, settings.cluster.replication_capacity)
     asked = EstimateRequest(policy, throttle, log_dirs_throttle, batching if batching.is_given else None)
     result = estimate_plan(wanted if made is None else made, state, asked, "the plan" if file is None else str(file))
@@ -137,16 +137,10 @@ def plan(
         write_batch_files(batching.batches_dir, result.batches, result.estimate.changes.rollback)
     if plot is not None:
         write_plot(plot, result.estimate.times)
-    if output_format == "json":
-        print_json(result_json(result))
-    else:
-        print_result(result)
+    return CommandOutcome(lambda: result_json(result), lambda: print_result(result))
 
 
-def _report_nothing(state: ClusterState, notes: Sequence[str], output_format: str) -> None:
-    if output_format == "json":
-        print_json(nothing_json(state, notes))
-        return
+def _print_nothing(state: ClusterState, notes: Sequence[str]) -> None:
     echo(f"Cluster {state.cluster}: nothing has to change.")
     for note in notes:
         echo(f"Note: {note}")

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from headroom.alerts.recommendations.commands import config_option_of
-from headroom.cli.common.changing import execute_option, print_note, print_notes, require_answer
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, require_answer
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
+from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.operations.journal.session import RunSession
@@ -27,13 +28,11 @@ _MAX_ROWS = 40
 @click.command(short_help="Cancel running reassignments, and restore the order of the replicas.")
 @click.argument("plans", type=click.Path(path_type=Path, dir_okay=False), nargs=-1)
 @config_option
-@format_option
+@with_format
 @click.option("--all", "every", is_flag=True, help="Cancel all running reassignments, whoever submitted them.")
 @execute_option
 @click.option("--yes", is_flag=True, help="With --execute: do not ask.")
-def cancel(
-    plans: tuple[Path, ...], config: str | None, output_format: str, every: bool, execute: bool, yes: bool
-) -> None:
+def cancel(plans: tuple[Path, ...], config: str | None, every: bool, execute: bool, yes: bool) -> CommandOutcome:
     """Cancel the running reassignments of the partitions in PLANS, or all with --all.
 
     Kafka leaves the replicas of a cancelled reassignment in another order, so that another broker is the preferred
@@ -58,7 +57,7 @@ def cancel(
     session = RunSession(settings, "reassign cancel")
     with LiveClusterControl(settings) as control:
         cancelled = plan_cancel(control, chosen, session.orders())
-        if output_format == "text":
+        if in_text():
             _print(cancelled)
         print_notes(cancelled.notes())
         failed: dict[TopicPartition, str] = {}
@@ -68,33 +67,43 @@ def cancel(
             if not yes and not click.confirm(f"Cancel {what}?", err=True):
                 raise click.Abort
             failed = execute_cancel(control, session, cancelled, settings.reassign.settle_s)
-    if output_format == "json":
-        print_json(
-            {
-                "cluster": session.cluster,
-                "executed": execute,
-                "cancelled": [
-                    _json(name, original) for name, original in cancelled.originals.items() if name not in failed
-                ],
-                "order_restored": [
-                    _json(name, original) for name, original in cancelled.unrestored.items() if name not in failed
-                ],
-                "log_dirs": [
-                    {"topic": r.topic, "partition": r.partition, "broker": r.broker, "stays": path}
-                    for r, path in cancelled.copies.items()
-                ],
-                "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
-            }
-        )
-    elif execute and what:
-        done = "Cancelled" if not failed else "Cancelled, except for those below,"
-        echo(f"{done} {what}. Throttles of a run: headroom reassign clean{config_option_of(config)}")
-    elif what:
-        words = "--all" if every else " ".join(shell_quoted(str(file)) for file in plans)
-        echo(f"Nothing was changed. To do it: headroom reassign cancel {words}{config_option_of(config)} --execute")
-    if failed:
-        reasons = "; ".join(sorted(set(failed.values())))
-        raise HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
+
+    def print_end() -> None:
+        if execute and what:
+            done = "Cancelled" if not failed else "Cancelled, except for those below,"
+            echo(f"{done} {what}. Throttles of a run: headroom reassign clean{config_option_of(config)}")
+        elif what:
+            words = "--all" if every else " ".join(shell_quoted(str(file)) for file in plans)
+            print_nothing_changed(["reassign", "cancel", words], config)
+
+    return CommandOutcome(
+        lambda: {"cluster": session.cluster, "executed": execute, **_cancel_json(cancelled, failed)},
+        print_end,
+        error=_error(failed),
+    )
+
+
+def _error(failed: Mapping[TopicPartition, str]) -> HeadroomError | None:
+    """Return why partitions were not cancelled; None if all were."""
+    if not failed:
+        return None
+    reasons = "; ".join(sorted(set(failed.values())))
+    return HeadroomError(partitions_text(failed), f"was not cancelled ({reasons})", "Look at it, then try again.")
+
+
+def _cancel_json(cancelled: CancelPlan, failed: Mapping[TopicPartition, str]) -> dict[str, object]:
+    """Return what was cancelled as a JSON object, or what would be."""
+    return {
+        "cancelled": [_json(name, original) for name, original in cancelled.originals.items() if name not in failed],
+        "order_restored": [
+            _json(name, original) for name, original in cancelled.unrestored.items() if name not in failed
+        ],
+        "log_dirs": [
+            {**partition_json(replica.name), "broker": replica.broker, "stays": path}
+            for replica, path in cancelled.copies.items()
+        ],
+        "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
+    }
 
 
 def _print(cancelled: CancelPlan) -> None:
@@ -127,7 +136,6 @@ def _print_copies(copies: Mapping[ReplicaKey, str]) -> None:
 
 def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:
     return {
-        "topic": name.topic,
-        "partition": name.partition,
+        **partition_json(name),
         "restored": None if original is None else list(original),
     }

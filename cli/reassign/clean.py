@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
@@ -26,10 +27,10 @@ from headroom.streaming.store.single_instance import JobProcess
 @click.command(short_help="Remove what a killed run has set, exactly.")
 @click.argument("run_ids", metavar="[RUN]...", nargs=-1)
 @config_option
-@format_option
+@with_format
 @execute_option
 @click.option("--force", is_flag=True, help="Also a run of another machine, whose process has ended.")
-def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, execute: bool, force: bool) -> None:
+def clean(run_ids: tuple[str, ...], config: str | None, execute: bool, force: bool) -> CommandOutcome:
     """Remove the list entries and rates that runs have set and not taken back, and end these runs.
 
     The rates are those of leaders and followers, and those of moves between log directories.
@@ -46,48 +47,59 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     # Without the journal a run that was killed would read as one that has left nothing behind.
     require_present(settings.store.path)
     session = RunSession(settings, "reassign clean")
-    if not execute:
-        _show(runs_to_clean(session, run_ids), session, settings, config, run_ids, output_format)
-        if output_format != "json":
-            print_damaged_rows(session.records)
+
+    def notes() -> None:
         print_notes(notes_on_others(settings, print_step, config))
-        return
+
+    if not execute:
+        records, running = runs_to_clean(session, run_ids), session.running()
+        runs = [_json(CleanOutcome(record, ()), running.get(record.run_id)) for record in records]
+        return CommandOutcome(
+            lambda: {"cluster": session.cluster, "executed": False, "runs": runs},
+            lambda: _print_left(records, running, session, settings, config, run_ids),
+            notes,
+        )
     # Listed under the lock: a run that holds it may still take back what it has set.
     with session.alone():
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step, config)
-    if output_format == "json":
-        print_json({"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]})
-    else:
-        for outcome in outcomes:
-            if not outcome.moving and not outcome.record.leaves_behind:
-                echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
-        if not outcomes:
-            _print_nothing_left(settings)
-        print_damaged_rows(session.records)
-    print_notes(notes_on_others(settings, print_step, config))
+    return CommandOutcome(
+        lambda: {"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]},
+        lambda: _print_cleaned(outcomes, session, settings),
+        notes,
+        _error(outcomes, config),
+    )
+
+
+def _print_cleaned(outcomes: Sequence[CleanOutcome], session: RunSession, settings: Settings) -> None:
+    for outcome in outcomes:
+        if not outcome.moving and not outcome.record.leaves_behind:
+            echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
+    if not outcomes:
+        _print_nothing_left(settings)
+    print_damaged_rows(session.records)
+
+
+def _error(outcomes: Sequence[CleanOutcome], config: str | None) -> HeadroomError | None:
+    """Return why not everything is removed; None if it is."""
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
         remedy = (
             f"Go on with its command, or cancel: headroom reassign cancel --all{config_option_of(config)} --execute"
         )
-        raise HeadroomError(partitions_text(moving), "still moves, so its throttle stays", remedy)
+        return HeadroomError(partitions_text(moving), "still moves, so its throttle stays", remedy)
     if any(outcome.record.leaves_behind for outcome in outcomes):
-        raise HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")
+        return HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")
+    return None
 
 
-def _show(
+def _print_left(
     records: Sequence[RecordedRun],
+    running: Mapping[str, JobProcess],
     session: RunSession,
     settings: Settings,
     config: str | None,
     run_ids: Sequence[str],
-    output_format: str,
 ) -> None:
-    running = session.running()
-    if output_format == "json":
-        runs = [_json(CleanOutcome(record, ()), running.get(record.run_id)) for record in records]
-        print_json({"cluster": session.cluster, "executed": False, "runs": runs})
-        return
     for record in records:
         entries, process = sum(map(len, record.entries.values())), running.get(record.run_id)
         end = "" if process is None else f" It removes them itself: {running_text(record, process)}."
@@ -100,6 +112,7 @@ def _show(
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
         _print_nothing_left(settings)
+    print_damaged_rows(session.records)
 
 
 def _print_nothing_left(settings: Settings) -> None:

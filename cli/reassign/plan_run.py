@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
 
 import click
 
 from headroom.alerts.recommendations.commands import config_option_of, headroom_apply
 from headroom.cli.common.changing import print_notes, require_answer
-from headroom.cli.common.output import console, echo, print_json
+from headroom.cli.common.outcome import CommandOutcome, in_text
+from headroom.cli.common.output import console, echo
 from headroom.cli.common.parameters import Rate
 from headroom.cli.common.progress import ProgressView
 from headroom.cli.common.stopping import stopping
@@ -21,7 +24,23 @@ from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
 from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.throttles.rate_options import rate_options
+from headroom.planning.throttles.rate_options import LOW_RATE, rate_options
+from headroom.schemas.errors import HeadroomError
+
+_AUTO_UP_TO = "--auto-throttle-up-to"
+
+
+class TextStream(Enum):
+    """Where the text of a run is printed."""
+
+    STDOUT = auto()
+    STDERR = auto()
+    NONE = auto()
+
+    @property
+    def err(self) -> bool:
+        """Whether it is standard error."""
+        return self is TextStream.STDERR
 
 
 @dataclass(frozen=True)
@@ -41,6 +60,7 @@ class RunOptions:
         low_rate: whether rates below 1 MB/s are accepted.
         words: words of the command after ``headroom``, for the command that goes on.
         skip_missing: whether partitions of the plan that do not exist are left out, and named.
+        rates_are_given: whether the rates are options of the command, and not those of a proposal.
     """
 
     config: str | None
@@ -55,6 +75,7 @@ class RunOptions:
     low_rate: bool
     words: str
     skip_missing: bool = False
+    rates_are_given: bool = True
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
@@ -74,15 +95,17 @@ class RunOptions:
         return {
             "--throttle": self.rates.throttle_bytes_per_s,
             "--log-dirs-throttle": self.rates.log_dirs_bytes_per_s,
-            "--auto-throttle-up-to": self.auto_up_to,
+            _AUTO_UP_TO: self.auto_up_to,
         }
 
     def again(self) -> str:
         """Return the command that goes on."""
-        return self.with_options(rate_options(self.rate_of_option()))
-
-    def with_options(self, rates: Sequence[str]) -> str:
-        """Return the command with these words for its rates."""
+        if self.rates_are_given:
+            rates = rate_options(self.rate_of_option())
+        else:
+            rates = rate_options({_AUTO_UP_TO: self.auto_up_to})
+            # The rate of the proposal may need it, too.
+            rates += [LOW_RATE] * (self.low_rate and LOW_RATE not in rates)
         flags = ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
         if self.if_cleared is not IfCleared.RESTORE:
             flags += ["--if-cleared", self.if_cleared.value]
@@ -103,7 +126,7 @@ log_dirs_option = click.option(
     help="Rate of moves between the log directories of a broker. Higher rates in force stay.",
 )
 auto_option = click.option(
-    "--auto-throttle-up-to",
+    _AUTO_UP_TO,
     "auto_up_to",
     type=Rate(),
     metavar="RATE",
@@ -129,58 +152,85 @@ cleared_option = click.option(
 )
 
 
+@dataclass(frozen=True)
+class CarriedOut:
+    """What became of a plan.
+
+    Attributes:
+        planned: what its run changes.
+        cluster: name of the cluster.
+        result: what became of the run; None if it was only shown.
+    """
+
+    planned: PlannedRun
+    cluster: str
+    result: RunResult | None
+
+    @property
+    def error(self) -> HeadroomError | None:
+        """Why the run did not reach its end; None if it did, or was only shown."""
+        return None if self.result is None else self.result.error
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the steps and the outcome as a JSON object."""
+        outcome = None if self.result is None else self.result.outcome
+        return {**steps_json(self.planned, self.cluster), **outcome_json(outcome, self.error)}
+
+
+def run_of_plan(
+    batches: Sequence[ReassignmentPlan], options: RunOptions, command: str, fingerprint: str | None = None
+) -> CommandOutcome:
+    """Carry out a plan as a command, whose text is printed while it runs."""
+    carried_out = carry_out(batches, options, TextStream.STDOUT if in_text() else TextStream.NONE, command, fingerprint)
+    return CommandOutcome(carried_out.as_json, None, error=carried_out.error)
+
+
 def carry_out(
     batches: Sequence[ReassignmentPlan],
     options: RunOptions,
-    output_format: str,
+    text: TextStream,
     command: str,
     fingerprint: str | None = None,
-) -> None:
+) -> CarriedOut:
     """Show the steps of the batches and, with --execute, take them.
 
     Args:
         batches: the plan, in parts.
         options: options of the command.
-        output_format: text or json.
+        text: where steps and outcome are printed as text.
         command: command as the journal names it.
         fingerprint: fingerprint that the plan must have; any if None.
 
     Raises:
-        HeadroomError: the plan does not fit the cluster, another run is unfinished, or the run ended with an error.
+        HeadroomError: the plan does not fit the cluster, or another run is unfinished.
     """
     require_low_rate(options.low_rate, options.rate_of_option())
     require_answer(options.execute, options.yes)
     settings = load_settings(options.config)
     with PlanRunner(settings, command, batches, options.request()) as runner:
         if not options.execute:
-            _show(runner.plan_run(fingerprint, to_execute=False), runner.cluster, options, output_format)
-            return
+            planned = runner.plan_run(fingerprint, to_execute=False)
+            _print_planned(planned, runner.cluster, text)
+            if text is not TextStream.NONE and not is_finished(planned):
+                echo(err=text.err)
+                echo(f"Nothing was changed. To do it: {options.again()}", err=text.err)
+            return CarriedOut(planned, runner.cluster, None)
         # Planned and asked under the lock, so that no other run changes anything between the answer and the first step.
         with runner.alone():
             planned = runner.plan_run(fingerprint, to_execute=True)
-            if output_format == "text":
-                print_steps(planned, runner.cluster)
-            print_notes(planned.notes())
+            _print_planned(planned, runner.cluster, text)
             if not options.yes and not planned.empty and not click.confirm("Move these partitions?", err=True):
                 raise click.Abort
             result = RunResult() if is_finished(planned) else _execute(planned, runner, options)
-    if output_format == "json":
-        print_json({**steps_json(planned, runner.cluster), **outcome_json(result.outcome, result.error)})
-    elif result.outcome is not None:
-        print_outcome(result.outcome, options.config)
-    if result.error is not None:
-        raise result.error
+    if text is not TextStream.NONE and result.outcome is not None:
+        print_outcome(result.outcome, options.config, text.err)
+    return CarriedOut(planned, runner.cluster, result)
 
 
-def _show(planned: PlannedRun, cluster: str, options: RunOptions, output_format: str) -> None:
-    if output_format == "json":
-        print_json({**steps_json(planned, cluster), **outcome_json(None, None)})
-        return
-    print_steps(planned, cluster)
+def _print_planned(planned: PlannedRun, cluster: str, text: TextStream) -> None:
+    if text is not TextStream.NONE:
+        print_steps(planned, cluster, text.err)
     print_notes(planned.notes())
-    if not is_finished(planned):
-        echo()
-        echo(f"Nothing was changed. To do it: {options.again()}")
 
 
 def _execute(planned: PlannedRun, runner: PlanRunner, options: RunOptions) -> RunResult:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import click
 
 from headroom.cli.common.changing import execute_option_of
-from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.config.load import read_settings
 from headroom.cli.reassign.plan_run import (
     RunOptions,
     adopt_option,
     auto_option,
     cancel_option,
-    carry_out,
     cleared_option,
     log_dirs_option,
+    run_of_plan,
     throttle_option,
     yes_option,
 )
@@ -31,7 +32,7 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 @click.command(short_help="Move the partitions of a run back.")
 @click.argument("run_id", metavar="RUN")
 @config_option
-@format_option
+@with_format
 @throttle_option
 @log_dirs_option
 @auto_option
@@ -45,7 +46,6 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 def rollback(
     run_id: str,
     config: str | None,
-    output_format: str,
     throttle: int | None,
     log_dirs_throttle: int | None,
     auto_up_to: int | None,
@@ -56,7 +56,7 @@ def rollback(
     if_cleared: IfCleared,
     low_rate: bool,
     force: bool,
-) -> None:
+) -> CommandOutcome:
     """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
 
     This is a run like any other: throttled, journalled, and resumed by the same command. The id of a run is listed by
@@ -83,7 +83,7 @@ def rollback(
         words,
         skip_missing=True,
     )
-    carry_out([plan_back(record)], options, output_format, "reassign rollback")
+    return run_of_plan([plan_back(record)], options, "reassign rollback")
 
 
 def plan_back(record: RecordedRun) -> ReassignmentPlan:

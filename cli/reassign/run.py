@@ -8,16 +8,17 @@ from pathlib import Path
 import click
 
 from headroom.cli.common.changing import execute_option_of, print_note
-from headroom.cli.common.options import config_option, format_option
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.reassign.plan_run import (
     RunOptions,
     adopt_option,
     auto_option,
     cancel_option,
-    carry_out,
     cleared_option,
     force_option,
     log_dirs_option,
+    run_of_plan,
     throttle_option,
     yes_option,
 )
@@ -30,7 +31,7 @@ from headroom.operations.reassignments.run_plan import RunRates
 @click.command(short_help="Carry out a plan: throttle, submit, watch, and remove what was set.")
 @click.argument("plans", type=click.Path(path_type=Path, dir_okay=False), nargs=-1)
 @config_option
-@format_option
+@with_format
 @click.option(
     "--batches-dir",
     type=click.Path(path_type=Path, file_okay=False),
@@ -51,7 +52,6 @@ from headroom.operations.reassignments.run_plan import RunRates
 def run(
     plans: tuple[Path, ...],
     config: str | None,
-    output_format: str,
     batches_dir: Path | None,
     throttle: int | None,
     log_dirs_throttle: int | None,
@@ -64,7 +64,7 @@ def run(
     if_cleared: IfCleared,
     low_rate: bool,
     force: bool,
-) -> None:
+) -> CommandOutcome:
     """Carry out the reassignment plans in PLANS, whose format is that of kafka-reassign-partitions.sh.
 
     Each file is a batch; a batch begins when the one before it has ended. For a batch the run appends its own entries
@@ -96,4 +96,4 @@ def run(
     options = RunOptions(
         config, rates, auto_up_to, execute, yes, adopt, force, cancel_on_stop, if_cleared, low_rate, words
     )
-    carry_out(read_batches(plans, batches_dir, print_note), options, output_format, "reassign run", fingerprint)
+    return run_of_plan(read_batches(plans, batches_dir, print_note), options, "reassign run", fingerprint)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from headroom.alerts.recommendations.commands import headroom_reassign_clean
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import read_settings
 from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.operations.journal.session import RunSession
@@ -20,8 +22,8 @@ from headroom.streaming.store.single_instance import JobProcess
 
 @click.command(short_help="List the runs of plans in the journal.")
 @config_option
-@format_option
-def runs(config: str | None, output_format: str) -> None:
+@with_format
+def runs(config: str | None) -> CommandOutcome:
     """List the runs of reassignment plans on the cluster, the oldest first, with what they have left behind.
 
     Reads the journal (table actions/journal) alone, not the cluster. A run is "running" while a process has its lock,
@@ -34,12 +36,18 @@ def runs(config: str | None, output_format: str) -> None:
     require_present(settings.store.path)
     session = RunSession(settings, "reassign runs")
     running = session.running()
-    if output_format == "json":
-        runs_json = [_json(record, running.get(record.run_id)) for record in session.records]
-        print_json({"cluster": session.cluster, "runs": runs_json})
-        return
+    return CommandOutcome(
+        lambda: {
+            "cluster": session.cluster,
+            "runs": [_json(record, running.get(record.run_id)) for record in session.records],
+        },
+        lambda: _print(session, running, settings.store.path, config),
+    )
+
+
+def _print(session: RunSession, running: Mapping[str, JobProcess], store: str, config: str | None) -> None:
     if not session.records:
-        echo(f"Cluster {session.cluster}: no plan was run, by the journal in {settings.store.path}.")
+        echo(f"Cluster {session.cluster}: no plan was run, by the journal in {store}.")
         return
     header = ("run", "begun", "by", "command", "state", "partitions", "ended", "refused", "left behind")
     print_table("", header, [_row(record, running.get(record.run_id)) for record in session.records])

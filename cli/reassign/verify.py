@@ -9,8 +9,9 @@ import click
 
 from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.changing import print_note
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
 from headroom.cluster.live.live_control import LiveClusterControl
@@ -29,8 +30,8 @@ _MAX_ROWS = 40
 @click.command(short_help="Show where each partition of a plan is.")
 @click.argument("plans", type=click.Path(path_type=Path, dir_okay=False), nargs=-1, required=True)
 @config_option
-@format_option
-def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> None:
+@with_format
+def verify(plans: tuple[Path, ...], config: str | None) -> CommandOutcome:
     """Show where each partition of the plans in PLANS is: done, moving, not started, or moving elsewhere.
 
     Nothing is changed: unlike kafka-reassign-partitions.sh --verify, this removes no throttle. The exit code is 0 only
@@ -48,23 +49,24 @@ def verify(plans: tuple[Path, ...], config: str | None, output_format: str) -> N
     session = RunSession(settings, "reassign verify")
     runs, running = [record for record in session.records if record.fingerprint == fingerprint], session.running()
     counts = Counter(v.status for v in assignments)
-    if output_format == "json":
-        print_json(
-            {
-                "cluster": settings.cluster.name,
-                "fingerprint": fingerprint,
-                "counts": {status.value: counts[status] for status in AssignmentStatus},
-                "partitions": [_json(verified) for verified in assignments],
-                "runs": [_run_json(record, running.get(record.run_id)) for record in runs],
-            }
-        )
-    else:
+
+    def print_text() -> None:
         _print(assignments, counts)
         for record in runs:
             echo(_run_text(record, running.get(record.run_id), config))
-    # No error message: the output names the partitions, and a script needs only the code.
-    if counts[AssignmentStatus.DONE] < len(assignments):
-        click.get_current_context().exit(1)
+
+    return CommandOutcome(
+        lambda: {
+            "cluster": settings.cluster.name,
+            "fingerprint": fingerprint,
+            "counts": {status.value: counts[status] for status in AssignmentStatus},
+            "partitions": [_json(verified) for verified in assignments],
+            "runs": [_run_json(record, running.get(record.run_id)) for record in runs],
+        },
+        print_text,
+        # No error message: the output names the partitions, and a script needs only the code.
+        exit_code=counts[AssignmentStatus.DONE] < len(assignments),
+    )
 
 
 def _json(verified: VerifiedAssignment) -> dict[str, object]:

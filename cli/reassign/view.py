@@ -26,27 +26,27 @@ from headroom.streaming.store.single_instance import JobProcess
 _MOST_NUMBERS = 10
 
 
-def print_steps(planned: PlannedRun, cluster: str) -> None:
-    """Print what each batch changes."""
+def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
+    """Print what each batch changes, on standard error if ``err`` is true."""
     partitions = len(whole_plan(planned.batches))
     batches = f"{len(planned.batches)} batch{'' if len(planned.batches) == 1 else 'es'}"
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
-    echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.")
+    echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.", err=err)
     if planned.empty:
         which = "that exists " if any(changes.missing for changes in planned.changes) else ""
-        echo(f"Every partition {which}has its target replicas and log directories already.")
+        echo(f"Every partition {which}has its target replicas and log directories already.", err=err)
         return
-    echo()
+    echo(err=err)
     header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")
-    print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)])
+    print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)], err=err)
     rows = [
         (str(number), *directory_row(moves))
         for number, batch in enumerate(planned.directories, start=1)
         for moves in batch
     ]
     if rows:
-        echo()
-        print_table(DIRECTORIES_TITLE, ("batch", *DIRECTORIES), rows)
+        echo(err=err)
+        print_table(DIRECTORIES_TITLE, ("batch", *DIRECTORIES), rows, err=err)
 
 
 def _row(number: int, changes: BatchChanges, planned: PlannedRun) -> tuple[str, ...]:
@@ -162,32 +162,33 @@ def left_behind_json(record: RecordedRun) -> dict[str, Any]:
     }
 
 
-def print_outcome(outcome: RunOutcome, config: str | None) -> None:
+def print_outcome(outcome: RunOutcome, config: str | None, err: bool) -> None:
     """Print the result of a run.
 
     Args:
         outcome: the result.
         config: settings file that recommended commands name; the default one if None.
+        err: print to standard error.
     """
     finished = sum(name not in outcome.refused for name in outcome.record.finished)
     record = outcome.record
     placed = sum(place.after is not None for r, place in record.placed.items() if r not in record.placing)
     directories = f", and {placed} replicas the log directories of the plan" if placed else ""
-    echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.")
-    print_refused(outcome.refused.items())
+    echo(f"Run {record.run_id}: {finished} partitions have their target replicas{directories}.", err=err)
+    print_refused(outcome.refused.items(), err)
     if outcome.record.leaves_behind:
-        echo(f"Some of its throttle is still set, see above: {headroom_reassign_clean((), config)}")
+        echo(f"Some of its throttle is still set, see above: {headroom_reassign_clean((), config)}", err=err)
     elif outcome.record.rows:
-        echo("Nothing of its throttle is left: list entries are removed, and rates are as before.")
+        echo("Nothing of its throttle is left: list entries are removed, and rates are as before.", err=err)
 
 
-def print_refused(refused: Iterable[tuple[TopicPartition, str]]) -> None:
+def print_refused(refused: Iterable[tuple[TopicPartition, str]], err: bool) -> None:
     """Print partitions that are not at their target, grouped by reason."""
     by_reason: dict[str, list[TopicPartition]] = {}
     for name, reason in refused:
         by_reason.setdefault(reason, []).append(name)
     for reason, names in sorted(by_reason.items()):
-        echo(f"Not at their target: {partitions_text(names)} ({reason})")
+        echo(f"Not at their target: {partitions_text(names)} ({reason})", err=err)
 
 
 def print_damaged_rows(records: Iterable[RecordedRun]) -> None:

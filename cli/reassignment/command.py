@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from headroom.cli.common.changing import print_notes
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.common.parameters import TopicName
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.running import Reassignment
@@ -26,7 +27,7 @@ MAX_ROWS = 40
 
 @click.command(short_help="Show running reassignments, and write them to a plan file.")
 @config_option
-@format_option
+@with_format
 @click.option(
     "--topic",
     "topics",
@@ -41,7 +42,7 @@ MAX_ROWS = 40
     metavar="PATH",
     help="Write them as a plan for kafka-reassign-partitions.sh; exit code 1 if none is running.",
 )
-def reassignments(config: str | None, output_format: str, topics: tuple[str, ...], file: Path | None) -> None:
+def reassignments(config: str | None, topics: tuple[str, ...], file: Path | None) -> CommandOutcome:
     """Show running reassignments: current replicas, replicas being added and removed, and target replicas.
 
     With --file they are also written as Kafka's own plan, with the target replicas of every partition, for example to
@@ -62,13 +63,11 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
         write_plan(written, selected)
         print_notes(_notes(selected))
     result = ReassignmentList(settings, selected, len(running), topics, written)
-    if output_format == "json":
-        print_json(_json(result))
-    else:
-        _print(result)
+    error = None
     if file is not None and written is None:
         rule = f"none is running{_of(topics)}, so {file} was not written"
-        raise HeadroomError("reassignments", rule, "There is nothing to cancel or to change.")
+        error = HeadroomError("reassignments", rule, "There is nothing to cancel or to change.")
+    return CommandOutcome(lambda: _json(result), lambda: _print(result), error=error)
 
 
 @dataclass(frozen=True)

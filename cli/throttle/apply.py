@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
 from headroom.cli.common.parameters import BrokerIds, Rate
 from headroom.cli.config.load import load_settings
 from headroom.cli.throttle.apply_view import (
@@ -30,7 +30,7 @@ from headroom.schemas.errors import HeadroomError
 
 @click.command(short_help="Set one throttle rate on brokers, or only raise lower ones to it.")
 @config_option
-@format_option
+@with_format
 @click.option(
     "--rate", type=Rate(), metavar="BYTES_PER_S", help="New leader and follower rate, e.g. 12500000 or 12.5MB."
 )
@@ -66,7 +66,6 @@ from headroom.schemas.errors import HeadroomError
 @execute_option
 def apply(
     config: str | None,
-    output_format: str,
     rate: int | None,
     log_dirs: int | None,
     lists: bool,
@@ -75,7 +74,7 @@ def apply(
     raise_only: bool,
     low_rate: bool,
     execute: bool,
-) -> None:
+) -> CommandOutcome:
     """Set the leader and follower throttle rates of brokers, and read them back until they are in force.
 
     With --lists a running move that has no throttle gets one: its replicas before the move are added to the leader
@@ -102,7 +101,7 @@ def apply(
     settings = load_settings(config)
     view = read_throttles(settings)
     plan = plan_throttle(view, ApplyRequest(rate, brokers, roles, raise_only, log_dirs, lists))
-    if output_format == "text":
+    if in_text():
         print_plan(view, plan)
     print_notes([*apply_notes(settings, view, plan), *need_notes(plan, _needs(settings) if lists else None)])
     result = (
@@ -110,15 +109,14 @@ def apply(
         if execute
         else ApplyResult(view, plan, executed=False)
     )
-    if output_format == "json":
-        print_json(apply_json(result))
-    elif execute or plan.empty():
-        print_result(result)
-    else:
-        print_nothing_changed(command_words(plan, roles), config)
-    # After the result, which shows the brokers that were set before the error.
-    if result.error is not None:
-        raise result.error
+
+    def print_end() -> None:
+        if execute or plan.empty():
+            print_result(result)
+        else:
+            print_nothing_changed(command_words(plan, roles), config)
+
+    return CommandOutcome(lambda: apply_json(result), print_end, error=result.error)
 
 
 def _needs(settings: Settings) -> ThrottleNeeds | None:

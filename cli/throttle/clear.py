@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from headroom.cli.common.changing import execute_option, print_note, print_notes, print_nothing_changed, print_step
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
 from headroom.cli.config.load import load_settings
 from headroom.cli.throttle.clear_view import clear_json, print_plan, print_result
 from headroom.cluster.live.live_cluster import read_throttles
@@ -24,15 +24,13 @@ from headroom.operations.throttles.clearing import clear_throttles
 
 @click.command(short_help="Remove throttle rates and lists after a move.")
 @config_option
-@format_option
+@with_format
 @click.option("--rates", "only", flag_value="rates", help="Clear only the rates.")
 @click.option("--lists", "only", flag_value="lists", help="Clear only the throttled replica lists.")
 @click.option("--cluster-default", is_flag=True, help="Also clear the cluster-wide default rates.")
 @click.option("--force", is_flag=True, help="Clear even while a reassignment is running.")
 @execute_option
-def clear(
-    config: str | None, output_format: str, only: str | None, cluster_default: bool, force: bool, execute: bool
-) -> None:
+def clear(config: str | None, only: str | None, cluster_default: bool, force: bool, execute: bool) -> CommandOutcome:
     """Remove the brokers' throttle rates and the topics' throttled replica lists, and read back until they are gone.
 
     Removes the leader and follower rates, and the rate of moves between log directories, where they are set. Refuses
@@ -48,7 +46,7 @@ def clear(
     settings = load_settings(config)
     view = read_throttles(settings)
     plan = clear_plan(view, only, cluster_default)
-    if output_format == "text":
+    if in_text():
         print_plan(view, plan)
     owners = owners_or_none(settings, print_step)
     print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners, config)])
@@ -58,12 +56,12 @@ def clear(
     result = ClearResult(
         plan, execute, clear_throttles(settings, view, plan, print_step, print_note) if execute else None
     )
-    if output_format == "json":
-        print_json(clear_json(result))
-    elif execute or plan.empty():
-        print_result(result)
-    else:
+
+    def print_end() -> None:
+        if execute or plan.empty():
+            print_result(result)
+            return
         options = [f"--{only}"] * bool(only) + ["--cluster-default"] * cluster_default + ["--force"] * force
         print_nothing_changed(["throttle", "clear", *options], config)
-    if result.error is not None:
-        raise result.error
+
+    return CommandOutcome(lambda: clear_json(result), print_end, error=result.error)

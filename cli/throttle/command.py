@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from headroom.cli.common.changing import print_step
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cli.throttle.apply import apply
 from headroom.cli.throttle.clear import clear
@@ -37,14 +38,14 @@ def throttle() -> None:
 
 @throttle.command(short_help="Show throttle rates, throttled replica lists, and running moves.")
 @config_option
-@format_option
+@with_format
 @click.option(
     "--measure/--no-measure",
     default=True,
     show_default=True,
     help="Measure write rates for some seconds if something moves and no headroom watch is running.",
 )
-def show(config: str | None, output_format: str, measure: bool) -> None:
+def show(config: str | None, measure: bool) -> CommandOutcome:
     """Show the brokers' throttle rates and where they are set, the throttled replica lists, and the running moves.
 
     If a rate for moves between the log directories of a broker is set, it has a column too. While something moves,
@@ -63,26 +64,29 @@ def show(config: str | None, output_format: str, measure: bool) -> None:
     reading = _read_log_dirs(settings, view)
     needs = read_needs(settings, view, reading, measure, print_step)
     left = left_behind(view, reading, owners_or_none(settings, print_step))
-    if output_format == "json":
+
+    def as_json() -> dict[str, Any]:
         for problem in needs.problems:
             echo(problem, err=True)
         finish = finish_json(settings) if view.moving() else None
-        document = {
+        return {
             **view_json(view),
             "expected_finish": finish,
             "needs": needs.as_json(),
             "left_behind": left.as_json(),
         }
-        print_json(document)
-        return
-    print_table("", view_header(view), view_rows(view))
-    echo()
-    for note in notes(view, config):
-        echo(note)
-    print_needs(needs, now_ms())
-    print_left_behind(left)
-    if view.moving():
-        echo(finish_note(settings))
+
+    def print_text() -> None:
+        print_table("", view_header(view), view_rows(view))
+        echo()
+        for note in notes(view, config):
+            echo(note)
+        print_needs(needs, now_ms())
+        print_left_behind(left)
+        if view.moving():
+            echo(finish_note(settings))
+
+    return CommandOutcome(as_json, print_text)
 
 
 def _read_log_dirs(settings: Settings, view: ThrottleState) -> LogDirsReading:

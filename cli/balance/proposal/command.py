@@ -14,8 +14,8 @@ from headroom.cli.balance.proposal.options import ProposalOptions, proposal_opti
 from headroom.cli.balance.proposal.plot import write_gain_plot
 from headroom.cli.balance.proposal.text_view import print_proposal
 from headroom.cli.common.changing import print_notes
-from headroom.cli.common.options import MAX_DURATION_S, config_option, format_option
-from headroom.cli.common.output import print_json
+from headroom.cli.common.options import MAX_DURATION_S, config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.parameters import BrokerIds, Duration, WholeNumber
 from headroom.operations.balance.proposal_result import FirstActions, proposal_result
 from headroom.operations.balance.proposal_store import store_proposal
@@ -24,7 +24,7 @@ from headroom.operations.balance.saved_state import write_loads
 
 @click.command(short_help="Propose changes that balance the load, with what each gains and costs.")
 @config_option
-@format_option
+@with_format
 @proposal_options
 @click.option(
     "--finish-within",
@@ -61,7 +61,6 @@ from headroom.operations.balance.saved_state import write_loads
 )
 def propose(
     config: str | None,
-    output_format: str,
     options: ProposalOptions,
     finish_within: float | None,
     prefix: int | None,
@@ -69,7 +68,7 @@ def propose(
     folder: Path | None,
     plot: Path | None,
     save_state: Path | None,
-) -> None:
+) -> CommandOutcome:
     """Propose the changes that bring brokers into their bands, ordered by what they gain for each byte copied.
 
     Elections come first: they move what a broker sends and serves, and copy nothing. Then replicas move, or change
@@ -106,7 +105,4 @@ def propose(
     if plot is not None:
         write_gain_plot(plot, result.proposal)
     print_notes(store_proposal(result))
-    if output_format == "json":
-        print_json(proposal_json(result))
-    else:
-        print_proposal(result, files, config)
+    return CommandOutcome(lambda: proposal_json(result), lambda: print_proposal(result, files, config))

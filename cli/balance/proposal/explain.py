@@ -11,8 +11,9 @@ from headroom.cli.balance.loading import load_cluster
 from headroom.cli.balance.proposal.options import ProposalOptions, proposal_options
 from headroom.cli.balance.proposal.text_view import action_text
 from headroom.cli.balance.score_json import cluster_json
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, print_table
 from headroom.cli.common.parameters import WholeNumber
 from headroom.operations.balance.action_fields import action_fields
 from headroom.operations.balance.cluster import BalanceCluster
@@ -27,9 +28,9 @@ from headroom.schemas.text.amounts import size_text
 @click.command(short_help="Explain one action of a proposal, goal by goal.")
 @click.argument("number", type=WholeNumber(least=1))
 @config_option
-@format_option
+@with_format
 @proposal_options
-def explain(number: int, config: str | None, output_format: str, options: ProposalOptions) -> None:
+def explain(number: int, config: str | None, options: ProposalOptions) -> CommandOutcome:
     """Explain action NUMBER of the proposal: loads of both brokers, and the scores in every goal, before and after.
 
     The proposal is made again: give the same options as to headroom balance propose. With rates of one reading, another
@@ -46,10 +47,9 @@ def explain(number: int, config: str | None, output_format: str, options: Propos
     cluster = load_cluster(config, options.state_file)
     proposal = search(cluster, options)
     explanation = explain_action(proposal, number)
-    if output_format == "json":
-        print_json(explanation_json(explanation, proposal, cluster))
-    else:
-        _print(explanation, proposal, cluster)
+    return CommandOutcome(
+        lambda: explanation_json(explanation, proposal, cluster), lambda: _print(explanation, proposal, cluster)
+    )
 
 
 def explanation_json(explanation: Explanation, proposal: Proposal, cluster: BalanceCluster) -> dict[str, Any]:

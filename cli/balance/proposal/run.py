@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from headroom.cli.balance.loading import load_cluster
 from headroom.cli.common.changing import execute_option_of, require_answer, require_execute
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
+from headroom.cli.common.output import echo
 from headroom.cli.common.stopping import stopping
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.plan_run import (
     RunOptions,
+    TextStream,
     auto_option,
     cancel_option,
     carry_out,
@@ -32,27 +32,16 @@ from headroom.operations.balance.written_proposal import WrittenProposal, read_o
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.balance.reports.rest import RestOfProposal
 from headroom.planning.elections.quiet_hours import DailyWindow
-from headroom.planning.throttles.rate_options import LOW_RATE, rate_options
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
 
 _WINDOW_POLL_S = 10.0
 
 
-@dataclass(frozen=True)
-class _BalanceRun(RunOptions):
-    """Options of the command. The throttle is that of the proposal."""
-
-    def again(self) -> str:
-        """Return the command that goes on."""
-        up_to = rate_options({"--auto-throttle-up-to": self.auto_up_to})
-        return self.with_options(up_to + [LOW_RATE] * (self.low_rate and LOW_RATE not in up_to))
-
-
 @click.command(short_help="Carry out the batches of a proposal, and weigh what is left before each.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
 @config_option
-@format_option
+@with_format
 @auto_option
 @cancel_option
 @cleared_option
@@ -64,7 +53,6 @@ class _BalanceRun(RunOptions):
 def run(
     folder: Path,
     config: str | None,
-    output_format: str,
     auto_up_to: int | None,
     cancel_on_stop: bool,
     if_cleared: IfCleared,
@@ -73,7 +61,7 @@ def run(
     execute: bool,
     yes: bool,
     wait: bool,
-) -> None:
+) -> CommandOutcome:
     """Carry out the proposal in DIR, batch after batch, as headroom reassign run carries out a plan.
 
     Exactly what was proposed is run. Before each batch the cluster is read again. The command ends, with the reason, if
@@ -95,39 +83,50 @@ def run(
     throttle = proposal.throttle_bytes_per_s if any(proposal.copies) else None
     require_low_rate(low_rate, {"--auto-throttle-up-to": auto_up_to, "The throttle of the proposal": throttle})
     words = f"{COMMAND} {shell_quoted(str(folder))}"
-    options = _BalanceRun(
-        config, RunRates(None), auto_up_to, execute, yes, False, force, cancel_on_stop, if_cleared, low_rate, words
+    options = RunOptions(
+        config,
+        RunRates(None),
+        auto_up_to,
+        execute,
+        yes,
+        False,
+        force,
+        cancel_on_stop,
+        if_cleared,
+        low_rate,
+        words,
+        rates_are_given=False,
     )
     ran: list[int] = []
     weighed: RestOfProposal | None = None
     # In JSON there is one object on standard output, after the last batch.
-    with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
-        # Read again before each batch, after any wait.
-        while (following := next_batch(proposal, settings, folder)) is not None:
-            _require_other(following, ran, folder)
-            if execute and not following.begun and _has_waited(settings.balance.window, wait):
-                continue
-            weighed = _weigh(proposal, following, folder, config)
-            if not execute:
-                echo(f"Nothing was changed. To do it: {options.again()}")
-                break
-            _carry_out(proposal, following.number, replace(options, yes=yes or bool(ran)))
-            ran.append(following.number)
-            if set(following.left) - {following.number}:
-                _pause(settings.reassign.pause_s)
-        else:
-            echo(f"All {len(proposal.batches)} batches are done.")
-    if output_format == "json":
-        print_json(
-            {
-                "proposal_id": proposal.proposal_id,
-                "batches": len(proposal.batches),
-                "ran": ran,
-                "next_batch": None if following is None else following.number,
-                "outside_before": None if weighed is None else weighed.outside_before,
-                "outside_after": None if weighed is None else weighed.outside_after,
-            }
-        )
+    text = TextStream.STDOUT if in_text() else TextStream.STDERR
+    # Read again before each batch, after any wait.
+    while (following := next_batch(proposal, settings, folder)) is not None:
+        _require_other(following, ran, folder)
+        if execute and not following.begun and _has_waited(settings.balance.window, wait):
+            continue
+        weighed = _weigh(proposal, following, folder, config, text)
+        if not execute:
+            echo(f"Nothing was changed. To do it: {options.again()}", err=text.err)
+            break
+        _carry_out(proposal, following.number, replace(options, yes=yes or bool(ran)), text)
+        ran.append(following.number)
+        if set(following.left) - {following.number}:
+            _pause(settings.reassign.pause_s)
+    else:
+        echo(f"All {len(proposal.batches)} batches are done.", err=text.err)
+    return CommandOutcome(
+        lambda: {
+            "proposal_id": proposal.proposal_id,
+            "batches": len(proposal.batches),
+            "ran": ran,
+            "next_batch": None if following is None else following.number,
+            "outside_before": None if weighed is None else weighed.outside_before,
+            "outside_after": None if weighed is None else weighed.outside_after,
+        },
+        None,
+    )
 
 
 def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
@@ -141,7 +140,9 @@ def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> No
         raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
 
 
-def _weigh(proposal: WrittenProposal, following: NextBatch, folder: Path, config: str | None) -> RestOfProposal | None:
+def _weigh(
+    proposal: WrittenProposal, following: NextBatch, folder: Path, config: str | None, text: TextStream
+) -> RestOfProposal | None:
     """Print what is next, and return what the rest gains; None for a batch that was interrupted, which goes on.
 
     Raises:
@@ -149,20 +150,23 @@ def _weigh(proposal: WrittenProposal, following: NextBatch, folder: Path, config
     """
     name = f"Batch {following.number} of {len(proposal.batches)}"
     if following.begun:
-        echo(f"{name} was interrupted, and goes on.")
+        echo(f"{name} was interrupted, and goes on.", err=text.err)
         return None
     rest = weigh_rest(proposal, following, folder, load_cluster(config, None))
     echo(
         f"{name}: all that is left takes load outside of bands, in shares of the means, from {rest.outside_before:.3f} "
-        f"to {rest.outside_after:.3f}."
+        f"to {rest.outside_after:.3f}.",
+        err=text.err,
     )
     return rest
 
 
-def _carry_out(proposal: WrittenProposal, number: int, options: _BalanceRun) -> None:
+def _carry_out(proposal: WrittenProposal, number: int, options: RunOptions, text: TextStream) -> None:
     plan, fingerprint = proposal.batches[number - 1].plan, proposal.fingerprints[number - 1]
     options = replace(options, rates=RunRates(proposal.throttle_of(number)))
-    carry_out([plan], options, "text", COMMAND, fingerprint)
+    carried_out = carry_out([plan], options, text, COMMAND, fingerprint)
+    if carried_out.error is not None:
+        raise carried_out.error
 
 
 def _has_waited(text: str, wait: bool) -> bool:

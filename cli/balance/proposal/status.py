@@ -8,8 +8,9 @@ import click
 
 from headroom.cli.balance.proposal.files import batch_files, run_command
 from headroom.cli.common.logs import silence_clients
-from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, partition_json, print_json
+from headroom.cli.common.options import config_option
+from headroom.cli.common.outcome import CommandOutcome, with_format
+from headroom.cli.common.output import echo, partition_json
 from headroom.cli.config.load import load_settings
 from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas, read_own_proposal
 from headroom.planning.balance.reports.progress import ProposalProgress, proposal_progress
@@ -18,8 +19,8 @@ from headroom.planning.balance.reports.progress import ProposalProgress, proposa
 @click.command(short_help="Show how far the batches of a proposal are, and the next command.")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR")
 @config_option
-@format_option
-def status(folder: Path, config: str | None, output_format: str) -> None:
+@with_format
+def status(folder: Path, config: str | None) -> CommandOutcome:
     """Compare the proposal in DIR with the cluster: which batches are done, and the command for the next one.
 
     It is an error if a partition has replicas that no batch has left behind: then the proposal is older than the
@@ -34,18 +35,20 @@ def status(folder: Path, config: str | None, output_format: str) -> None:
     proposal = read_own_proposal(folder, settings)
     progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
     command = _command(progress, proposal, folder, config)
-    if output_format == "json":
-        print_json(
-            {
-                "proposal_id": proposal.proposal_id,
-                "batches": len(proposal.batches),
-                "done": list(progress.done),
-                "next_batch": progress.next_batch,
-                "moving": [partition_json(name) for name in progress.moving],
-                "command": command,
-            }
-        )
-        return
+    return CommandOutcome(
+        lambda: {
+            "proposal_id": proposal.proposal_id,
+            "batches": len(proposal.batches),
+            "done": list(progress.done),
+            "next_batch": progress.next_batch,
+            "moving": [partition_json(name) for name in progress.moving],
+            "command": command,
+        },
+        lambda: _print(proposal, progress, command),
+    )
+
+
+def _print(proposal: WrittenProposal, progress: ProposalProgress, command: str | None) -> None:
     echo(f"Proposal {proposal.proposal_id}: {len(progress.done)} of {len(proposal.batches)} batches are done.")
     if progress.moving:
         echo(f"{len(progress.moving):,} of its partitions are being reassigned, such as {progress.moving[0]}.")

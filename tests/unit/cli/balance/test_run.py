@@ -6,15 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.balance.proposal import run as run_module
 from headroom.cli.main import headroom
-from headroom.cli.reassign.plan_run import RunOptions
+from headroom.cli.reassign.plan_run import CarriedOut, RunOptions, TextStream
 from headroom.operations.balance import proposal_run, written_proposal
+from headroom.operations.reassignments.run import RunResult
+from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.elections.planner import PartitionState
 from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.reassignments.plan import ReassignmentPlan
@@ -52,8 +54,8 @@ class Brokers:
         return type("Leadership", (), {"partitions": states})
 
     def carry_out(
-        self, plans: Sequence[ReassignmentPlan], options: RunOptions, output: str, command: str, fingerprint: str
-    ) -> None:
+        self, plans: Sequence[ReassignmentPlan], options: RunOptions, text: TextStream, command: str, fingerprint: str
+    ) -> CarriedOut:
         if self.fails is not None and len(self.carried_out) == self.ends_well:
             raise self.fails
         (plan,) = plans
@@ -63,6 +65,7 @@ class Brokers:
             now = placed[target.name]
             placed[target.name] = replace(now, replicas=target.replicas, isr=target.replicas, leader=target.replicas[0])
         self.state = replace(self.state, partitions=placed)
+        return CarriedOut(cast(PlannedRun, None), "orders", RunResult())
 
 
 @pytest.fixture
