@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.score import chosen_goals
@@ -33,6 +34,84 @@ class NextBatch:
     number: int
     begun: bool
     left: tuple[int, ...]
+
+
+class ProposalSteps(Protocol):
+    """What the caller of ``run_proposal`` does in between: it waits, asks, prints, and runs a batch."""
+
+    def may_begin(self) -> bool:
+        """Return whether a batch may begin now; False after a wait, because the cluster has changed meanwhile."""
+
+    def read_cluster(self) -> BalanceCluster:
+        """Return the running cluster and its loads."""
+
+    def on_next(self, following: NextBatch, rest: RestOfProposal | None) -> None:
+        """Report the next batch, and what all that are left gain; None for one that continues."""
+
+    def carry_out(self, number: int) -> bool:
+        """Run a batch to its end, and return True; return False to change nothing, and end.
+
+        Raises:
+            HeadroomError: the batch did not reach its end.
+        """
+
+    def pause(self) -> None:
+        """Wait before the next batch."""
+
+
+@dataclass(frozen=True)
+class ProposalRun:
+    """How far a proposal was carried out.
+
+    Attributes:
+        ran: numbers of the batches that were carried out.
+        following: the batch after them; None if all are done.
+        rest: what the batches gained that were left before the last one that was weighed; None if none was.
+    """
+
+    ran: tuple[int, ...]
+    following: NextBatch | None
+    rest: RestOfProposal | None
+
+
+def run_proposal(proposal: WrittenProposal, settings: Settings, folder: Path, steps: ProposalSteps) -> ProposalRun:
+    """Carry out the batches of a proposal. Before each of them the cluster is read again, and the rest is weighed.
+
+    Args:
+        proposal: the proposal.
+        settings: all settings.
+        folder: folder of the proposal.
+        steps: what the caller does in between.
+
+    Raises:
+        HeadroomError: the rest is not to be carried out, or a batch did not reach its end.
+    """
+    ran: list[int] = []
+    rest: RestOfProposal | None = None
+    while (following := next_batch(proposal, settings, folder)) is not None:
+        _require_other(following, ran, folder)
+        # A batch that was interrupted has begun, and its throttle is set.
+        if not following.begun and not steps.may_begin():
+            continue
+        rest = None if following.begun else weigh_rest(proposal, following, folder, steps.read_cluster())
+        steps.on_next(following, rest)
+        if not steps.carry_out(following.number):
+            break
+        ran.append(following.number)
+        if set(following.left) - {following.number}:
+            steps.pause()
+    return ProposalRun(tuple(ran), following, rest)
+
+
+def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
+    """Check that the next batch is another one than the last.
+
+    Raises:
+        HeadroomError: it is the same: its partitions do not have their target replicas.
+    """
+    if ran and following.number == ran[-1]:
+        rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
+        raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
 
 
 def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> NextBatch | None:

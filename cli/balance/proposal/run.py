@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +26,13 @@ from headroom.cli.reassign.plan_run import (
 )
 from headroom.cli.throttle.rates import low_rate_option, require_low_rate
 from headroom.cluster.reassignment.execution.control import IfCleared
-from headroom.operations.balance.proposal_run import COMMAND, NextBatch, next_batch, weigh_rest
+from headroom.operations.balance.cluster import BalanceCluster
+from headroom.operations.balance.proposal_run import COMMAND, NextBatch, run_proposal
 from headroom.operations.balance.written_proposal import WrittenProposal, read_own_proposal
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.balance.reports.rest import RestOfProposal
 from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
 
@@ -97,76 +98,72 @@ def run(
         words,
         rates_are_given=False,
     )
-    ran: list[int] = []
-    weighed: RestOfProposal | None = None
     # In JSON there is one object on standard output, after the last batch.
-    text = TextStream.STDOUT if in_text() else TextStream.STDERR
-    # Read again before each batch, after any wait.
-    while (following := next_batch(proposal, settings, folder)) is not None:
-        _require_other(following, ran, folder)
-        if execute and not following.begun and _has_waited(settings.balance.window, wait):
-            continue
-        weighed = _weigh(proposal, following, folder, config, text)
-        if not execute:
-            echo(f"Nothing was changed. To do it: {options.again()}", err=text.err)
-            break
-        _carry_out(proposal, following.number, replace(options, yes=yes or bool(ran)), text)
-        ran.append(following.number)
-        if set(following.left) - {following.number}:
-            _pause(settings.reassign.pause_s)
-    else:
-        echo(f"All {len(proposal.batches)} batches are done.", err=text.err)
+    steps = _Steps(proposal, settings, options, wait, TextStream.STDOUT if in_text() else TextStream.STDERR)
+    done = run_proposal(proposal, settings, folder, steps)
+    if done.following is None:
+        steps.echo(f"All {len(proposal.batches)} batches are done.")
     return CommandOutcome(
         lambda: {
             "proposal_id": proposal.proposal_id,
             "batches": len(proposal.batches),
-            "ran": ran,
-            "next_batch": None if following is None else following.number,
-            "outside_before": None if weighed is None else weighed.outside_before,
-            "outside_after": None if weighed is None else weighed.outside_after,
+            "ran": done.ran,
+            "next_batch": None if done.following is None else done.following.number,
+            "outside_before": None if done.rest is None else done.rest.outside_before,
+            "outside_after": None if done.rest is None else done.rest.outside_after,
         },
         None,
     )
 
 
-def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
-    """Check that the next batch is another one than the last.
+class _Steps:
+    """Waits for the window, prints what is next, and carries out a batch as ``headroom reassign run`` does."""
 
-    Raises:
-        HeadroomError: it is the same: its partitions do not have their target replicas.
-    """
-    if ran and following.number == ran[-1]:
-        rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
-        raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
+    def __init__(
+        self, proposal: WrittenProposal, settings: Settings, options: RunOptions, wait: bool, text: TextStream
+    ) -> None:
+        self._proposal = proposal
+        self._settings = settings
+        self._options = options
+        self._wait = wait
+        self._text = text
 
+    def echo(self, text: str) -> None:
+        echo(text, err=self._text.err)
 
-def _weigh(
-    proposal: WrittenProposal, following: NextBatch, folder: Path, config: str | None, text: TextStream
-) -> RestOfProposal | None:
-    """Print what is next, and return what the rest gains; None for a batch that was interrupted, which goes on.
+    def may_begin(self) -> bool:
+        return not self._options.execute or not _has_waited(self._settings.balance.window, self._wait)
 
-    Raises:
-        HeadroomError: the rest is not to be carried out.
-    """
-    name = f"Batch {following.number} of {len(proposal.batches)}"
-    if following.begun:
-        echo(f"{name} was interrupted, and goes on.", err=text.err)
-        return None
-    rest = weigh_rest(proposal, following, folder, load_cluster(config, None))
-    echo(
-        f"{name}: all that is left takes load outside of bands, in shares of the means, from {rest.outside_before:.3f} "
-        f"to {rest.outside_after:.3f}.",
-        err=text.err,
-    )
-    return rest
+    def read_cluster(self) -> BalanceCluster:
+        return load_cluster(self._options.config, None)
 
+    def on_next(self, following: NextBatch, rest: RestOfProposal | None) -> None:
+        name = f"Batch {following.number} of {len(self._proposal.batches)}"
+        if rest is None:
+            self.echo(f"{name} was interrupted, and goes on.")
+            return
+        self.echo(
+            f"{name}: all that is left takes load outside of bands, in shares of the means, from "
+            f"{rest.outside_before:.3f} to {rest.outside_after:.3f}."
+        )
 
-def _carry_out(proposal: WrittenProposal, number: int, options: RunOptions, text: TextStream) -> None:
-    plan, fingerprint = proposal.batches[number - 1].plan, proposal.fingerprints[number - 1]
-    options = replace(options, rates=RunRates(proposal.throttle_of(number)))
-    carried_out = carry_out([plan], options, text, COMMAND, fingerprint)
-    if carried_out.error is not None:
-        raise carried_out.error
+    def carry_out(self, number: int) -> bool:
+        if not self._options.execute:
+            self.echo(f"Nothing was changed. To do it: {self._options.again()}")
+            return False
+        plan, fingerprint = self._proposal.batches[number - 1].plan, self._proposal.fingerprints[number - 1]
+        options = replace(self._options, rates=RunRates(self._proposal.throttle_of(number)))
+        carried_out = carry_out([plan], options, self._text, COMMAND, fingerprint)
+        if carried_out.error is not None:
+            raise carried_out.error
+        # The answer to the question before the first batch is that for all.
+        self._options = replace(self._options, yes=True)
+        return True
+
+    def pause(self) -> None:
+        with stopping() as stop:
+            if stop.wait(self._settings.reassign.pause_s):
+                raise click.Abort
 
 
 def _has_waited(text: str, wait: bool) -> bool:
@@ -187,9 +184,3 @@ def _has_waited(text: str, wait: bool) -> bool:
             if stop.wait(_WINDOW_POLL_S):
                 raise click.Abort
     return True
-
-
-def _pause(seconds: float) -> None:
-    with stopping() as stop:
-        if stop.wait(seconds):
-            raise click.Abort
