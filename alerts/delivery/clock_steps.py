@@ -9,7 +9,7 @@ _LEAST_MS = 1000
 
 
 class SetClock:
-    """Detects by how much the wall clock was set.
+    """Detects by how much the wall clock was set, and returns times that change with the steps that were found.
 
     Args:
         clock_ms: returns the current time, epoch milliseconds.
@@ -19,6 +19,14 @@ class SetClock:
     def __init__(self, clock_ms: Callable[[], int], elapsed_ms: Callable[[], int]) -> None:
         self._clock_ms, self._elapsed_ms = clock_ms, elapsed_ms
         self._ahead_ms = clock_ms() - elapsed_ms()
+
+    def now_ms(self) -> int:
+        """Return the time by the wall clock as it was after the last step, epoch milliseconds.
+
+        Times that were read before a step is found and shifted by it afterwards would be wrong by the step, if this
+        followed the wall clock at once.
+        """
+        return self._elapsed_ms() + self._ahead_ms
 
     def step_ms(self) -> int:
         """Return the milliseconds that the clock was set by since the last step; negative: back; 0: less than 1 s."""

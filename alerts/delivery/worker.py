@@ -112,7 +112,7 @@ class Worker:
         self._journal = AttemptJournal(receiver.name, delivery_log, clock_ms)
         self._clock_ms = clock_ms
         self._set_clock = SetClock(clock_ms, elapsed_ms)
-        self._resender = Resender(receiver, clock_ms)
+        self._resender = Resender(receiver, self._set_clock.now_ms)
         self._last_error = ""
         self._write_now = False
         self._stopping = False
@@ -123,7 +123,7 @@ class Worker:
     def undelivered_count(self) -> int:
         """Return the number of undelivered events, without those that wait for the end of a silence."""
         with self._changed:
-            return len(self._queue.undelivered_events(self._clock_ms()))
+            return len(self._queue.undelivered_events(self._set_clock.now_ms()))
 
     def start(self, backlog: Backlog) -> None:
         """Resume undelivered events from the backlog, and start the thread."""
@@ -187,7 +187,7 @@ class Worker:
             if self._stopping:
                 return
             self._follow_clock_steps()
-            now_ms = self._clock_ms()
+            now_ms = self._set_clock.now_ms()
             muted = self._queue.take_muted()
             expired = self._queue.take_expired(now_ms)
             batch = self._queue.due(now_ms)
@@ -255,7 +255,7 @@ class Worker:
 
     def _record_failure(self, batch: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
-            self._queue.record_failure(batch, error, self._clock_ms())
+            self._queue.record_failure(batch, error, self._set_clock.now_ms())
         if batch.pending[0].attempts == 1:
             log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
         self._journal.append_outcome(

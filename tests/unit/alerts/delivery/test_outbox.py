@@ -384,6 +384,46 @@ class SettableClock:
 
 
 @pytest.mark.parametrize("set_s", [-3600, 3600])
+def test_a_clock_that_is_set_during_an_attempt_delays_neither_the_next_one_nor_resending(set_s: int) -> None:
+    clock = SettableClock()
+
+    class Slow(Inbox):
+        """Receiver that gets firing alerts again. The clock is set while it is asked."""
+
+        resend_in_s = 0.05
+
+        def __init__(self) -> None:
+            super().__init__(failures=1)
+            self.resent = 0
+
+        def restore(self, alerts: object) -> None:
+            pass
+
+        def forget(self, alert_id: str) -> None:
+            pass
+
+        def deliver(self, event: AlertEvent, before: str, may_have_arrived: bool) -> Receipt:
+            if self.failures:
+                clock.set_ms += set_s * 1000
+            return super().deliver(event, before, may_have_arrived)
+
+        def resend(self) -> None:
+            self.resent += 1
+            if self.resent == 1:
+                clock.set_ms += set_s * 1000
+
+    inbox = Slow()
+    outbox = Outbox([inbox], MemoryLog(), NotifySettings(retry_s=0.05, retry_max_s=0.05), clock)
+    outbox.start()
+    try:
+        outbox.add([event()])
+        until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
+        until(lambda: inbox.resent > 2, lambda: inbox.resent)
+    finally:
+        outbox.stop()
+
+
+@pytest.mark.parametrize("set_s", [-3600, 3600])
 def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) -> None:
     class Standing(Inbox):
         """Receiver that gets firing alerts again."""
