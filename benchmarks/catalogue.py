@@ -33,6 +33,7 @@ from benchmarks.groups.outages import group as outages
 from benchmarks.groups.plan import group as plan
 from benchmarks.groups.precision import group as precision
 from benchmarks.groups.proposals import group as proposals
+from benchmarks.groups.reassign import crash_points
 from benchmarks.groups.reassign import group as reassign
 from benchmarks.groups.scale import group as scale
 from benchmarks.groups.scale import guard, million
@@ -230,6 +231,13 @@ _GROUPS: tuple[BenchGroup[Any], ...] = (
         80,
         reassign.measure,
         reassign.ReassignOptions,
+    ),
+    BenchGroup(
+        "crash_points",
+        "Does a run leave nothing behind, wherever it and its repair are killed?",
+        None,
+        crash_points.measure,
+        crash_points.CrashPointOptions,
     ),
     BenchGroup("fuzz", "Does any input from outside crash its reader?", None, fuzz.measure, fuzz.FuzzOptions),
     BenchGroup(

@@ -16,6 +16,7 @@ from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from tests.support.journal_specification import journal_violations
 
 # The log directories of every broker.
 PATHS = ("/a", "/b")
@@ -313,6 +314,7 @@ class FakeJournal:
             self.failing -= 1
             raise HeadroomError("actions/journal", "cannot be written", "Look at store.path.")
         self.kept.extend(rows)
+        assert journal_violations(self.kept) == []
         self.crash.step()
 
     def records(self) -> list[RecordedRun]:
