@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 
 from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S
 from headroom.schemas.quantities import QuantityError
@@ -12,6 +13,8 @@ from headroom.schemas.text.amounts import rate_text
 LEAST_WITHOUT_UNIT_BYTES_PER_S = 10_000
 MAX_BYTES_PER_S = 1_000_000_000_000
 LOW_RATE = "--low-rate"
+_EXECUTE = " --execute"
+_RATE_OPTION = re.compile(r"(--(?:throttle|log-dirs-throttle|auto-throttle-up-to)) ([0-9]+)(?= )")
 
 
 def rate_options(rates: Mapping[str, int | None]) -> list[str]:
@@ -21,10 +24,28 @@ def rate_options(rates: Mapping[str, int | None]) -> list[str]:
         rates: bytes per second by option; options with None are left out.
     """
     given = {option: rate for option, rate in rates.items() if rate is not None}
-    words = []
-    for option, rate in given.items():
-        words += [option, f"{rate}B" if rate < LEAST_WITHOUT_UNIT_BYTES_PER_S else str(rate)]
+    words = [word for option, rate in given.items() for word in (option, _rate_word(rate))]
     return words + [LOW_RATE] * any(map(is_low, given.values()))
+
+
+def accept_low_rates(command: str, others: Iterable[int] = ()) -> str:
+    """Return a command that continues a run, with the units and the flag that low rates need.
+
+    Earlier versions took low rates without these, and wrote such commands into the journal.
+
+    Args:
+        command: command from the journal.
+        others: rates of the run that may not be among its words, bytes per second.
+    """
+    rates = [*others, *(int(rate) for _, rate in _RATE_OPTION.findall(command))]
+    if LOW_RATE in command.split() or not command.endswith(_EXECUTE) or not any(map(is_low, rates)):
+        return command
+    with_units = _RATE_OPTION.sub(lambda rate: f"{rate[1]} {_rate_word(int(rate[2]))}", command)
+    return f"{with_units.removesuffix(_EXECUTE)} {LOW_RATE}{_EXECUTE}"
+
+
+def _rate_word(bytes_per_s: int) -> str:
+    return f"{bytes_per_s}B" if bytes_per_s < LEAST_WITHOUT_UNIT_BYTES_PER_S else str(bytes_per_s)
 
 
 def is_low(bytes_per_s: float) -> bool:

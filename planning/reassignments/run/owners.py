@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
+from headroom.planning.throttles.rate_options import accept_low_rates
 
 # Steps of the journal that say whose a throttle is.
 OWNER_STEPS = (StepKind.RUN, StepKind.RATE, StepKind.LIST)
@@ -134,4 +135,8 @@ def _command_of(options: str | None) -> str | None:
     except ValueError:
         return None
     command = recorded.get("command") if isinstance(recorded, dict) else None
-    return command if isinstance(command, str) and command else None
+    if not isinstance(command, str) or not command:
+        return None
+    # The throttle of a proposal is not among the words of its command.
+    rates = (recorded.get(name) for name in ("throttle_bytes_per_s", "log_dirs_bytes_per_s"))
+    return accept_low_rates(command, [rate for rate in rates if isinstance(rate, int)])

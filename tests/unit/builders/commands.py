@@ -24,5 +24,5 @@ def succeed(*arguments: str) -> Result:
 
 def json_of(*arguments: str) -> dict[str, Any]:
     """Return what ``headroom`` prints as JSON."""
-    values: dict[str, Any] = json.loads(succeed(*arguments, "--format", "json").output)
+    values: dict[str, Any] = json.loads(succeed(*arguments, "--format", "json").stdout)
     return values

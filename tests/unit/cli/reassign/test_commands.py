@@ -28,26 +28,11 @@ from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
 from headroom.streaming.tables.journal import ActionJournal
+from tests.unit.builders.live_commands import let_commands_open
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
 
 BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 2, 1)}
 AFTER = {0: [3, 2], 1: [2, 3], 2: [4, 2, 1]}
-
-
-class Opened:
-    """The fake cluster as a command opens it."""
-
-    def __init__(self, cluster: FakeReassignedCluster) -> None:
-        self._cluster = cluster
-
-    def __call__(self, settings: object, topics: object = (), measured: bool = False, placed: object = ()) -> Opened:
-        return self
-
-    def __enter__(self) -> FakeReassignedCluster:
-        return self._cluster
-
-    def __exit__(self, *error: object) -> None:
-        """Close."""
 
 
 @pytest.fixture
@@ -55,15 +40,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeReassignedCl
     names = {n: TopicPartition("orders", n) for n in BEFORE}
     placements = {names[n]: PartitionPlacement("orders", n, r[0], r, r) for n, r in BEFORE.items()}
     fake = FakeReassignedCluster(placements, {1, 2, 3, 4}, rates={BrokerRole(2, Role.LEADER): 90_000_000}, looks=1)
-    for module in ("operations.reassignments.run", "operations.reassignments.cleaning", "cli.reassign.verify"):
-        monkeypatch.setattr(f"headroom.{module}.LiveClusterControl", Opened(fake))
-    monkeypatch.setattr("headroom.cli.reassign.cancel.LiveClusterControl", Opened(fake))
-    monkeypatch.setenv("HEADROOM_CLUSTER__BOOTSTRAP_SERVERS", "broker1:9092")
-    monkeypatch.setenv("HEADROOM_STORE__PATH", str(tmp_path / "store"))
-    monkeypatch.setenv("HEADROOM_REASSIGN__PAUSE_S", "0")
-    for room in ("moves", "executor"):
-        monkeypatch.setattr(f"headroom.cluster.reassignment.execution.{room}.STALE_S", 0.0)
-    monkeypatch.chdir(tmp_path)
+    let_commands_open(fake, monkeypatch, tmp_path)
     return fake
 
 

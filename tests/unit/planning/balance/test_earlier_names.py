@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headroom.planning.balance import model
-from headroom.planning.balance.goals.catalogue import find_goals
+from headroom.planning.balance.goals.catalogue import find_goals, known_goals
 from headroom.schemas.errors import HeadroomError
 
 GOAL = """
@@ -50,6 +50,18 @@ def test_it_gets_the_classes_of_today_and_nobody_else_does(plugins: Path) -> Non
     goal = find_goals(["goal_of_before:Own"])[-1]
     assert goal.resource is model.Resource.LEADERS  # type: ignore[attr-defined]
     assert (model.__spec__, [name for name in sys.modules if name.split(".")[0] == "planning"]) == (spec, [])
+
+
+def test_a_goal_of_an_installed_package_may_use_the_earlier_names(plugins: Path) -> None:
+    (plugins / "goal_of_package.py").write_text(GOAL)
+    info = plugins / "goal_of_package-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: goal-of-package\nVersion: 1\n")
+    # The group is a contract with these packages.
+    (info / "entry_points.txt").write_text("[headroom.balance_goals]\nown = goal_of_package:Own\n")
+    importlib.invalidate_caches()
+    assert "own" in known_goals()
+    assert find_goals(["own"])[-1].resource is model.Resource.LEADERS  # type: ignore[attr-defined]
 
 
 def test_a_package_of_others_with_such_a_name_keeps_it(plugins: Path) -> None:

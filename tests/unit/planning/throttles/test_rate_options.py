@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headroom.alerts.recommendations.commands import headroom_apply
 from headroom.cli.common.parameters import Rate
-from headroom.planning.throttles.rate_options import LOW_RATE, check_rate, rate_options
+from headroom.planning.throttles.rate_options import LOW_RATE, accept_low_rates, check_rate, rate_options
 
 
 @given(st.integers(1, 10**12))
@@ -32,6 +32,39 @@ def test_an_alert_prints_the_flag_with_a_low_rate() -> None:
     assert headroom_apply(600_000, [2], None) == (
         "headroom throttle apply --rate 600000 --low-rate --brokers 2 --raise-only --execute"
     )
+
+
+@pytest.mark.parametrize(
+    ("stored", "others", "accepted"),
+    [
+        (
+            "headroom reassign run m.json --throttle 600000 --log-dirs-throttle 5000000 --config a.toml --execute",
+            [600_000, 5_000_000],
+            "headroom reassign run m.json --throttle 600000 --log-dirs-throttle 5000000 --config a.toml --low-rate "
+            "--execute",
+        ),
+        (
+            "headroom reassign rollback 3f9a --throttle 6000 --auto-throttle-up-to 8000 --force --execute",
+            [6_000],
+            "headroom reassign rollback 3f9a --throttle 6000B --auto-throttle-up-to 8000B --force --low-rate --execute",
+        ),
+        # The throttle is that of the proposal.
+        ("headroom balance run out --execute", [600_000], "headroom balance run out --low-rate --execute"),
+    ],
+)
+def test_a_command_of_an_earlier_version_gets_what_its_low_rate_needs(
+    stored: str, others: list[int], accepted: str
+) -> None:
+    assert accept_low_rates(stored, others) == accepted
+    assert accept_low_rates(accepted, others) == accepted
+
+
+def test_a_command_without_a_low_rate_stays_as_it_is() -> None:
+    for stored in (
+        "headroom reassign run m.json --throttle 1000000 --execute",
+        "headroom reassign run m.json --execute",
+    ):
+        assert accept_low_rates(stored) == stored
 
 
 def test_a_rate_is_whole_bytes_per_second() -> None:
