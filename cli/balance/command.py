@@ -86,7 +86,7 @@ def balance(
     if output_format == "json":
         print_json(score_json(result))
     else:
-        print_score(result)
+        print_score(result, config)
 
 
 for _command in (propose, explain, status, run):

@@ -49,7 +49,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
     if not execute:
         _show(runs_to_clean(session, run_ids), session, settings, config, run_ids, output_format)
         if output_format != "json":
-            print_damaged_rows(session.records)
+            print_damaged_rows(session.records, config)
         print_notes(notes_on_others(settings, print_step, config))
         return
     # Listed under the lock: a run that holds it may still take back what it has set.
@@ -63,7 +63,7 @@ def clean(run_ids: tuple[str, ...], config: str | None, output_format: str, exec
                 echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
         if not outcomes:
             _print_nothing_left(settings)
-        print_damaged_rows(session.records)
+        print_damaged_rows(session.records, config)
     print_notes(notes_on_others(settings, print_step, config))
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:

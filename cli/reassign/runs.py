@@ -46,7 +46,7 @@ def runs(config: str | None, output_format: str) -> None:
     for record in session.records:
         if record.run_id in running:
             echo(f"Run {record.run_id} is running: {running_text(record, running[record.run_id])}.")
-    print_damaged_rows(session.records)
+    print_damaged_rows(session.records, config)
     if any(record.leaves_behind and record.run_id not in running for record in session.records):
         echo(f"To remove what is left behind: {headroom_reassign_clean((), config)}")
 

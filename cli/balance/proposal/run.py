@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.balance.loading import load_cluster
 from headroom.cli.common.changing import execute_option_of, require_answer, require_execute
 from headroom.cli.common.options import config_option, format_option
@@ -104,7 +105,7 @@ def run(
     with redirect_stdout(sys.stderr) if output_format == "json" else nullcontext():
         # Read again before each batch, after any wait.
         while (following := next_batch(proposal, settings, folder)) is not None:
-            _require_other(following, ran, folder)
+            _require_other(following, ran, folder, config)
             if execute and not following.begun and _has_waited(settings.balance.window, wait):
                 continue
             weighed = _weigh(proposal, following, folder, config)
@@ -130,15 +131,16 @@ def run(
         )
 
 
-def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
+def _require_other(following: NextBatch, ran: Sequence[int], folder: Path, config: str | None) -> None:
     """Check that the next batch is another one than the last.
 
     Raises:
         HeadroomError: it is the same: its partitions do not have their target replicas.
     """
     if ran and following.number == ran[-1]:
+        see = f"headroom reassignments{config_option_of(config)}"
         rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
-        raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
+        raise HeadroomError(str(folder), rule, f"See which: {see}. Then propose again.")
 
 
 def _weigh(proposal: WrittenProposal, following: NextBatch, folder: Path, config: str | None) -> RestOfProposal | None:
