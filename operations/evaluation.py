@@ -10,6 +10,7 @@ from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.streaming.delta.query import sql_text
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.delta.tick_table import day_of
+from headroom.streaming.store.single_instance import JobProcess, ended_process
 
 # Gold tables follow the ticks within seconds, or within the idle interval while nothing moves. So an older tick means
 # that no watch is running.
@@ -27,11 +28,13 @@ class Evaluation:
         cluster: name of the cluster.
         tick_ms: newest tick with a verdict, epoch milliseconds; None if there is none in the tables.
         is_current: whether a watch evaluates the cluster now.
+        ended: the process that evaluated this store last, if it is known to have ended; None otherwise.
     """
 
     cluster: str
     tick_ms: int | None
     is_current: bool
+    ended: JobProcess | None = None
 
 
 def fresh_ms(settings: Settings) -> int:
@@ -72,11 +75,14 @@ def read_evaluations(settings: Settings, clusters: Iterable[str], at_ms: int) ->
     if missing:
         last |= _last_ticks(settings, missing, "true")
     since_ms, until_ms = at_ms - fresh_ms(settings), at_ms + AHEAD_MS
-    tick_by_cluster = {cluster: last.get(cluster) for cluster in wanted}
-    return [
-        Evaluation(cluster, tick_ms, tick_ms is not None and since_ms <= tick_ms <= until_ms)
-        for cluster, tick_ms in tick_by_cluster.items()
-    ]
+    ended = ended_process(settings.store, "alerts")
+    return [_evaluation(cluster, last.get(cluster), (since_ms, until_ms), ended) for cluster in wanted]
+
+
+def _evaluation(cluster: str, tick_ms: int | None, fresh: tuple[int, int], ended: JobProcess | None) -> Evaluation:
+    is_fresh = tick_ms is not None and fresh[0] <= tick_ms <= fresh[1]
+    # A tick stays fresh for a minute, also after the process that evaluated it was killed.
+    return Evaluation(cluster, tick_ms, is_fresh and ended is None, ended)
 
 
 def _last_ticks(settings: Settings, clusters: list[str], condition: str) -> dict[str, int]:

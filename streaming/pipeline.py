@@ -50,6 +50,7 @@ from headroom.streaming.store.delivery_table import DeliveryTable
 from headroom.streaming.store.event_log import EventLog
 from headroom.streaming.store.leader_balance_follower import LeaderBalanceFollower
 from headroom.streaming.store.maintenance import MaintenanceSchedule
+from headroom.streaming.store.single_instance import run_process
 from headroom.streaming.store.store import Store
 from headroom.streaming.supervision.in_time import InTime, NoAnswer
 from headroom.streaming.supervision.jvm import spark_failures
@@ -180,7 +181,9 @@ class Pipeline:
         stores = {of_cluster.cluster.name: of_cluster.store.path for of_cluster in watched}
         self._load_settings = {of_cluster.cluster.name: of_cluster.balance for of_cluster in watched}
         self._to_engine = _EngineListener(self._engine)
-        self._owners = ThrottleOwnersFollower(stores, self._engine.active, self._to_engine.on_owners, config.clock_ms)
+        self._owners = ThrottleOwnersFollower(
+            stores, self._engine.active, self._to_engine.on_owners, config.clock_ms, run_process
+        )
         self._alert_path: AlertPath | None = None
         self._alert_path_gold: AlertPathGold | None = None
         self._interval_s = min(of_cluster.collect.interval_s for of_cluster in watched)

@@ -130,6 +130,11 @@ def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
     return f"{' '.join(['headroom reassign clean', *run_ids])}{config_option_of(config)} --execute"
 
 
+def headroom_reassign_runs(config: str | None) -> str:
+    """Return Headroom's own command that lists the runs of plans, and which of them is running."""
+    return f"headroom reassign runs{config_option_of(config)}"
+
+
 def kafka_clear_rates(broker: int, keys: Sequence[str], bootstrap_servers: str) -> str:
     """Return Kafka's command that removes settings of one broker, all of which have to be set."""
     return _kafka_delete("brokers", str(broker), keys, bootstrap_servers)

@@ -150,7 +150,7 @@ class Recommender:
         """Return the commands that remove throttles left behind by a move.
 
         If runs of plans left them, the first commands continue the one that has not ended, and remove exactly what the
-        runs have set.
+        runs have set. The lock of a run that is carried on now refuses these; then the first command shows the runs.
 
         A cluster-wide default rate stays: no move sets it, and it limits only listed replicas.
 
@@ -166,7 +166,11 @@ class Recommender:
         runs = [owner for owner in owners if owner.runs_plan]
         own = [owner.continue_command for owner in runs if owner.continue_command is not None]
         own += [commands.headroom_reassign_clean([owner.run_id for owner in runs], self.config)] * bool(runs)
-        if runs:
+        running = next((owner for owner in runs if owner.process is not None), None)
+        if running is not None:
+            own = [commands.headroom_reassign_runs(self.config)]
+            reason = f"run {running.run_id} is running and removes what it set when it ends; otherwise {reason}"
+        elif runs:
             names = join_names([f"run {owner.run_id}" for owner in runs])
             goes_on = "continue it with its command, or " if own[:-1] else ""
             reason = f"{names} left this: {goes_on}remove exactly what it set with reassign clean; otherwise {reason}"

@@ -159,7 +159,8 @@ def _evaluation_text(evaluation: Evaluation, at_ms: int, process: JobProcess | N
         return f"Cluster {name}: last evaluated {age} ago."
     since = f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}."
     if process is None:
-        return f"{since} No `headroom watch` writes to this store; what follows is the state of then."
+        by = "" if evaluation.ended is None else f" The process that evaluated it has ended ({evaluation.ended})."
+        return f"{since}{by} No `headroom watch` writes to this store; what follows is the state of then."
     return f"{since} {_blind_text(process)} What follows is the state of then, except for no_data and store_unwritable."
 
 

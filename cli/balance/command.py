@@ -82,7 +82,7 @@ def balance(
     if save_state is not None:
         write_loads(save_state, cluster.state, cluster.loads)
     result = score_result(cluster, goals, changes)
-    return CommandOutcome(lambda: score_json(result), lambda: print_score(result))
+    return CommandOutcome(lambda: score_json(result), lambda: print_score(result, config))
 
 
 for _command in (propose, explain, status, run):

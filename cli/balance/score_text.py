@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from headroom.alerts.recommendations.commands import headroom_balance_propose_all
 from headroom.cli.balance.amounts import RESOURCE_NAMES, load_text
 from headroom.cli.common.output import echo, print_table
 from headroom.operations.balance.score import ChangedCluster, ScoreResult
@@ -20,8 +21,13 @@ from headroom.schemas.text.amounts import percent_text
 MAX_ROWS = 20
 
 
-def print_score(result: ScoreResult) -> None:
-    """Print the scores, and those after changes."""
+def print_score(result: ScoreResult, config: str | None) -> None:
+    """Print the scores, and those after changes.
+
+    Args:
+        result: the scores.
+        config: settings file that recommended commands name; the default one if None.
+    """
     echo(verdict(result.card, result.cluster.state.cluster))
     echo(sources(result))
     if result.changed is not None:
@@ -34,7 +40,7 @@ def print_score(result: ScoreResult) -> None:
     _print_risks(result)
     print_losses(result.cluster.observed)
     echo()
-    echo("To see what would improve it, and what that costs: headroom balance propose")
+    echo(f"To see what would improve it, and what that costs: {headroom_balance_propose_all(config)}")
 
 
 def verdict(card: Scorecard, cluster: str) -> str:

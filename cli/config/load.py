@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -22,6 +22,18 @@ DEFAULT_FILE = "headroom.toml"
 _SETTINGS: TypeAdapter[Settings] = TypeAdapter(Settings)
 
 
+class LoadedFile(NamedTuple):
+    """The settings of a file and the environment.
+
+    Attributes:
+        settings: all settings; those that are not set have their defaults.
+        origins: keys that are set -> the key and its file or variable, as an error names them.
+    """
+
+    settings: Settings
+    origins: Mapping[Key, str]
+
+
 def load_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:
     """Return the settings of a file and the environment, including the cluster to watch.
 
@@ -33,13 +45,22 @@ def load_settings(path: str | None, environ: Mapping[str, str] | None = None) ->
         HeadroomError: a key is unknown, a value is not allowed, ``cluster.bootstrap_servers`` is missing, or a file of
             certificates or keys cannot be used.
     """
+    return load_file(path, environ).settings
+
+
+def load_file(path: str | None, environ: Mapping[str, str] | None = None) -> LoadedFile:
+    """Return the settings as ``load_settings`` does, and which of them are set.
+
+    Raises:
+        HeadroomError: as ``load_settings``.
+    """
     settings, origins = _read(path, os.environ if environ is None else environ)
     _with_origin(lambda: require_cluster(settings), origins)
     # Spark reads only the cluster of the ticks topic, so only its key files must be readable by Java.
     own_ticks = bool(settings.ticks.bootstrap_servers.strip())
     require_readable(settings.cluster, "cluster", by_spark=not own_ticks)
     require_readable(settings.ticks, "ticks", by_spark=own_ticks)
-    return settings
+    return LoadedFile(settings, origins)
 
 
 def read_settings(path: str | None, environ: Mapping[str, str] | None = None) -> Settings:

@@ -64,19 +64,21 @@ def clean(run_ids: tuple[str, ...], config: str | None, execute: bool, force: bo
         outcomes = clean_runs(settings, session, runs_to_clean(session, run_ids), force, print_step, config)
     return CommandOutcome(
         lambda: {"cluster": session.cluster, "executed": True, "runs": [_json(o, None) for o in outcomes]},
-        lambda: _print_cleaned(outcomes, session, settings),
+        lambda: _print_cleaned(outcomes, session, settings, config),
         notes,
         _error(outcomes, config),
     )
 
 
-def _print_cleaned(outcomes: Sequence[CleanOutcome], session: RunSession, settings: Settings) -> None:
+def _print_cleaned(
+    outcomes: Sequence[CleanOutcome], session: RunSession, settings: Settings, config: str | None
+) -> None:
     for outcome in outcomes:
         if not outcome.moving and not outcome.record.leaves_behind:
             echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
     if not outcomes:
         _print_nothing_left(settings)
-    print_damaged_rows(session.records)
+    print_damaged_rows(session.records, config)
 
 
 def _error(outcomes: Sequence[CleanOutcome], config: str | None) -> HeadroomError | None:
@@ -112,7 +114,7 @@ def _print_left(
         print_nothing_changed(["reassign", "clean", *run_ids], config)
     else:
         _print_nothing_left(settings)
-    print_damaged_rows(session.records)
+    print_damaged_rows(session.records, config)
 
 
 def _print_nothing_left(settings: Settings) -> None:

@@ -54,7 +54,7 @@ def _print(session: RunSession, running: Mapping[str, JobProcess], store: str, c
     for record in session.records:
         if record.run_id in running:
             echo(f"Run {record.run_id} is running: {running_text(record, running[record.run_id])}.")
-    print_damaged_rows(session.records)
+    print_damaged_rows(session.records, config)
     if any(record.leaves_behind and record.run_id not in running for record in session.records):
         echo(f"To remove what is left behind: {headroom_reassign_clean((), config)}")
 

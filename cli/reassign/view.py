@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headroom.alerts.recommendations.commands import headroom_reassign_clean
+from headroom.alerts.recommendations.commands import headroom_reassign_clean, headroom_throttle_show
 from headroom.cli.common.changing import error_json
 from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.plan.json_view import directory_json
@@ -191,8 +191,13 @@ def print_refused(refused: Iterable[tuple[TopicPartition, str]], err: bool) -> N
         echo(f"Not at their target: {partitions_text(names)} ({reason})", err=err)
 
 
-def print_damaged_rows(records: Iterable[RecordedRun]) -> None:
-    """Print what is not known of runs, because a disk has damaged or lost rows of the journal."""
+def print_damaged_rows(records: Iterable[RecordedRun], config: str | None) -> None:
+    """Print what is not known of runs, because a disk has damaged or lost rows of the journal.
+
+    Args:
+        records: the runs.
+        config: settings file that recommended commands name; the default one if None.
+    """
     for record in records:
         if record.damaged_rows:
             numbers = sorted(record.damaged_rows)
@@ -200,5 +205,5 @@ def print_damaged_rows(records: Iterable[RecordedRun]) -> None:
             more = f" and {len(numbers) - _MOST_NUMBERS} more" if len(numbers) > _MOST_NUMBERS else ""
             echo(
                 f"Run {record.run_id}: what its rows {rows}{more} of the journal set is unknown, because they are "
-                "damaged or lost. Compare with: headroom throttle show"
+                f"damaged or lost. Compare with: {headroom_throttle_show(config)}"
             )

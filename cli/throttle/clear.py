@@ -49,7 +49,8 @@ def clear(config: str | None, only: str | None, cluster_default: bool, force: bo
     if in_text():
         print_plan(view, plan)
     owners = owners_or_none(settings, print_step)
-    print_notes([*clear_notes(view, plan), *owner_notes(clear_steps(view, plan), owners, config)])
+    by = owner_notes(clear_steps(view, plan), owners, config, moves=bool(view.moving()))
+    print_notes([*clear_notes(view, plan), *by])
     # Only with --execute: during a move it may still be looked up what is there to clear.
     if execute and not plan.empty():
         require_idle(view, force)

@@ -15,7 +15,8 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import MetricsState
 from headroom.alerts.watched_cluster import WatchedCluster
-from headroom.cli.config.load import DEFAULT_FILE, load_settings
+from headroom.cli.config.load import DEFAULT_FILE, load_file
+from headroom.cli.config.several_files import settings_in_force
 from headroom.cli.config.sources import env_name
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.receivers import build_receivers
@@ -47,7 +48,7 @@ class ConfiguredClusters:
     Attributes:
         settings: settings of the first file, which configure the pipeline.
         config: absolute path of the first file; None if there is none, and all settings are in the environment.
-        others: further clusters.
+        others: further clusters, with the settings that are in force for them.
     """
 
     settings: Settings
@@ -66,11 +67,15 @@ def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
 
     Raises:
         HeadroomError: a file is invalid, two files name the same cluster or the same broker, their ticks go to
-            different topics, or a maintenance window names another cluster.
+            different topics, a maintenance window names another cluster, or a further file sets what only the first one
+            decides to another value.
     """
     first = configs[0] if configs else None
-    settings = load_settings(first)
-    others = tuple(WatchedCluster(load_settings(path), os.path.abspath(path)) for path in configs[1:])
+    loaded = load_file(first)
+    settings = loaded.settings
+    others = tuple(
+        WatchedCluster(settings_in_force(loaded, load_file(path)), os.path.abspath(path)) for path in configs[1:]
+    )
     names, ticks_kafka = {settings.cluster.name}, settings.ticks_cluster().bootstrap_servers
     brokers = _brokers(settings)
     for watched in others:

@@ -66,7 +66,8 @@ def watch(
             for name, config in clusters.configs
             if not without_collector
         ]
-        history = HistoryProcess(clusters.config, clusters.settings.spark.history_nice)
+        files = [config for _, config in clusters.configs if config is not None]
+        history = HistoryProcess(files, clusters.settings.spark.history_nice)
         worker = BalanceWorker(clusters)
         try:
             echo("Starting the collector and Spark ...", err=True)
@@ -112,12 +113,13 @@ class HistoryProcess:
     """Child process with the record and gold jobs, started after the first verdict was printed.
 
     Args:
-        config: settings file; the default one if None.
+        configs: settings file of each cluster, because ticks of clusters that no file names are rejected. Empty: all
+            settings are in the environment.
         nice: niceness of the process.
     """
 
-    def __init__(self, config: str | None, nice: int) -> None:
-        self._config = config
+    def __init__(self, configs: Sequence[str], nice: int) -> None:
+        self._configs = configs
         self._nice = nice
         self._allowed = threading.Event()
         self._child: ChildProcess | None = None
@@ -132,7 +134,8 @@ class HistoryProcess:
             self._child.check()
         elif self._allowed.is_set():
             # Not earlier: its JVM would compete for the CPU with the alert path, and delay the first verdict.
-            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", str(self._nice)], self._config)
+            files = (argument for config in self._configs for argument in ("--config", config))
+            self._child = ChildProcess("history", ["run", "gold", "record", "--nice", str(self._nice), *files], None)
 
     def ask_to_stop(self) -> None:
         """Send SIGTERM to the process, without waiting."""

@@ -16,7 +16,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from headroom.cluster.connection.bootstrap import connect_to_first
 from headroom.cluster.connection.new_client import new_client
-from headroom.cluster.connection.refusal import Refusal, why_refused
+from headroom.cluster.connection.refusal import NO_ANSWER, Refusal, no_answer, why_refused
 from headroom.cluster.secrets import sasl_password, section_of
 from headroom.schemas.config import KafkaSettings, SecurityProtocol, Settings
 from headroom.schemas.errors import HeadroomError
@@ -249,11 +249,16 @@ def _connect(kafka: KafkaSettings) -> KafkaAdminClient:
             kafka.request_timeout_ms / 1000,
         )
     except (KafkaError, OSError, ValueError) as error:
-        refusal = why_refused(kafka, options, servers, section) or Refusal(
-            f"no broker could be reached ({type(error).__name__})",
-            "Check the address, that the brokers are up, and the security settings.",
-        )
+        refusal = why_refused(kafka, options, servers, section) or _unexplained(kafka, error)
         raise HeadroomError(_subject(kafka), refusal.rule, refusal.remedy) from None
+
+
+def _unexplained(kafka: KafkaSettings, error: Exception) -> Refusal:
+    """Return the refusal for an error of a client although a broker takes the same connection now."""
+    if isinstance(error, NO_ANSWER):
+        return no_answer(kafka.request_timeout_ms / 1000)
+    rule = f"no broker could be reached ({type(error).__name__})"
+    return Refusal(rule, "Check the address, that the brokers are up, and the security settings.")
 
 
 def _subject(kafka: KafkaSettings) -> str:

@@ -21,6 +21,10 @@ _SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 _MOST_BYTES = 1_000_000
 
 
+class SilentServerError(TimeoutError):
+    """The server took the connection, and did not answer in time."""
+
+
 class NoKafkaError(OSError):
     """The server does not speak Kafka's protocol, or closed the connection instead of answering."""
 
@@ -119,15 +123,18 @@ def wire(host: str, port: int, tls: ssl.SSLContext | None, timeout_s: float) -> 
         timeout_s: longest time for all requests together, seconds.
 
     Raises:
-        OSError: it cannot be reached, or TLS fails.
+        OSError: it cannot be reached, or TLS fails; SilentServerError: it took the connection, and did not answer.
     """
     deadline_s = time.monotonic() + timeout_s
     with socket.create_connection((host, port), timeout_s) as plain:
-        if tls is None:
-            yield Wire(plain, deadline_s)
-            return
-        with tls.wrap_socket(plain, server_hostname=host.rstrip(".")) as secured:
-            yield Wire(secured, deadline_s)
+        try:
+            if tls is None:
+                yield Wire(plain, deadline_s)
+                return
+            with tls.wrap_socket(plain, server_hostname=host.rstrip(".")) as secured:
+                yield Wire(secured, deadline_s)
+        except TimeoutError:
+            raise SilentServerError from None
 
 
 def _text(text: str) -> bytes:

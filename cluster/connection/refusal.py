@@ -8,14 +8,22 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from kafka.errors import KafkaTimeoutError, RequestTimedOutError
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.transport import KafkaSSLTransport
 
-from headroom.cluster.connection.handshake import NoKafkaError, Offer, Wire, wire
+from headroom.cluster.connection.handshake import NoKafkaError, Offer, SilentServerError, Wire, wire
 from headroom.schemas.config import KafkaSettings, SecurityProtocol
 from headroom.schemas.text import one_line
 
 TIMEOUT_S = 3.0
+# Errors of kafka-python for an answer that did not come in time.
+NO_ANSWER = (KafkaTimeoutError, RequestTimedOutError)
+# A port with or without TLS ends a connection of the other kind at once, so silence has nothing to do with TLS.
+HANGS = (
+    "See whether a broker hangs or its machine is overloaded; then what is on the way: a load balancer without a "
+    "broker, a firewall, or another service at this port."
+)
 # Sent if no mechanism is configured: only whether and how the listener answers matters.
 _ANY_MECHANISM = "PLAIN"
 _SASL = (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
@@ -49,17 +57,29 @@ def why_refused(kafka: KafkaSettings, options: dict[str, Any], servers: list[str
         servers: ``host:port`` of each.
         section: section of the settings, for remedies.
     """
-    probes = [_Probe(kafka, options, section, server) for server in servers]
-    with ThreadPoolExecutor(len(probes)) as pool:
-        outcomes = list(pool.map(_Probe.refusal, probes))
-    if None in outcomes:
+    refusals = find_refusals(kafka, options, servers, section)
+    if len(refusals) < len(servers):
         return None
-    refusals = [refusal for refusal in outcomes if refusal is not None]
     answered = [refusal for refusal in refusals if refusal.reached]
     if answered:
         return answered[0]
     rule = "no broker could be reached: " + "; ".join(refusal.rule for refusal in refusals)
-    return Refusal(rule, refusals[0].remedy, False)
+    return Refusal(rule, " ".join(dict.fromkeys(refusal.remedy for refusal in refusals)), False)
+
+
+def find_refusals(kafka: KafkaSettings, options: dict[str, Any], servers: list[str], section: str) -> list[Refusal]:
+    """Return why servers accept no connection, in their order, without those that accept it now.
+
+    The arguments are those of ``why_refused``.
+    """
+    probes = [_Probe(kafka, options, section, server) for server in servers]
+    with ThreadPoolExecutor(len(probes)) as pool:
+        return [refusal for refusal in pool.map(_Probe.refusal, probes) if refusal is not None]
+
+
+def no_answer(timeout_s: float) -> Refusal:
+    """Return the refusal of a broker that took the connection and did not answer within ``timeout_s`` seconds."""
+    return Refusal(f"a broker took the connection but did not answer within {timeout_s:g} s", HANGS)
 
 
 class _Probe:
@@ -189,6 +209,11 @@ class _Probe:
             return False
 
     def _connection_refusal(self, error: OSError) -> Refusal:
+        if isinstance(error, SilentServerError):
+            return Refusal(f"{self._server}: connected, but no answer within {TIMEOUT_S:g} s", HANGS, False)
+        if isinstance(error, TimeoutError):
+            rule = f"{self._server}: no connection within {TIMEOUT_S:g} s"
+            return Refusal(rule, "Check that its machine is up, then for a firewall on the way.", False)
         found = next((entry for kind, entry in _UNREACHED if isinstance(error, kind)), None)
         reason, remedy = found or (error.strerror or type(error).__name__, "Check the address, and the way to it.")
         return Refusal(f"{self._server}: {reason}", remedy, False)
@@ -197,5 +222,4 @@ class _Probe:
 _UNREACHED: tuple[tuple[type[OSError], tuple[str, str]], ...] = (
     (ConnectionRefusedError, ("connection refused", "Check that the brokers are up, and the port.")),
     (socket.gaierror, ("host name unknown", "Check the names in bootstrap_servers, and this machine's DNS.")),
-    (TimeoutError, ("no answer in time", "Look for a firewall on the way, or a broker that hangs.")),
 )

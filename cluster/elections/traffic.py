@@ -2,6 +2,10 @@
 
 Brokers count bytes per topic, not per partition. A topic's write rate on a broker is divided among the partitions that
 it leads, in proportion to the growth of their log end offsets. A topic's reads and requests are divided evenly.
+
+A broker that was down while its replica was removed keeps the gauges of that replica until it restarts (Kafka 4.3.1).
+If it leads the partition again, its log end stands still although records come in. So messages of the topic that no log
+took are divided evenly among the partitions whose log ends stand still.
 """
 
 from __future__ import annotations
@@ -11,11 +15,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
-from headroom.cluster.metrics.mbeans import topic_bytes
+from headroom.cluster.metrics.mbeans import topic_bytes, topic_messages
 from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
 from headroom.schemas.keys import TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
+# Share of a topic's new messages up to which they count as taken by the logs that grew: log ends and counters are not
+# read at the same moment.
+_MOST_UNSEEN_RATIO = 0.2
 
 
 @dataclass(frozen=True)
@@ -110,15 +117,24 @@ class _Interval:
         """Return the write rates of a topic's partitions that the broker leads; none if they are unknown."""
         records = [self._records(name) for name in names]
         known = [count for count in records if count is not None]
-        # A topic without writes has no counter.
-        if len(known) == len(names) and not sum(known):
-            return dict.fromkeys(names, 0.0)
         rate = self.rate(topic_bytes(topic))
+        # A topic without writes has no counter.
+        if len(known) == len(names) and not sum(known) and not rate:
+            return dict.fromkeys(names, 0.0)
         if rate is None:
             return {}
-        if len(known) < len(names):
+        if len(known) < len(names) or not sum(known):
             return dict.fromkeys(names, rate / len(names))
-        return {name: rate * count / sum(known) for name, count in zip(names, known, strict=True)}
+        unseen = self._unseen_messages(topic, sum(known)) if 0 in known else 0.0
+        messages = [count or unseen / known.count(0) for count in known]
+        return {name: rate * count / sum(messages) for name, count in zip(names, messages, strict=True)}
+
+    def _unseen_messages(self, topic: str, records: int) -> float:
+        """Return how many new messages of a topic no log end shows; 0 if there are few, or if it is unknown."""
+        before, now = (metrics.counters.get(topic_messages(topic)) for metrics in (self._earlier, self._later))
+        grown = 0.0 if before is None or now is None else now.value - before.value
+        unseen = grown - records
+        return unseen if unseen > _MOST_UNSEEN_RATIO * grown else 0.0
 
     def read_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""

@@ -13,6 +13,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, ListPartitionReassignme
 from headroom.cluster.admin.config_keys import BROKER, BROKER_KEYS, leader_rebalance_of, rates_of, replication_of
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.connection.failover import BrokerFailover, MetadataError
+from headroom.cluster.connection.refusal import HANGS, NO_ANSWER
 from headroom.cluster.metadata.topic_configs import TopicConfigs
 from headroom.cluster.metadata.topic_refresh import TopicRefresh
 from headroom.cluster.model import Broker, BrokerConfigs, Partition, Snapshot
@@ -20,7 +21,6 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.amounts import duration_text
 
-RATES_REMEDY = "Grant DESCRIBE_CONFIGS on the cluster to this user, and see that the broker is up."
 # Half the time: without an answer the last reassignments are used, and the brokers must still be read.
 _REASSIGNMENTS_TIME_SHARE = 0.5
 # A controller is elected within some 15 s. Without one for longer, brokers go on reporting leaders, ISR and dead
@@ -173,6 +173,15 @@ def read_broker_configs(connection: AdminConnection, broker: int, timeout_s: flo
     if result.error_code:
         raise kafka_errors.for_code(result.error_code)(result.error_message)
     return BrokerConfigs(rates_of(result.configs), leader_rebalance_of(result.configs), replication_of(result.configs))
+
+
+def rates_remedy(error: Exception) -> str:
+    """Return the remedy for an error of ``read_broker_configs``."""
+    if isinstance(error, NO_ANSWER):
+        return HANGS
+    if isinstance(error, kafka_errors.AuthorizationError):
+        return "Grant DESCRIBE_CONFIGS on the cluster to this user."
+    return "See that the broker is up and can be reached from here; its log may have the reason."
 
 
 def _topics_of(reassignments: Mapping[TopicPartition, _Reassignment]) -> set[str]:

@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import AdminConnection
-from headroom.cluster.metadata.snapshot_reader import RATES_REMEDY, read_broker_configs
+from headroom.cluster.metadata.snapshot_reader import rates_remedy, read_broker_configs
 from headroom.cluster.metrics.mbeans import ReadPlan
 from headroom.cluster.metrics.missing_metrics import describe_impossible, describe_missing, find_missing_metrics
 from headroom.cluster.metrics.source import HANGS, NOT_ITS_OWN, MetricsSource, read_s
@@ -128,7 +128,8 @@ class BrokerMetricsReader:
             if not isinstance(error, KafkaError):  # an unexpected answer, or a bug in the client
                 log.exception("broker %d: its configuration could not be read", broker.broker)
             rule = f"throttle rates could not be read ({type(error).__name__})"
-            return BrokerConfigs(_UNKNOWN), str(HeadroomError(f"{broker.host}:{broker.port}", rule, RATES_REMEDY))
+            failure = HeadroomError(f"{broker.host}:{broker.port}", rule, rates_remedy(error))
+            return BrokerConfigs(_UNKNOWN), str(failure)
 
     def _endpoint(self, broker: Broker) -> str:
         # Only brokers that are up are read, and these have a host.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from headroom.alerts.recommendations.commands import config_option_of
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.score import chosen_goals
 from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas
@@ -74,7 +75,9 @@ class ProposalRun:
     rest: RestOfProposal | None
 
 
-def run_proposal(proposal: WrittenProposal, settings: Settings, folder: Path, steps: ProposalSteps) -> ProposalRun:
+def run_proposal(
+    proposal: WrittenProposal, settings: Settings, folder: Path, steps: ProposalSteps, config: str | None
+) -> ProposalRun:
     """Carry out the batches of a proposal. Before each of them the cluster is read again, and the rest is weighed.
 
     Args:
@@ -82,6 +85,7 @@ def run_proposal(proposal: WrittenProposal, settings: Settings, folder: Path, st
         settings: all settings.
         folder: folder of the proposal.
         steps: what the caller does in between.
+        config: settings file that recommended commands name; the default one if None.
 
     Raises:
         HeadroomError: the rest is not to be carried out, or a batch did not reach its end.
@@ -89,7 +93,7 @@ def run_proposal(proposal: WrittenProposal, settings: Settings, folder: Path, st
     ran: list[int] = []
     rest: RestOfProposal | None = None
     while (following := next_batch(proposal, settings, folder)) is not None:
-        _require_other(following, ran, folder)
+        _require_other(following, ran, folder, config)
         # A batch that was interrupted has begun, and its throttle is set.
         if not following.begun and not steps.may_begin():
             continue
@@ -103,15 +107,16 @@ def run_proposal(proposal: WrittenProposal, settings: Settings, folder: Path, st
     return ProposalRun(tuple(ran), following, rest)
 
 
-def _require_other(following: NextBatch, ran: Sequence[int], folder: Path) -> None:
+def _require_other(following: NextBatch, ran: Sequence[int], folder: Path, config: str | None) -> None:
     """Check that the next batch is another one than the last.
 
     Raises:
         HeadroomError: it is the same: its partitions do not have their target replicas.
     """
     if ran and following.number == ran[-1]:
+        see = f"headroom reassignments{config_option_of(config)}"
         rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
-        raise HeadroomError(str(folder), rule, "See which: headroom reassignments. Then propose again.")
+        raise HeadroomError(str(folder), rule, f"See which: {see}. Then propose again.")
 
 
 def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> NextBatch | None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from kafka.errors import KafkaError
 
 from headroom.cluster.connection.admin_connection import AdminConnection, connection_options
-from headroom.cluster.connection.refusal import why_refused
-from headroom.cluster.metadata.snapshot_reader import RATES_REMEDY, SnapshotReader, read_broker_configs
+from headroom.cluster.connection.refusal import NO_ANSWER, no_answer, why_refused
+from headroom.cluster.metadata.snapshot_reader import SnapshotReader, rates_remedy, read_broker_configs
 from headroom.cluster.metrics.factory import metrics_source
 from headroom.cluster.metrics.mbeans import LOAD, TICK_AND_IDENTITY, ReadPlan
 from headroom.cluster.metrics.missing_load import find_missing_load
@@ -32,6 +32,9 @@ _START_REMEDIES = {
     Source.JOLOKIA: "Start the broker with Jolokia's agent, listening on an address that can be reached from here",
     Source.PROMETHEUS: "Start the broker with jmx_exporter's agent, on an address that can be reached from here",
 }
+# A machine that is up refuses a port at which nobody listens.
+_NO_CONNECTION = f"no connection within {CONNECT_TIMEOUT_S:g} s"
+_NO_CONNECTION_REMEDY = "See that the broker's machine is up, then that no firewall keeps this port from here"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class _Probe:
             refusal = why_refused(kafka, connection_options(kafka), [address], "cluster")
             if refusal is not None:
                 return failure(name, refusal.rule, refusal.remedy)
-            return failure(name, f"{address}: {type(error).__name__}", RATES_REMEDY)
+            found = no_answer(READ_TIMEOUT_S).rule if isinstance(error, NO_ANSWER) else type(error).__name__
+            return failure(name, f"{address}: {found}", rates_remedy(error))
         return ok(name, f"read from {broker.host}:{broker.port}")
 
 
@@ -90,7 +94,8 @@ def metrics_checks(collect: CollectSettings, source: MetricsSource, snapshot: Sn
     connect_error = tcp_error(endpoint)
     if connect_error:
         settings = f"or set collect.port or {broker.broker} under [collect.endpoints]."
-        return [failure(name, f"{endpoint}: {connect_error}", f"{_START_REMEDIES[collect.source]}, {settings}")]
+        start = _NO_CONNECTION_REMEDY if connect_error == _NO_CONNECTION else _START_REMEDIES[collect.source]
+        return [failure(name, f"{endpoint}: {connect_error}", f"{start}, {settings}")]
     plan = _plan(snapshot, broker.broker)
     try:
         metrics = source.read(broker.broker, endpoint, plan, READ_TIMEOUT_S)
@@ -124,6 +129,8 @@ def tcp_error(endpoint: str) -> str | None:
     host, _, port = endpoint.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
+    except TimeoutError:
+        return _NO_CONNECTION
     except OSError as error:
         return error.strerror or str(error)
     return None

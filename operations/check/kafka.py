@@ -7,9 +7,10 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import AuthorizationError, KafkaError, KafkaTimeoutError, RequestTimedOutError
+from kafka.errors import AuthorizationError, KafkaError
 
 from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.refusal import NO_ANSWER, no_answer
 from headroom.operations.check.result import Check, CheckStatus, failure, ok, unknown
 from headroom.schemas.config import KafkaSettings, Settings
 from headroom.schemas.errors import HeadroomError
@@ -72,9 +73,9 @@ def _with_client(kafka: KafkaSettings, checks: Callable[[KafkaAdminClient], list
     connection = AdminConnection(kafka)
     try:
         return checks(connection.client())
-    except (KafkaTimeoutError, RequestTimedOutError):
-        rule = f"a broker took the connection but did not answer within {kafka.request_timeout_ms / 1000:g} s"
-        raise HeadroomError("Kafka", rule, "Look for a broker that hangs; the next try may reach another.") from None
+    except NO_ANSWER:
+        refusal = no_answer(kafka.request_timeout_ms / 1000)
+        raise HeadroomError("Kafka", refusal.rule, f"{refusal.remedy} The next try may reach another broker.") from None
     finally:
         connection.close()
 

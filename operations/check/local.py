@@ -19,7 +19,7 @@ from headroom.schemas.config import Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import parse_heap_bytes
 from headroom.schemas.tables import ALL_TABLES, DURABLE_TABLES
-from headroom.streaming.delta.damage import UNKNOWN, Damage, damages
+from headroom.streaming.delta.damage import UNKNOWN, UNREADABLE_REMEDY, Damage, damages
 from headroom.streaming.delta.locations import local_path, require_writable
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.durability.query_checkpoints import checkpoints_of
@@ -168,9 +168,7 @@ def _damage_check(table: str, damaged: Sequence[Damage]) -> Check:
 
 def _unreadable_check(row: str, name: str, damage: Damage) -> Check:
     """Return the check of a table or checkpoint that cannot be read."""
-    return unknown(
-        row, f"{name}: {damage.file} {damage.fault}", "Give this user the right to read it, or check its disk."
-    )
+    return unknown(row, f"{name}: {damage.file} {damage.fault}", UNREADABLE_REMEDY)
 
 
 def local_store(folder: Path) -> Check:

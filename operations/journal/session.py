@@ -20,6 +20,7 @@ from headroom.streaming.store.single_instance import (
     JobProcess,
     SecondProcess,
     exclusive_jobs,
+    run_job,
     running_process,
 )
 from headroom.streaming.tables.journal import ActionJournal
@@ -44,7 +45,7 @@ class RunSession:
         self._command = command
         self._store = ActionJournal(settings.store.path)
         self.cluster = settings.cluster.name
-        self._job = f"reassign-{self.cluster.replace(os.sep, '_')}"
+        self._job = run_job(self.cluster)
         self.reread()
 
     def journal(self, record: RecordedRun | None = None) -> RunJournal:

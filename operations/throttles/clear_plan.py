@@ -148,7 +148,11 @@ def clear_notes(view: ThrottleState, plan: ClearPlan) -> list[str]:
 
 
 def owner_notes(
-    steps: Iterable[JournalStep], owners: Mapping[str, ThrottleOwner], config: str | None = None
+    steps: Iterable[JournalStep],
+    owners: Mapping[str, ThrottleOwner],
+    config: str | None = None,
+    *,
+    moves: bool = False,
 ) -> list[str]:
     """Return by whom the journal has it that the rates and lists to remove were set, in sentences.
 
@@ -156,18 +160,21 @@ def owner_notes(
         steps: rates and lists to remove.
         owners: owner of each rate and list, by its subject in the journal.
         config: settings file that recommended commands name; the default one if None.
+        moves: whether any reassignment is running.
     """
     subjects = subjects_by_owner((step.subject for step in steps), owners)
-    return [_owner_note(owner, owned, config) for owner, owned in subjects.items()]
+    return [_owner_note(owner, owned, config, moves) for owner, owned in subjects.items()]
 
 
-def _owner_note(owner: ThrottleOwner, subjects: Sequence[str], config: str | None) -> str:
-    what = f"{owner} has set {join_names(subjects)}"
+def _owner_note(owner: ThrottleOwner, subjects: Sequence[str], config: str | None, moves: bool) -> str:
+    what, state = f"{owner} has set {join_names(subjects)}", owner.state_text(moves=moves)
+    what = f"{what[0].upper()}{what[1:]}{' and ' if state else ''}{state}"
     if not owner.runs_plan:
-        return f"{what[0].upper()}{what[1:]}."
-    state = " and has not ended" if owner.unfinished else ""
-    clean = headroom_reassign_clean([owner.run_id], config)
-    return f"{what[0].upper()}{what[1:]}{state}; only that is removed by: {clean}"
+        return f"{what}."
+    # The lock of the run refuses the command that cleans.
+    if owner.process is not None:
+        return f"{what}. It removes that itself when it ends."
+    return f"{what}; only that is removed by: {headroom_reassign_clean([owner.run_id], config)}"
 
 
 def _passed_over_note(broker: int, reason: str) -> str:

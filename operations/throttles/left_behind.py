@@ -26,6 +26,7 @@ class LeftRate:
         bytes_per_s: rate.
         run_id: id of the run, or of the execution of another command, that set it; None if unknown.
         command: this command; None if unknown.
+        process: process that carries on this run now, as text; None if none does, or if that is unknown.
     """
 
     broker: int | None
@@ -34,6 +35,7 @@ class LeftRate:
     bytes_per_s: int
     run_id: str | None = None
     command: str | None = None
+    process: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class LeftList:
         entries: the entries as text, or ``*``.
         run_id: id of the run, or of the execution of another command, that set them; None if unknown.
         command: this command; None if unknown.
+        process: process that carries on this run now, as text; None if none does, or if that is unknown.
     """
 
     topic: str
@@ -55,6 +58,7 @@ class LeftList:
     entries: str
     run_id: str | None = None
     command: str | None = None
+    process: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,9 +136,9 @@ def _lists(view: ThrottleState, owners: Mapping[str, ThrottleOwner]) -> Iterator
                 yield LeftList(topic, role, key, entries, *_owner(owners, f"topic {topic} as {role}"))
 
 
-def _owner(owners: Mapping[str, ThrottleOwner], subject: str) -> tuple[str | None, str | None]:
+def _owner(owners: Mapping[str, ThrottleOwner], subject: str) -> tuple[str | None, str | None, str | None]:
     owner = owners.get(subject)
-    return (None, None) if owner is None else (owner.run_id, owner.command)
+    return (None, None, None) if owner is None else (owner.run_id, owner.command, owner.process)
 
 
 def _resting(text: str | None, moving: set[int]) -> str | None:

@@ -55,7 +55,8 @@ def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> Cluste
 
     Brokers and partitions that were not read keep what the state has. The size is that of the leader's log, which is
     what a new replica copies. If the leader was not read, it is that of the largest in-sync follower, whose log has the
-    same records. Future logs never count. Adding replicas have copied what their logs have, unless the state knows it.
+    same records. Future logs never count. Adding replicas have copied what their logs have, not what the state has:
+    its gauges may be those of an earlier replica (Kafka 4.3.1).
 
     Args:
         state: the cluster.
@@ -79,7 +80,7 @@ def _with_logs(placement: PartitionPlacement, read: Mapping[int, BrokerLogs]) ->
         placement,
         size_bytes=max(sizes, default=placement.size_bytes),
         log_dirs={**placement.log_dirs, **{broker: log.path for broker, log in logs.items()}},
-        copied_bytes={**{b: logs[b].size_bytes for b in placement.adding if b in logs}, **placement.copied_bytes},
+        copied_bytes={**placement.copied_bytes, **{b: logs[b].size_bytes for b in placement.adding if b in logs}},
     )
 
 

@@ -42,7 +42,7 @@ LAYER = ".."
 # What is lost of a table that cannot be read, and need not be damaged.
 UNKNOWN = "unknown"
 # Of a table or checkpoint that cannot be read.
-UNREADABLE_REMEDY = "Check store.path, and the permissions and credentials for it."
+UNREADABLE_REMEDY = "Give this user the right to read it, and check store.path, its credentials and its disk."
 _LOST_CHECKPOINT = "nothing, if the commits are there"
 # A disk loses single commits. What comes after a greater gap than this is a stray file.
 _MOST_MISSING = 1000

@@ -12,7 +12,8 @@ from urllib.parse import urlparse
 
 from headroom.schemas.errors import HeadroomError
 
-_REMEDY = "Look at store.path and the rights on it."
+# Of a table or folder that cannot be reached.
+STORE_REMEDY = "Look at store.path and the rights on it."
 _LOG = "_delta_log"
 # Size of a commit with some rows: a disk with only a few bytes left counts as full.
 _PROBE_BYTES = 65_536
@@ -84,7 +85,7 @@ def require_absent(location: str, error: Exception) -> None:
     if path is None:
         if "Unknown scheme" in str(error):
             rule = f"cannot be read: {urlparse(location).scheme}:// is of no storage that is known without Spark"
-            raise HeadroomError(location, rule, _REMEDY)
+            raise HeadroomError(location, rule, STORE_REMEDY)
         return
     folder = Path(path).absolute()
     for path_above in (*reversed(folder.parents), folder, folder / _LOG):
@@ -109,7 +110,7 @@ def _is_folder(path: Path) -> bool:
         # In a folder above a table the right to pass through is enough.
         if path.name != _LOG and _has_right(path, os.X_OK):
             return True
-        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", _REMEDY) from None
+        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", STORE_REMEDY) from None
 
 
 def _has_right(path: Path, right: int) -> bool:
@@ -187,7 +188,7 @@ def _exists(path: Path) -> bool:
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return False
-        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", _REMEDY) from None
+        raise HeadroomError(str(path), f"cannot be read ({error.strerror})", STORE_REMEDY) from None
     return True
 
 

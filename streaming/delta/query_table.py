@@ -13,7 +13,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALL_TABLES, Table
 from headroom.streaming.delta import query as delta_query
 from headroom.streaming.delta.damage import error_of_damage, log_damages
-from headroom.streaming.delta.locations import require_absent
+from headroom.streaming.delta.locations import STORE_REMEDY, require_absent
 from headroom.streaming.supervision.failure import cause_of
 
 logger = logging.getLogger(__name__)
@@ -90,5 +90,4 @@ def _answer(store_path: str, tables: Mapping[str, str], ask: Callable[[Mapping[s
         for url in urls.values():
             if damage := error_of_damage(url):
                 raise damage from error
-        remedy = "Look at store.path and the rights on it."
-        raise HeadroomError(locations, f"cannot be read ({cause_of(error)})", remedy) from error
+        raise HeadroomError(locations, f"cannot be read ({cause_of(error)})", STORE_REMEDY) from error

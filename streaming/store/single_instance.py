@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import psutil
+
 from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import one_line
@@ -34,6 +36,8 @@ _POLL_S = 0.5
 # A process that asks who has a lock may have it for a moment itself; a process that needs that lock waits this long.
 SHARED_S = _POLL_S
 _MAX_CHARACTERS = 100
+# The system knows its own start, from which those of processes are counted, only to the second.
+_START_MS = 2000
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,48 @@ def running_process(store: StoreSettings, job: str) -> JobProcess | None:
     return None
 
 
+def run_job(cluster: str) -> str:
+    """Return the name of the job whose lock a process has while it changes the runs of plans on a cluster."""
+    return f"reassign-{cluster.replace(os.sep, '_')}"
+
+
+def run_process(store_path: str, cluster: str) -> str | None:
+    """Return the process that carries on a run of a cluster now, as text; None if none does, or if that is unknown.
+
+    Args:
+        store_path: ``store.path``. A run has the lock there too, whatever its ``checkpoint_path`` is.
+        cluster: name of the cluster.
+    """
+    process = running_process(StoreSettings(path=store_path), run_job(cluster))
+    return None if process is None else str(process)
+
+
+def ended_process(store: StoreSettings, job: str) -> JobProcess | None:
+    """Return the last process that ran a job, if it was on this machine and has ended; None if one may run it now.
+
+    An ended process writes no more rows, which shows by their age only a minute later. Whether a process on another
+    machine runs is not known, nor on an object store, which has no locks.
+
+    Args:
+        store: section ``[store]``.
+        job: name of the job.
+    """
+    owners = []
+    for path in _places(store, job):
+        try:
+            with path.open(encoding="utf-8") as file:
+                if not _try_lock(file, fcntl.LOCK_SH):
+                    return None
+                owners.append(_identity(file))
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return None
+    # Settings may name another checkpoint_path by now; the lock in the former one names an earlier process.
+    last = max(owners, key=lambda owner: owner.since_ms or 0, default=JobProcess())
+    return last if _has_ended(last) else None
+
+
 def _places(store: StoreSettings, job: str) -> list[Path]:
     """Return the files to lock for a job; none for places that are on no disk."""
     folders = (local_path(store.checkpoints()), local_path(f"{store.path.rstrip('/')}/{_FOLDER}"))
@@ -268,24 +314,33 @@ def _owner_text(file: IO[str]) -> str:
 
 
 def _has_ended(process: JobProcess) -> bool:
-    """Return whether a process of this machine has ended: the one that has its lock could not write its identity."""
-    if process.pid is None or process.host != socket.gethostname():
+    """Return whether a process of this machine has ended; its id may be that of a later process."""
+    if process.pid is None or process.since_ms is None or process.host != socket.gethostname():
         return False
-    with suppress(PermissionError):
-        try:
-            os.kill(process.pid, 0)
-        except ProcessLookupError:
-            return True
-    return False
+    try:
+        found = psutil.Process(process.pid)
+        # A killed process whose parent has not asked for its exit code is still listed.
+        is_zombie = found.status() == psutil.STATUS_ZOMBIE
+        return is_zombie or found.create_time() * 1000 > process.since_ms + _START_MS
+    except psutil.NoSuchProcess:
+        return True
+    # No process has such a number, or this user may not look at it.
+    except (psutil.Error, ValueError, OverflowError):
+        return False
 
 
 def _owner(file: IO[str]) -> JobProcess:
-    """Return the process that has a lock."""
+    """Return the process that has a lock; unknown if the lock names one that has ended."""
+    process = _identity(file)
+    return JobProcess() if _has_ended(process) else process
+
+
+def _identity(file: IO[str]) -> JobProcess:
+    """Return the process that was the last to write its identity into a lock; unknown if that cannot be read."""
     try:
         file.seek(0)
         owner: Mapping[str, Any] = json.loads(file.read())
-        process = JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
-        return JobProcess() if _has_ended(process) else process
+        return JobProcess(int(owner["pid"]), str(owner["host"]), int(owner["since_ms"]), str(owner["command"]))
     # Whatever a disk has left in the file, even nested JSON without end.
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return JobProcess()

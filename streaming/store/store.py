@@ -20,7 +20,14 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import PROMPT_TABLES, Table
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta.damage import error_of_damage
-from headroom.streaming.delta.locations import is_table, local_path, mount_of, require_writable, trouble_of
+from headroom.streaming.delta.locations import (
+    STORE_REMEDY,
+    is_table,
+    local_path,
+    mount_of,
+    require_writable,
+    trouble_of,
+)
 from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.upgrade import require_ours, schema_difference, upgrade_without_spark
 from headroom.streaming.supervision.failure import cause_of
@@ -77,7 +84,7 @@ class Store:
             return bool(DeltaTable.isDeltaTable(self.spark, self.location(table)))
         except (Py4JJavaError, PySparkException) as error:
             rule = f"cannot be read ({cause_of(error)})"
-            raise HeadroomError(self.location(table), rule, "Look at store.path and the rights on it.") from error
+            raise HeadroomError(self.location(table), rule, STORE_REMEDY) from error
 
     def ensure(self, *tables: Table) -> bool:
         """Create missing tables, and upgrade those of an older version.

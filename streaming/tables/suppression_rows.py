@@ -8,6 +8,7 @@ from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_MARKS
+from headroom.streaming.delta.locations import STORE_REMEDY
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.supervision.failure import cause_of
@@ -40,5 +41,4 @@ def append_suppression(settings: Settings, record: SuppressionRecord) -> None:
     # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
     except Exception as error:
         logger.debug("writing %s", location, exc_info=True)
-        remedy = "Look at store.path and the rights on it."
-        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", remedy) from error
+        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", STORE_REMEDY) from error

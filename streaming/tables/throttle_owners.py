@@ -20,13 +20,18 @@ _EVERY_S = 3.0
 _READ_EVERY_MS = 60_000
 
 
-def read_owners(store_path: str, cluster: str) -> dict[str, ThrottleOwner]:
+def read_owners(store_path: str, cluster: str, process: str | None = None) -> dict[str, ThrottleOwner]:
     """Return the owners of the throttles of a cluster, by their subjects in the journal; empty without a journal.
+
+    Args:
+        store_path: ``store.path``.
+        cluster: name of the cluster.
+        process: process that carries on a run of the cluster now, as text; None if none does, or if that is unknown.
 
     Raises:
         HeadroomError: the journal cannot be read.
     """
-    return owners_by_subject(ActionJournal(store_path).rows(cluster, OWNER_STEPS))
+    return owners_by_subject(ActionJournal(store_path).rows(cluster, OWNER_STEPS), process)
 
 
 class ThrottleOwnersFollower:
@@ -39,6 +44,7 @@ class ThrottleOwnersFollower:
         active: returns the last events of pending and firing alerts.
         on_owners: gets a cluster and the owners of its throttles.
         clock_ms: returns the time now, epoch milliseconds.
+        process_of: returns the process that carries on a run, from ``store.path`` and cluster; None if none does.
     """
 
     def __init__(
@@ -47,11 +53,13 @@ class ThrottleOwnersFollower:
         active: Callable[[], Iterable[AlertEvent]],
         on_owners: Callable[[str, Owners], None],
         clock_ms: Callable[[], int],
+        process_of: Callable[[str, str], str | None],
     ) -> None:
         self._stores = stores
         self._active = active
         self._on_owners = on_owners
         self._clock_ms = clock_ms
+        self._process_of = process_of
         self._read_ms: dict[str, int] = {}
         self._unreadable: set[str] = set()
         self._task = PeriodicTask("throttle-owners", self.poll, _EVERY_S)
@@ -82,7 +90,7 @@ class ThrottleOwnersFollower:
         store_path = self._stores[cluster]
         try:
             with delta_append.without_panic(store_path):
-                owners = read_owners(store_path, cluster)
+                owners = read_owners(store_path, cluster, self._process_of(store_path, cluster))
         except Exception as error:
             if cluster not in self._unreadable:
                 log.warning("who set the throttles of %s is unknown: %s", cluster, cause_of(error))

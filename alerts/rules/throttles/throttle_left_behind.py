@@ -117,8 +117,8 @@ def _summary(
 def _set_by(owners: Sequence[ThrottleOwner]) -> str:
     if not owners:
         return ""
-    ends = ["" if not owner.unfinished else ", which has not ended" for owner in owners]
-    names = [f"{owner}{end}" for owner, end in zip(owners, ends, strict=True)]
+    states = [owner.state_text(moves=False) for owner in owners]
+    names = [f"{owner}{', which ' if state else ''}{state}" for owner, state in zip(owners, states, strict=True)]
     return f"; set by {join_names(names, most=2)}"
 
 

@@ -100,7 +100,7 @@ def run(
     )
     # In JSON there is one object on standard output, after the last batch.
     steps = _Steps(proposal, settings, options, wait, TextStream.STDOUT if in_text() else TextStream.STDERR)
-    done = run_proposal(proposal, settings, folder, steps)
+    done = run_proposal(proposal, settings, folder, steps, config)
     if done.following is None:
         steps.echo(f"All {len(proposal.batches)} batches are done.")
     return CommandOutcome(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.cli.common.output import echo, print_table
-from headroom.operations.throttles.left_behind import LeftBehind
+from headroom.operations.throttles.left_behind import LeftBehind, LeftList, LeftRate
 from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from headroom.schemas.alerts import Verdict
 from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
@@ -45,8 +45,7 @@ def print_left_behind(left: LeftBehind) -> None:
     ]
     rows += [(f"topic {entries.topic}", entries.key, entries.entries) for entries in left.lists]
     # Without any known run the column would only repeat that it is unknown.
-    runs = [_set_by(rate.run_id, rate.command) for rate in left.rates]
-    runs += [_set_by(entries.run_id, entries.command) for entries in left.lists]
+    runs = [_set_by(rate) for rate in left.rates] + [_set_by(entries) for entries in left.lists]
     echo()
     header = ("what", "key", "value")
     if not any(runs):
@@ -56,8 +55,12 @@ def print_left_behind(left: LeftBehind) -> None:
     print_table("Left behind: no running move uses", (*header, "set by"), with_runs)
 
 
-def _set_by(run_id: str | None, command: str | None) -> str | None:
-    return None if run_id is None else f"{run_id} ({command})"
+def _set_by(left: LeftRate | LeftList) -> str | None:
+    if left.run_id is None:
+        return None
+    # A run pauses between its batches, and removes it itself when it ends.
+    running = "" if left.process is None else f", running: {left.process}"
+    return f"{left.run_id} ({left.command}{running})"
 
 
 def _from(needs: ThrottleNeeds, at_ms: int) -> str:

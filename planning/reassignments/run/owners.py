@@ -24,6 +24,7 @@ class ThrottleOwner:
         runs_plan: whether it ran a plan, so that ``headroom reassign clean`` takes back what it set.
         unfinished: whether it ran a plan and has not ended: it is running, or was killed.
         continue_command: command that continues the run; None if it has ended, or if the journal does not have it.
+        process: process that carries on the run now, as text; None if none does, or if that is unknown.
     """
 
     run_id: str
@@ -32,12 +33,24 @@ class ThrottleOwner:
     runs_plan: bool = False
     unfinished: bool = False
     continue_command: str | None = None
+    process: str | None = None
 
     def __str__(self) -> str:
         return f"run {self.run_id} ({self.command}, {self.by})" if self.runs_plan else f"{self.command} by {self.by}"
 
+    def state_text(self, *, moves: bool) -> str:
+        """Return how far its run is, as the end of a sentence about it; empty if the run has ended.
 
-def owners_by_subject(rows: Iterable[JournalRow]) -> dict[str, ThrottleOwner]:
+        Args:
+            moves: whether any reassignment of the cluster is running.
+        """
+        if self.process is None:
+            return "has not ended" if self.unfinished else ""
+        pause = "" if moves else ", with no reassignment at the moment: it pauses between two batches, or ends"
+        return f"is running ({self.process}){pause}"
+
+
+def owners_by_subject(rows: Iterable[JournalRow], process: str | None = None) -> dict[str, ThrottleOwner]:
     """Return the newest owner of each rate and list that is in force by the journal.
 
     The keys are subjects as in the journal: ``broker 2 as leader`` and ``topic orders as follower``. A step that was
@@ -45,6 +58,7 @@ def owners_by_subject(rows: Iterable[JournalRow]) -> dict[str, ThrottleOwner]:
 
     Args:
         rows: rows of one cluster with the steps ``OWNER_STEPS``, in the order of time.
+        process: process that carries on a run of the cluster now, as text; None if none does, or if that is unknown.
     """
     runs: dict[str, _Run] = {}
     # By subject: the commands that have set it, the newest last.
@@ -54,7 +68,11 @@ def owners_by_subject(rows: Iterable[JournalRow]) -> dict[str, ThrottleOwner]:
         run.add(row)
         if row.step in (StepKind.RATE.value, StepKind.LIST.value):
             _add(in_force.setdefault(row.subject, {}), row)
-    return {subject: runs[list(owners)[-1]].owner() for subject, owners in in_force.items() if owners}
+    # At most one run is carried on at a time.
+    unfinished = [run for run in runs.values() if run.unfinished]
+    running = max(unfinished, key=lambda run: run.last_ms, default=None)
+    newest = {subject: runs[list(owners)[-1]] for subject, owners in in_force.items() if owners}
+    return {subject: run.owner(process if run is running else None) for subject, run in newest.items()}
 
 
 def subjects_by_owner(subjects: Iterable[str], owners: Mapping[str, ThrottleOwner]) -> dict[ThrottleOwner, list[str]]:
@@ -109,8 +127,14 @@ class _Run:
     by: str = ""
     states: list[StepState] = field(default_factory=list)
     continue_command: str | None = None
+    last_ms: int = 0
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.states) and self.states[-1] is StepState.INTENDED
 
     def add(self, row: JournalRow) -> None:
+        self.last_ms = row.at_ms
         if row.step != StepKind.RUN.value:
             # A run keeps the command that began it: clean writes to its journal too.
             self.command, self.by = self.command or row.command, self.by or row.by
@@ -122,10 +146,9 @@ class _Run:
             self.command, self.by = row.command, row.by
             self.continue_command = _command_of(row.after)
 
-    def owner(self) -> ThrottleOwner:
-        unfinished = bool(self.states) and self.states[-1] is StepState.INTENDED
-        again = self.continue_command if unfinished else None
-        return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), unfinished, again)
+    def owner(self, process: str | None) -> ThrottleOwner:
+        again = self.continue_command if self.unfinished else None
+        return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), self.unfinished, again, process)
 
 
 def _command_of(options: str | None) -> str | None:

@@ -17,7 +17,7 @@ from headroom.operations.check.local import checkpoints, tables
 from headroom.operations.check.result import CheckStatus
 from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.delta.damage import UNKNOWN, Damage
+from headroom.streaming.delta.damage import UNKNOWN, UNREADABLE_REMEDY, Damage
 from headroom.streaming.durability import mend as mending
 from headroom.streaming.durability.checkpoint import Checkpoint
 from headroom.streaming.durability.query_checkpoints import checkpoints_of
@@ -127,7 +127,8 @@ def test_what_may_not_be_read_is_not_called_undamaged(
     for name in ("alerts/events is not checked", "_checkpoints/gold is not checked"):
         assert f"headroom: {name}: " in result.output
     assert [(one.name, one.answer) for one in found] == [(n, CheckStatus.UNKNOWN) for n in ("Tables", "Checkpoints")]
-    assert all("right to read" in one.remedy for one in found)
+    assert {one.remedy for one in found} == {UNREADABLE_REMEDY}
+    assert result.output.count(UNREADABLE_REMEDY) == 2
 
 
 def damaged_checkpoint(table: Path) -> Path:

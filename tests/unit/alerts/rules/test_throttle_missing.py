@@ -351,6 +351,21 @@ def test_the_run_that_left_a_throttle_is_named_with_the_commands_that_continue_a
     assert (owner["run_id"], owner["command"], owner["unfinished"]) == ("3f9a01c2", "reassign run", True)
 
 
+def test_a_run_that_pauses_between_batches_is_named_as_running_without_commands_that_its_lock_refuses() -> None:
+    running = replace(RUN, process="pid 7 on host host1 since 2026-01-01 10:00:00 UTC")
+    finding = left_behind_by(resting(1, LEADER, 3), broker_1_as_leader=running)
+    assert f"which is running ({running.process}), with no reassignment at the moment" in finding.summary
+    assert "has not ended" not in finding.summary
+    commands = finding.recommendation.commands
+    assert commands[:2] == [
+        "headroom reassign runs --config prod.toml",
+        "headroom throttle clear --config prod.toml --execute",
+    ]
+    assert not any("reassign clean" in command or "reassign run " in command for command in commands)
+    assert "run 3f9a01c2 is running and removes what it set when it ends" in (finding.recommendation.reason or "")
+    assert finding.evidence_json()["owners"][0]["process"] == running.process
+
+
 def test_a_run_that_has_ended_is_only_cleaned() -> None:
     ended = replace(RUN, unfinished=False, continue_command=None)
     finding = left_behind_by(resting(1, LEADER, 3), broker_1_as_leader=ended)

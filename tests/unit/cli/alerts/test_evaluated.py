@@ -20,6 +20,7 @@ from headroom.streaming.delta.tick_table import TickTable
 from headroom.streaming.store.single_instance import exclusive_jobs
 from tests.unit.builders.gold_rows import gold_row
 from tests.unit.cli.alerts.test_command import _event, _written
+from tests.unit.streaming.store.test_single_instance import holder
 
 DAY_MS = 86_400_000
 
@@ -62,6 +63,20 @@ def test_a_watch_that_ended_is_no_all_clear(store: Path) -> None:
     structured = run("--format", "json")
     assert (json.loads(structured.stdout), structured.exit_code) == ([], EXIT_NOT_CURRENT)
     assert structured.stderr.startswith("NOT EVALUATED for 13 min")
+
+
+def test_a_watch_that_was_killed_is_no_all_clear_from_that_moment_on(store: Path) -> None:
+    _written(store, _event("a", "firing", 1))
+    evaluated(store, ("orders", now_ms() - 4000))
+    with holder(StoreSettings(path=str(store)), "alerts") as watch:
+        assert run().exit_code == 0
+    done, structured = run(), run("--format", "json")
+    assert (done.exit_code, structured.exit_code) == (EXIT_NOT_CURRENT, EXIT_NOT_CURRENT)
+    first = done.stdout.splitlines()[0]
+    assert first.startswith("NOT EVALUATED for ")
+    assert f"The process that evaluated it has ended (pid {watch.pid} on host " in first
+    assert "No `headroom watch` writes to this store" in first
+    assert [one["is_current"] for one in json.loads(structured.stdout)] == [False]
 
 
 # Its cluster is out of reach, and it says so by an alert: who reads that it is dead starts a second one.

@@ -43,6 +43,12 @@ def test_the_first_line_is_the_verdict_and_signs_show_the_direction() -> None:
     assert "11.90 MB/s -" in fourth
 
 
+def test_the_command_that_proposes_names_the_settings_file() -> None:
+    Path("b.toml").write_text('[cluster]\nbootstrap_servers = "broker1:9092"\n')
+    assert output("--state", STATE, "--config", "b.toml").endswith(": headroom balance propose --config b.toml\n")
+    assert output("--state", STATE).endswith(": headroom balance propose\n")
+
+
 def test_a_saved_state_keeps_the_reads_of_every_hour(tmp_path: Path) -> None:
     state = skewed()
     hours = np.full((2, 6), 10.0 * MB)

@@ -176,6 +176,18 @@ def test_a_port_without_a_listener_is_refused(listening: str) -> None:
     assert tcp_error("127.0.0.1:1") is not None
 
 
+def test_a_machine_that_does_not_answer_is_looked_at_before_the_broker_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unanswered(*_: object) -> None:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("headroom.operations.check.brokers.socket.create_connection", unanswered)
+    (row,) = rows_of(Metrics(1, WHOLE, GAUGES, (), {}), 1, "broker1:9999")
+    assert row.found == "broker1:9999: no connection within 3 s"
+    assert row.remedy.startswith("See that the broker's machine is up, then that no firewall")
+
+
 WHOLE = {Meter("BrokerTopicMetrics.BytesInPerSec"): Reading(1, 0)}
 FETCHED = {Meter("FetcherStats.BytesPerSec", fetcher="ReplicaFetcherThread-0-1", source_broker=1): Reading(1, 0)}
 GAUGES = {Meter("ReplicaManager.PartitionCount"): Reading(1, 1)}

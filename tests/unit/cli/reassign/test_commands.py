@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
+from headroom.cli.reassign.view import print_damaged_rows
 from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.operations.journal import session as sessions
@@ -486,6 +487,15 @@ def test_commands_to_clean_name_the_settings_file(plan: str) -> None:
     for text in (*shown, str(refused.exception)):
         assert "headroom reassign clean --config b.toml --execute" in text
         assert "clean --execute" not in text
+
+
+def test_rows_that_are_damaged_are_compared_with_the_throttles_of_the_same_settings_file(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_damaged_rows([RecordedRun("r-1", damaged_rows=frozenset({2, 3}))], "b.toml")
+    text = capsys.readouterr().out
+    assert text.startswith("Run r-1: what its rows 2, 3 of the journal set is unknown")
+    assert text.endswith("Compare with: headroom throttle show --config b.toml\n")
 
 
 def test_a_run_whose_moves_were_cancelled_is_not_done(cluster: FakeReassignedCluster, plan: str) -> None:

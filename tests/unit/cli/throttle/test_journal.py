@@ -69,6 +69,14 @@ def test_clear_names_the_run_that_set_it_and_the_command_that_removes_only_that(
     )
     (note,) = owner_notes(steps, {"broker 1 as leader": run_of_plan}, "b.toml")
     assert note.endswith("headroom reassign clean r-1 --config b.toml --execute")
+    running = replace(run_of_plan, process="pid 7 on host host1")
+    (note,) = owner_notes(steps, {"broker 1 as leader": running})
+    assert note == (
+        "Run r-1 (reassign run, anna@host) has set broker 1 as leader and is running (pid 7 on host host1), with no "
+        "reassignment at the moment: it pauses between two batches, or ends. It removes that itself when it ends."
+    )
+    (note,) = owner_notes(steps, {"broker 1 as leader": running}, moves=True)
+    assert "is running (pid 7 on host host1). It removes" in note
 
 
 def test_a_store_that_cannot_be_written_stops_no_throttle(cluster: FakeCluster, store: Path) -> None:

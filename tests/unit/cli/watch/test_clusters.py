@@ -66,6 +66,80 @@ def test_ticks_that_go_elsewhere_are_refused_with_what_to_set(tmp_path: Path) ->
     assert 'bootstrap_servers = "orders:9092"' in error.value.remedy
 
 
+_TICKS = '[ticks]\nbootstrap_servers = "orders:9092"\n'
+
+
+@pytest.mark.parametrize(
+    ("setting", "keys"),
+    [
+        ('[notify.slack]\ntoken = "xoxb-1"\nchannel = "C0123456789"\n', ("notify.slack.token", "notify.slack.channel")),
+        ("[notify]\nlog = true\n", ("notify.log",)),
+        ("[spark]\ngold_idle_trigger_s = 5\n", ("spark.gold_idle_trigger_s",)),
+        ("[store]\nsilver_keep_days = 5\n", ("store.silver_keep_days",)),
+        ("[metrics]\ntop_n = 5\n", ("metrics.top_n",)),
+        ("[alerts]\nno_data_s = 40\n", ("alerts.no_data_s",)),
+        ('[[alerts.maintenance]]\ndays = ["mon"]\nat = "10:00"\nlasts = "1h"\n', ("alerts.maintenance",)),
+    ],
+)
+def test_a_setting_that_only_the_first_file_decides_is_refused_in_another(
+    tmp_path: Path, setting: str, keys: tuple[str, ...]
+) -> None:
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", _TICKS + setting)
+    with pytest.raises(HeadroomError) as error:
+        load_clusters([first, second])
+    assert error.value.subject == "; ".join(f"{key} in {second}" for key in keys)
+    assert "only the first settings file decides it" in error.value.rule
+    assert "leave it out here" in error.value.remedy
+    # The same in both is in force.
+    assert load_clusters([written(tmp_path, "a.toml", "orders", setting), second]).others
+
+
+def test_partitions_of_the_ticks_topic_are_decided_by_the_first_file(tmp_path: Path) -> None:
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", f"{_TICKS}partitions = 9\n")
+    with pytest.raises(HeadroomError) as error:
+        load_clusters([first, second])
+    assert error.value.subject == f"ticks.partitions in {second}"
+
+
+def test_another_file_decides_on_its_own_cluster_and_has_the_rest_from_the_first(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = "[spark]\ngold_idle_trigger_s = 100\n[alerts]\nno_data_s = 40\nmargin_ratio = 1.5\n"
+    own = (
+        "[collect]\ninterval_s = 7\n[balance]\npercentile = 90\n[reassign]\npause_s = 9\n"
+        '[elections]\nwindow = "22:00-04:00"\n[alerts]\nmargin_ratio = 1.3\nfinish_within = "2h"\n'
+    )
+    first = written(tmp_path, "a.toml", "orders", shared)
+    second = written(tmp_path, "b.toml", "payments", _TICKS + own)
+    (other,) = load_clusters([first, second]).others
+    settings = other.settings
+    assert (settings.collect.interval_s, settings.balance.percentile, settings.reassign.pause_s) == (7, 90, 9)
+    assert (settings.alerts.margin_ratio, settings.alerts.finish_within) == (1.3, 7200)
+    assert (settings.alerts.no_data_s, settings.spark.gold_idle_trigger_s) == (40, 100)
+    # The watch commits gold every 100 s, so leader balances of the second cluster are that old too.
+    assert other.balances_stale_after_s() == 300
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ('[store]\npath = "elsewhere"\n', "store.path"),
+        ("[elections]\nbatch_partitions = 7\n", "elections.batch_partitions"),
+    ],
+)
+def test_a_key_that_only_the_commands_of_a_file_follow_is_reported(
+    tmp_path: Path, setting: str, key: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = written(tmp_path, "a.toml", "orders")
+    second = written(tmp_path, "b.toml", "payments", _TICKS + setting)
+    assert load_clusters([first, second]).others
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"{key} of cluster payments is not that of the first file: ")
+
+
 @pytest.mark.parametrize("place", ["alerts", "gold"])
 def test_a_file_where_tables_belong_is_named_before_spark_starts(tmp_path: Path, place: str) -> None:
     settings = Settings(store=StoreSettings(path=f"{tmp_path}/"))

@@ -11,7 +11,11 @@ from headroom.schemas.config import SparkSettings
 
 
 @pytest.mark.parametrize("nice", [SparkSettings().history_nice, 0])
-def test_it_starts_once_it_may_with_its_niceness(nice: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("configs", [[], ["a.toml"], ["a.toml", "b.toml"]])
+def test_it_starts_once_it_may_with_its_niceness_and_the_files_of_all_clusters(
+    nice: int, configs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the file of a cluster it would reject that cluster's ticks."""
     started: list[list[str]] = []
 
     class Child:
@@ -22,13 +26,14 @@ def test_it_starts_once_it_may_with_its_niceness(nice: int, monkeypatch: pytest.
             pass
 
     monkeypatch.setattr("headroom.cli.watch.watch.ChildProcess", Child)
-    history = HistoryProcess("headroom.toml", nice)
+    history = HistoryProcess(configs, nice)
     history.check()
     assert started == []
     history.allow()
     history.check()
     history.check()
-    assert started == [["run", "gold", "record", "--nice", str(nice)]]
+    files = {0: [], 1: ["--config", "a.toml"], 2: ["--config", "a.toml", "--config", "b.toml"]}[len(configs)]
+    assert started == [["run", "gold", "record", "--nice", str(nice), *files]]
 
 
 def test_by_default_its_priority_is_lower_but_not_so_low_that_it_starves() -> None:

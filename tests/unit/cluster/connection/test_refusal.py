@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -10,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from headroom.cluster.connection import admin_connection as client
-from headroom.cluster.connection import refusal
+from headroom.cluster.connection import handshake, refusal
 from headroom.cluster.connection.admin_connection import connection_options
 from headroom.cluster.connection.refusal import Refusal, why_refused
 from headroom.schemas.config import ClusterSettings, SecurityProtocol, TicksSettings
@@ -200,7 +202,58 @@ def test_a_server_that_is_no_broker_is_reported_in_time(handler: Any, monkeypatc
     with bad_server(handler, reads=False) as server:
         text = refusal_text(f"127.0.0.1:{server.port}")
     assert time.monotonic() - began_s < 60
-    assert "gave no answer of Kafka's" in text or "no answer in time" in text
+    assert "gave no answer of Kafka's" in text or "connected, but no answer within 0.5 s" in text
+
+
+@pytest.mark.parametrize(
+    ("protocol", "more"), [("PLAINTEXT", {}), ("SASL_PLAINTEXT", LOGIN), ("SSL", {}), ("SASL_SSL", LOGIN)]
+)
+def test_a_broker_that_hangs_is_reported_as_such_whatever_the_protocol(
+    protocol: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusal, "TIMEOUT_S", 0.2)
+    # The kernel takes the connection, as for a process that was stopped.
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        text = refusal_text(f"127.0.0.1:{hanging.getsockname()[1]}", protocol, **more)
+    assert text.startswith(
+        "no broker could be reached: SERVER: connected, but no answer within 0.2 s. See whether a broker hangs"
+    )
+    assert [word for word in ("TLS", "ssl", "security") if word in text] == []
+
+
+def test_a_machine_that_does_not_answer_at_all_is_told_from_a_broker_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unanswered(*_: object) -> None:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(handshake.socket, "create_connection", unanswered)
+    text = refusal_text("127.0.0.1:9092")
+    assert text == (
+        "no broker could be reached: SERVER: no connection within 60 s. "
+        "Check that its machine is up, then for a firewall on the way."
+    )
+
+
+def test_servers_that_fail_for_different_reasons_get_a_remedy_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusal, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        found = asked(f"127.0.0.1:1,127.0.0.1:{hanging.getsockname()[1]},127.0.0.1:1")
+    assert found is not None
+    assert found.remedy == f"Check that the brokers are up, and the port. {refusal.HANGS}"
+
+
+def test_a_client_without_an_answer_from_a_broker_that_takes_connections_blames_no_security_setting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def late(*_: object) -> None:
+        raise KafkaTimeoutError("no bootstrap server answered")
+
+    monkeypatch.setattr(client, "connect_to_first", late)
+    with listening(Listener()) as server, pytest.raises(HeadroomError) as error:
+        client.AdminConnection(ClusterSettings(server, request_timeout_ms=4000)).client()
+    assert error.value.rule == "a broker took the connection but did not answer within 4 s"
+    assert error.value.remedy == refusal.HANGS
 
 
 def test_a_connection_that_fails_reports_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from headroom.cluster.elections.traffic import CounterSample, traffic_between
 from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
-from headroom.cluster.metrics.mbeans import topic_bytes
+from headroom.cluster.metrics.mbeans import topic_bytes, topic_messages
 from headroom.cluster.model import LogReading, Meter, Metrics, Partition, Reading
 from headroom.schemas.keys import TopicPartition
 
@@ -51,6 +51,42 @@ def test_a_topic_whose_logs_did_not_grow_is_written_nothing_even_without_a_count
         CounterSample({1: sample}),
         CounterSample({1: metrics_at(1_000, {}, {("t", 0): 100, ("t", 1): 0})}),
     )
+    assert found.written == {("t", 0): 0.0, ("t", 1): 0.0}
+
+
+# 6,000 bytes in 2 s are 3,000 a second, of 40 messages. Partition 1 took 10 records, partition 2 and 3 show none.
+@pytest.mark.parametrize(
+    ("messages", "rates"),
+    [
+        # 30 of 40 messages are in no log: 15 each for those that stand still.
+        (40, (750.0, 1_125.0, 1_125.0)),
+        # Read a moment later than the log ends, the counter has 12: the others are idle.
+        (12, (3_000.0, 0.0, 0.0)),
+        # It fell, or is not exported.
+        (-5, (3_000.0, 0.0, 0.0)),
+        (None, (3_000.0, 0.0, 0.0)),
+    ],
+)
+def test_messages_that_no_log_took_are_of_the_logs_whose_gauges_stand_still(
+    messages: int | None, rates: tuple[float, float, float]
+) -> None:
+    """As those of a replica that was moved away while its broker was down."""
+    before = {topic_bytes("t"): 1_000.0} | ({topic_messages("t"): 100.0} if messages is not None else {})
+    after = {topic_bytes("t"): 7_000.0} | ({topic_messages("t"): 100.0 + messages} if messages is not None else {})
+    earlier = metrics_at(0, before, {("t", 1): 50, ("t", 2): 7, ("t", 3): 7})
+    later = metrics_at(2_000, after, {("t", 1): 60, ("t", 2): 7, ("t", 3): 7})
+    partitions = [led("t", partition) for partition in (1, 2, 3)]
+    found = traffic_between(partitions, CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.written == dict(zip((("t", 1), ("t", 2), ("t", 3)), rates, strict=True))
+
+
+def test_bytes_of_a_topic_whose_log_ends_all_stand_still_are_divided_evenly() -> None:
+    ends = {("t", 0): 7, ("t", 1): 7}
+    earlier, later = metrics_at(0, {topic_bytes("t"): 0}, ends), metrics_at(1_000, {topic_bytes("t"): 3_000}, ends)
+    found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.written == {("t", 0): 1_500.0, ("t", 1): 1_500.0}
+    idle = metrics_at(1_000, {topic_bytes("t"): 0}, ends)
+    found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: idle}))
     assert found.written == {("t", 0): 0.0, ("t", 1): 0.0}
 
 

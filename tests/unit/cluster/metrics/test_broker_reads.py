@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import ClusterAuthorizationFailedError, KafkaTimeoutError
 
 from headroom.cluster.metrics import broker_reads
 from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
@@ -156,9 +156,17 @@ def test_a_broker_that_left_is_not_reported(slow: tuple[Slow, BrokerMetricsReade
     assert "did not answer" in str(started_or_error(readers.read(BROKERS, PLANS, SHORT_S)))
 
 
-@pytest.mark.parametrize("error", [RuntimeError("closed"), ValueError("10 MB"), KafkaTimeoutError("late")])
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (RuntimeError("closed"), "See that the broker is up"),
+        (ValueError("10 MB"), "See that the broker is up"),
+        (KafkaTimeoutError("late"), "See whether a broker hangs"),
+        (ClusterAuthorizationFailedError(), "Grant DESCRIBE_CONFIGS"),
+    ],
+)
 def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
-    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch, error: Exception
+    slow: tuple[Slow, BrokerMetricsReader], monkeypatch: pytest.MonkeyPatch, error: Exception, remedy: str
 ) -> None:
     known = BrokerConfigs(BrokerThrottles(known=True))
 
@@ -173,6 +181,7 @@ def test_rates_that_cannot_be_read_cost_one_broker_its_rates(
     reads = readers.read(BROKERS, PLANS, LONG_S)
     assert [(reads[b].throttles.known, reads[b].metrics is not None) for b in (1, 2)] == [(True, True), (False, True)]
     assert f"throttle rates could not be read ({type(error).__name__})" in str(reads[2].error)
+    assert remedy in str(reads[2].error)
     assert "throttle rates" not in str(reads[1].error)
 
 

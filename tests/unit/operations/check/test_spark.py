@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headroom.cluster.connection import refusal
 from headroom.cluster.connection.java_client import JavaClientError
 from headroom.operations.check import spark as check_spark
 from headroom.operations.check.result import CheckStatus
 from headroom.schemas.config import ClusterSettings, SecurityProtocol, Settings, SparkSettings, TicksSettings
 from headroom.schemas.errors import HeadroomError
+from tests.unit.fakes.kafka_listeners import Listener, listening
 
 Client = Callable[[Path, Mapping[str, str], float], int]
 SETTINGS = Settings(
@@ -85,6 +89,38 @@ def test_a_client_that_does_not_connect_is_a_no_that_names_the_cause(
     (row,) = check_spark.spark_checks(SETTINGS)
     assert (row.answer, row.found) == (CheckStatus.FAILED, f"broker1:9092: {reason}")
     assert row.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("reason", ["TimeoutException: Timed out waiting for a node", "DisconnectException: null"])
+def test_a_client_without_an_answer_names_the_servers_that_hang_and_no_tls(
+    client: Callable[[Client], None], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
+        raise JavaClientError(reason)
+
+    client(connect)
+    monkeypatch.setattr(refusal, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as hanging, listening(Listener()) as answering:
+        silent = f"127.0.0.1:{hanging.getsockname()[1]}"
+        servers = f"{silent},{answering}"
+        kafka = ClusterSettings(
+            bootstrap_servers=servers, security_protocol=SecurityProtocol.PLAINTEXT, request_timeout_ms=4000
+        )
+        (row,) = check_spark.spark_checks(Settings(cluster=kafka))
+    found = f"{servers}: no answer within 5 s ({reason}); {silent}: connected, but no answer within 0.2 s"
+    assert (row.answer, row.found) == (CheckStatus.FAILED, found)
+    assert row.remedy == refusal.HANGS
+
+
+def test_what_only_java_reads_includes_tls_only_where_it_is_used(client: Callable[[Client], None]) -> None:
+    def connect(jars: Path, options: Mapping[str, str], timeout_s: float) -> int:
+        raise JavaClientError("IllegalStateException: closed")
+
+    client(connect)
+    (plain,) = check_spark.spark_checks(SETTINGS)
+    secured = replace(SETTINGS.cluster, security_protocol=SecurityProtocol.SASL_SSL)
+    (tls,) = check_spark.spark_checks(replace(SETTINGS, cluster=secured))
+    assert ("ssl" in plain.remedy, "cluster.ssl_*" in tls.remedy) == (False, True)
 
 
 def test_without_java_it_is_unknown(client: Callable[[Client], None]) -> None:

@@ -20,7 +20,7 @@ import pytest
 from headroom.cli.common.child_process import headroom_command
 from headroom.schemas.config import StoreSettings
 from headroom.schemas.errors import HeadroomError
-from headroom.streaming.store.single_instance import exclusive_jobs, running_process
+from headroom.streaming.store.single_instance import ended_process, exclusive_jobs, running_process
 
 _HOLDER = """
 import sys
@@ -227,3 +227,52 @@ def test_who_runs_a_job_is_known_without_its_lock(store: StoreSettings) -> None:
         pass
     assert running_process(store, "alerts") is None
     assert running_process(StoreSettings(path="s3://bucket/store"), "alerts") is None
+
+
+def _sign(store: StoreSettings, **changed: Any) -> None:
+    """Change the identity in both locks of a job."""
+    for lock in Path(store.path).rglob("alerts.lock"):
+        identity = json.loads(lock.read_text(encoding="utf-8"))
+        lock.write_text(json.dumps(identity | changed), encoding="utf-8")
+
+
+def test_a_job_whose_process_was_killed_is_known_to_have_ended_at_once(store: StoreSettings) -> None:
+    assert ended_process(store, "alerts") is None
+    with holder(store, "alerts") as first:
+        assert ended_process(store, "alerts") is None
+        first.send_signal(signal.SIGKILL)
+        # Its parent has not asked for its exit code, so it is still listed as a zombie.
+        os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)
+        zombie = ended_process(store, "alerts")
+        first.wait()
+        gone = ended_process(store, "alerts")
+    assert zombie == gone
+    assert gone is not None
+    assert (gone.pid, gone.host) == (first.pid, os.uname().nodename)
+    assert ended_process(store, "gold") is None
+    assert ended_process(StoreSettings(path="s3://bucket/store"), "alerts") is None
+
+
+def test_a_later_process_with_the_same_id_is_not_the_one_that_ran_a_job(store: StoreSettings) -> None:
+    with exclusive_jobs(store, ["alerts"]):
+        pass
+    # On a file system without locks this process might run the job still.
+    assert ended_process(store, "alerts") is None
+    _sign(store, since_ms=1_000_000_000_000)
+    assert ended_process(store, "alerts") is not None
+
+
+def test_whether_a_process_of_another_machine_has_ended_is_not_known(store: StoreSettings) -> None:
+    with holder(store, "alerts"):
+        pass
+    _sign(store, host="elsewhere")
+    assert ended_process(store, "alerts") is None
+
+
+def test_an_older_lock_in_a_former_folder_of_checkpoints_does_not_count(store: StoreSettings, tmp_path: Path) -> None:
+    with holder(store, "alerts"):
+        pass
+    moved = StoreSettings(path=store.path, checkpoint_path=str(tmp_path / "other"))
+    with exclusive_jobs(moved, ["alerts"]):
+        pass
+    assert ended_process(store, "alerts") is None

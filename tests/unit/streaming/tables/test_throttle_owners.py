@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from headroom.planning.reassignments.run.journal import JournalRow
 from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.schemas.config import StoreSettings
+from headroom.streaming.store.single_instance import exclusive_jobs, run_job, run_process
 from headroom.streaming.tables.journal import ActionJournal
 from headroom.streaming.tables.throttle_owners import Owners, ThrottleOwnersFollower
 
@@ -31,13 +34,15 @@ class Watch:
     now_ms: int = 0
     events: list[AlertEvent] = field(default_factory=list)
     passed: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    processes: list[str | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         stores = {"orders": str(self.store), "payments": str(self.store / "none")}
-        self.follower = ThrottleOwnersFollower(stores, lambda: self.events, self.take, lambda: self.now_ms)
+        self.follower = ThrottleOwnersFollower(stores, lambda: self.events, self.take, lambda: self.now_ms, run_process)
 
     def take(self, cluster: str, owners: Owners) -> None:
         self.passed.append((cluster, {subject: owner.run_id for subject, owner in owners.items()}))
+        self.processes += [owner.process for owner in owners.values()]
 
 
 @pytest.fixture
@@ -69,6 +74,17 @@ def test_the_owners_are_passed_on_while_there_is_one_once_a_minute(watch: Watch)
     watch.follower.poll()
     watch.follower.poll()
     assert watch.passed[2:] == [("orders", {})]
+
+
+def test_a_run_that_a_process_carries_on_has_that_process(watch: Watch) -> None:
+    watch.events = [event("orders", AlertKind.THROTTLE_LEFT_BEHIND)]
+    with exclusive_jobs(StoreSettings(path=str(watch.store)), [run_job("orders")]):
+        watch.follower.poll()
+    watch.now_ms = 60_000
+    watch.follower.poll()
+    during, after = watch.processes
+    assert f"pid {os.getpid()} on host " in (during or "")
+    assert after is None
 
 
 def test_a_cluster_without_a_journal_has_no_owners(watch: Watch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from headroom.cli.throttle import command as throttle_commands
+from headroom.cli.throttle.show import text_view
 from headroom.cluster.admin.config_keys import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.log_dirs.describe import LogDirsReading
@@ -33,6 +34,7 @@ from tests.unit.builders.throttle_views import (
 
 LOG_DIRS = replace(NONE, log_dirs_bytes_per_s=6 * MB, log_dirs_source="broker")
 NOTHING = LogDirsReading({}, {})
+UNSET = {"run_id": None, "command": None, "process": None}
 
 
 def left(view: ThrottleState, reading: LogDirsReading = NOTHING) -> LeftBehind:
@@ -98,12 +100,9 @@ def test_show_names_what_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None
         "role": "leader",
         "key": LEADER_RATE,
         "bytes_per_s": 5 * MB,
-        "run_id": None,
-        "command": None,
+        **UNSET,
     }
-    assert found["lists"] == [
-        {"topic": "t", "role": "leader", "key": LEADER_LIST, "entries": "9:2", "run_id": None, "command": None}
-    ]
+    assert found["lists"] == [{"topic": "t", "role": "leader", "key": LEADER_LIST, "entries": "9:2", **UNSET}]
 
 
 def test_show_names_the_command_that_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,3 +131,11 @@ def test_show_without_leftovers_has_no_such_table(monkeypatch: pytest.MonkeyPatc
     FakeCluster(view_of({1: OWN})).install(monkeypatch)
     assert "Left behind" not in run("show").stdout
     assert json.loads(run("show", "--format", "json").stdout)["left_behind"] == {"rates": [], "lists": []}
+
+
+def test_what_a_run_in_its_pause_has_set_is_shown_as_that_of_a_running_process() -> None:
+    owner = ThrottleOwner("r-1", "reassign run", "anna@host", True, True, None, "pid 7 on host h")
+    found = left_behind(view_of({4: OWN}, configs=lists(None, None)), NOTHING, {"broker 4 as leader": owner})
+    by_role = {rate.role: rate for rate in found.rates}
+    assert (by_role["leader"].process, by_role["follower"].process) == ("pid 7 on host h", None)
+    assert text_view._set_by(by_role["leader"]) == "r-1 (reassign run, running: pid 7 on host h)"

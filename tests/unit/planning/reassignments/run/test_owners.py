@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from headroom.planning.reassignments.run.journal import JournalRow
 from headroom.planning.reassignments.run.owners import ThrottleOwner, owners_by_subject
@@ -74,3 +75,20 @@ def test_a_run_that_has_not_ended_has_the_command_that_continues_it() -> None:
     for options in ("{}", "no json", None):
         old = row("run", "run", "intended", "fingerprint", options)
         assert owners_by_subject([old, rate])[RATE].continue_command is None
+
+
+def test_the_newest_unfinished_run_is_the_one_that_a_process_carries_on() -> None:
+    other = "topic t as follower"
+    killed = [began("killed"), row("killed", "rate", "done", RATE, "5")]
+    running = [began("running"), row("running", "list", "done", other, "0:1")]
+    rows = [replace(one, at_ms=at_ms) for at_ms, one in enumerate([*killed, *running])]
+    found = owners_by_subject(rows, "pid 7 on host h")
+    assert {subject: owner.process for subject, owner in found.items()} == {RATE: None, other: "pid 7 on host h"}
+    assert found[RATE].state_text(moves=False) == "has not ended"
+    assert found[other].state_text(moves=True) == "is running (pid 7 on host h)"
+    assert found[other].state_text(moves=False) == (
+        "is running (pid 7 on host h), with no reassignment at the moment: it pauses between two batches, or ends"
+    )
+    # The lock may be that of a command that cleans.
+    ended = replace(rows[-1], step="run", state="done", at_ms=9)
+    assert owners_by_subject([*rows, ended], "pid 7 on host h")[other].state_text(moves=False) == ""
