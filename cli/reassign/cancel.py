@@ -10,7 +10,7 @@ import click
 from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.changing import execute_option, print_note, print_notes, require_answer
 from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.output import echo, partition_json, print_json, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.operations.journal.session import RunSession
@@ -80,8 +80,8 @@ def cancel(
                     _json(name, original) for name, original in cancelled.unrestored.items() if name not in failed
                 ],
                 "log_dirs": [
-                    {"topic": r.topic, "partition": r.partition, "broker": r.broker, "stays": path}
-                    for r, path in cancelled.copies.items()
+                    {**partition_json(replica.name), "broker": replica.broker, "stays": path}
+                    for replica, path in cancelled.copies.items()
                 ],
                 "failed": [{**_json(name, None), "reason": reason} for name, reason in failed.items()],
             }
@@ -126,8 +126,4 @@ def _print_copies(copies: Mapping[ReplicaKey, str]) -> None:
 
 
 def _json(name: TopicPartition, original: tuple[int, ...] | None) -> dict[str, object]:
-    return {
-        "topic": name.topic,
-        "partition": name.partition,
-        "restored": None if original is None else list(original),
-    }
+    return {**partition_json(name), "restored": None if original is None else list(original)}

@@ -11,7 +11,7 @@ import click
 
 from headroom.cli.common.changing import print_notes
 from headroom.cli.common.options import config_option, format_option
-from headroom.cli.common.output import echo, print_json, print_table
+from headroom.cli.common.output import echo, partition_json, print_json, print_table
 from headroom.cli.common.parameters import TopicName
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.running import Reassignment
@@ -56,7 +56,7 @@ def reassignments(config: str | None, output_format: str, topics: tuple[str, ...
     """  # noqa: D301
     settings = load_settings(config)
     running = read_reassignments(settings)
-    selected = [r for r in running if not topics or r.topic in topics]
+    selected = [r for r in running if not topics or r.name.topic in topics]
     written = file if selected else None
     if written is not None:
         write_plan(written, selected)
@@ -109,7 +109,7 @@ def _print(result: ReassignmentList) -> None:
 def _row(reassignment: Reassignment) -> tuple[str, ...]:
     r = reassignment
     lists = (",".join(map(str, brokers)) for brokers in (r.replicas, r.adding, r.removing, r.target))
-    return (f"{r.topic}-{r.partition}", *lists, "none" if r.leader is None else str(r.leader))
+    return (str(r.name), *lists, "none" if r.leader is None else str(r.leader))
 
 
 def _print_file(settings: Settings, selected: Sequence[Reassignment], file: Path) -> None:
@@ -139,8 +139,7 @@ def _json(result: ReassignmentList) -> dict[str, Any]:
         "cluster": result.settings.cluster.name,
         "reassignments": [
             {
-                "topic": r.topic,
-                "partition": r.partition,
+                **partition_json(r.name),
                 "replicas": list(r.replicas),
                 "adding": list(r.adding),
                 "removing": list(r.removing),

@@ -141,8 +141,7 @@ def _partition_state(
 ) -> PartitionState:
     config = snapshot.topic_configs.get(partition.topic)
     return PartitionState(
-        topic=partition.topic,
-        partition=partition.partition,
+        name=partition.name,
         leader=partition.leader,
         replicas=partition.replicas,
         isr=partition.isr,
@@ -158,8 +157,7 @@ def _partition_traffic(
 ) -> PartitionTraffic:
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
     return PartitionTraffic(
-        topic=partition.topic,
-        partition=partition.partition,
+        name=partition.name,
         leader=partition.leader,
         followers=live_followers(partition.replicas, partition.leader, alive),
         in_sync=frozenset(partition.isr),

@@ -102,7 +102,7 @@ def lists_json(plan: ListsPlan) -> list[dict[str, Any]]:
 def _move_of(partition: Partition) -> Move:
     """Return the move of a partition, whose replicas include the adding ones."""
     after = tuple(dict.fromkeys((*partition.target, *partition.adding)))
-    return Move(partition.topic, partition.partition, partition.before, after)
+    return Move(partition.name, partition.before, after)
 
 
 def _missing(wanted: TopicLists, config: TopicConfig) -> TopicLists:

@@ -24,8 +24,7 @@ class PartitionTraffic:
     """Replication traffic of one partition, with its throttled replica lists.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         leader: broker id of the leader; None if there is no leader, and so no fetch.
         followers: replicas that fetch: all except the leader whose broker is alive.
         in_sync: replicas in the ISR.
@@ -37,8 +36,7 @@ class PartitionTraffic:
         down: replicas on dead brokers, which fetch again once these are back.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int | None
     followers: tuple[int, ...]
     in_sync: frozenset[int]
@@ -48,11 +46,6 @@ class PartitionTraffic:
     write_bytes_per_s: float | None = None
     remaining_bytes: Mapping[int, int] = field(default_factory=dict)
     down: tuple[int, ...] = ()
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 def live_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
@@ -80,8 +73,7 @@ class CatchingUpReplica:
     """One out-of-sync replica that copies from its leader.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         leader: broker it copies from.
         remaining_bytes: bytes still to copy.
         write_bytes_per_s: write rate of the partition meanwhile.
@@ -89,18 +81,12 @@ class CatchingUpReplica:
         target: replicas of the partition after the reassignment.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int
     remaining_bytes: int
     write_bytes_per_s: float
     replicas: tuple[int, ...]
     target: tuple[int, ...]
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         named = None
         if target.names_log_dirs:
             named = tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
-        before_all.append(TargetAssignment(name.topic, name.partition, before, named))
+        before_all.append(TargetAssignment(name, before, named))
         factor_changes += len(before) != len(target.replicas)
         new = [broker for broker in target.replicas if broker not in before]
         added += new
@@ -80,7 +80,7 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         if new:
             gaining.append(target)
             placements.append(placement)
-            moves.append(Move(target.topic, target.partition, before, target.replicas))
+            moves.append(Move(target.name, before, target.replicas))
         else:
             exempt.setdefault(_exemption(target, placement, before), []).append(name)
     return PlanChanges(

@@ -15,8 +15,7 @@ class DirectoryMove:
     """A replica that gets a named log directory.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         broker: broker of the replica.
         source: directory that it is in now; None if unknown, or if the plan adds the replica.
         destination: directory that it gets.
@@ -25,19 +24,13 @@ class DirectoryMove:
         write_bytes_per_s: write rate of the partition; None if unknown.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     broker: int
     source: str | None
     destination: str
     size_bytes: int | None
     new_replica: bool = False
     write_bytes_per_s: float | None = None
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[DirectoryMove, ...]:
@@ -54,7 +47,7 @@ def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[Direct
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.executeAssignment`` and ``ReplicaManager.alterReplicaLogDirs``.
     """
     moves = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
-    return tuple(sorted(moves, key=lambda move: (move.topic, move.partition, move.broker)))
+    return tuple(sorted(moves, key=lambda move: (move.name, move.broker)))
 
 
 def within_brokers(moves: Iterable[DirectoryMove]) -> tuple[DirectoryMove, ...]:
@@ -78,8 +71,7 @@ def _moves_of(assignment: TargetAssignment, state: ClusterState) -> list[Directo
     # An adding replica of a running move has its log already, and so a directory to move from.
     return [
         DirectoryMove(
-            assignment.topic,
-            assignment.partition,
+            assignment.name,
             broker,
             now.log_dirs.get(broker),
             path,

@@ -208,12 +208,12 @@ def running_plan(state: ClusterState) -> ReassignmentPlan:
     for name in moving:
         placement = state.partitions[name]
         stay = tuple(broker for broker in placement.replicas if broker not in placement.removing)
-        targets.append(TargetAssignment(name.topic, name.partition, stay))
+        targets.append(TargetAssignment(name, stay))
     return ReassignmentPlan(tuple(targets))
 
 
 def _lists_in_force(changes: PlanChanges, state: ClusterState) -> Mapping[str, TopicLists]:
-    topics = sorted({target.topic for target in changes.gaining} & state.lists.keys())
+    topics = sorted({target.name.topic for target in changes.gaining} & state.lists.keys())
     return {topic: state.lists[topic] for topic in topics}
 
 

@@ -214,7 +214,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     added = ~is_among(replica, before)
     copies = added & ~in_sync
     newly_listed = np.zeros(len(placements), bool)
-    newly_listed[: len(changes.gaining)] = [assignment.topic in lists for assignment in changes.gaining]
+    newly_listed[: len(changes.gaining)] = [assignment.name.topic in lists for assignment in changes.gaining]
     newly_listed = newly_listed[partition]
     leader = _leading_replicas(placements, keys, partition, broker)
     return PlannedTraffic(

@@ -127,8 +127,7 @@ def _traffic(
         )
 
     return PartitionTraffic(
-        topic=partition.topic,
-        partition=partition.partition,
+        name=partition.name,
         leader=partition.leader,
         followers=live_followers(partition.replicas, partition.leader, alive),
         in_sync=frozenset(partition.isr),
