@@ -17,6 +17,7 @@ from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, Fetch
 from headroom.planning.quotas.long_run import CopyTime, burst_bytes, catch_up, copy_rate
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.reassigned import Reassigned
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,35 @@ def live_followers(replicas: Collection[int], leader: int | None, alive: Collect
 def dead_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
     """Return the replicas that would fetch if their broker were up: all except the leader whose broker is dead."""
     return tuple(broker for broker in replicas if broker != leader and broker not in alive)
+
+
+def partition_traffic(
+    partition: Reassigned,
+    alive: Collection[int],
+    leader_listed: Collection[int] | None,
+    follower_listed: Collection[int] | None,
+    write_bytes_per_s: float | None,
+) -> PartitionTraffic:
+    """Return the replication traffic of a partition by its metadata; what followers still have to copy is unknown.
+
+    Args:
+        partition: the partition.
+        alive: live brokers.
+        leader_listed: its replicas in the leader throttled list; None if unknown.
+        follower_listed: its replicas in the follower throttled list; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+    """
+    return PartitionTraffic(
+        name=partition.name,
+        leader=partition.leader,
+        followers=live_followers(partition.replicas, partition.leader, alive),
+        in_sync=frozenset(partition.isr),
+        adding=frozenset(partition.adding),
+        leader_listed=None if leader_listed is None else frozenset(leader_listed),
+        follower_listed=None if follower_listed is None else frozenset(follower_listed),
+        write_bytes_per_s=write_bytes_per_s,
+        down=dead_followers(partition.replicas, partition.leader, alive),
+    )
 
 
 def lasting_rate(required_bytes_per_s: float | None, down_bytes_per_s: float | None) -> float | None:
