@@ -11,7 +11,7 @@ from headroom.cli.common.logs import silence_clients
 from headroom.cli.common.options import config_option, format_option
 from headroom.cli.common.output import echo, partition_json, print_json
 from headroom.cli.config.load import load_settings
-from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas, read_own_proposal
+from headroom.operations.balance.written_proposal import WrittenProposal, current_partitions, read_own_proposal
 from headroom.planning.balance.reports.progress import ProposalProgress, proposal_progress
 
 
@@ -32,7 +32,7 @@ def status(folder: Path, config: str | None, output_format: str) -> None:
     settings = load_settings(config)
     silence_clients()
     proposal = read_own_proposal(folder, settings)
-    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
+    progress = proposal_progress(proposal.batches, current_partitions(settings), str(folder))
     command = _command(progress, proposal, folder, config)
     if output_format == "json":
         print_json(
