@@ -70,7 +70,7 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         placement = state.partitions[name]
         before = placement.before
         named = None
-        if target.names_log_dirs:
+        if target.named_log_dirs:
             named = tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
         before_all.append(TargetAssignment(name, before, named))
         factor_changes += len(before) != len(target.replicas)
@@ -100,6 +100,5 @@ def _exemption(target: TargetAssignment, placement: PartitionPlacement, before: 
         return Exemption.REDUCED
     if target.replicas != before:
         return Exemption.REORDERED
-    named = zip(target.replicas, target.log_dirs or (), strict=False)
-    is_moved = any(path not in (ANY_LOG_DIR, placement.log_dirs.get(broker)) for broker, path in named)
+    is_moved = any(path != placement.log_dirs.get(broker) for broker, path in target.named_log_dirs.items())
     return Exemption.OTHER_DIRECTORY if is_moved else Exemption.UNCHANGED

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headroom.planning.reassignments.cluster_state import ClusterState
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.keys import TopicPartition
 
 
@@ -46,7 +46,7 @@ def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[Direct
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.executeAssignment`` and ``ReplicaManager.alterReplicaLogDirs``.
     """
-    moves = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
+    moves = (move for assignment in plan if assignment.named_log_dirs for move in _moves_of(assignment, state))
     return tuple(sorted(moves, key=lambda move: (move.name, move.broker)))
 
 
@@ -66,7 +66,7 @@ def bytes_by_broker(moves: Iterable[DirectoryMove]) -> dict[int, int | None]:
 
 def _moves_of(assignment: TargetAssignment, state: ClusterState) -> list[DirectoryMove]:
     now = state.partitions.get(assignment.name)
-    if now is None or assignment.log_dirs is None:
+    if now is None:
         return []
     # An adding replica of a running move has its log already, and so a directory to move from.
     return [
@@ -79,6 +79,6 @@ def _moves_of(assignment: TargetAssignment, state: ClusterState) -> list[Directo
             broker not in now.replicas,
             now.write_bytes_per_s,
         )
-        for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True)
-        if path not in (ANY_LOG_DIR, now.log_dirs.get(broker))
+        for broker, path in assignment.named_log_dirs.items()
+        if path != now.log_dirs.get(broker)
     ]

@@ -41,9 +41,12 @@ class TargetAssignment:
     log_dirs: tuple[str, ...] | None = None
 
     @property
-    def names_log_dirs(self) -> bool:
-        """Whether a log directory is named for a replica; ``any`` is no name."""
-        return self.log_dirs is not None and any(path != ANY_LOG_DIR for path in self.log_dirs)
+    def named_log_dirs(self) -> Mapping[int, str]:
+        """The log directories by broker, in the order of the replicas; without ``any``, which is no name."""
+        if self.log_dirs is None:
+            return {}
+        by_broker = zip(self.replicas, self.log_dirs, strict=True)
+        return {broker: path for broker, path in by_broker if path != ANY_LOG_DIR}
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of the plan file."""

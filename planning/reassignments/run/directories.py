@@ -15,7 +15,7 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 def named_partitions(plan: Iterable[TargetAssignment]) -> frozenset[TopicPartition]:
     """Return the partitions for which a plan names a log directory; ``any`` is no name."""
-    return frozenset(assignment.name for assignment in plan if assignment.names_log_dirs)
+    return frozenset(assignment.name for assignment in plan if assignment.named_log_dirs)
 
 
 def directory_states(plan: ReassignmentPlan, snapshot: RunSnapshot) -> list[DirectoryProgress]:
