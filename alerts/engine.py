@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from headroom.alerts.cluster_alerts import ClusterAlerts
 from headroom.alerts.faults import Faults
-from headroom.alerts.inputs.broker_load import LossRisk
 from headroom.alerts.inputs.cluster_inputs import ClusterInputs, Dated
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.lifecycle import known_events
 from headroom.alerts.rules.no_ticks import Machine
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings
 
@@ -98,7 +98,7 @@ class AlertEngine:
         """Return what the ticks of a cluster are evaluated with from now on, for jobs to set."""
         return self._of(cluster).inputs
 
-    def update_capacity_risks(self, cluster: str, risks: Sequence[LossRisk]) -> None:
+    def update_capacity_risks(self, cluster: str, risks: Sequence[CapacityRisk]) -> None:
         """Set what the loss of a broker or rack would do, for the ticks evaluated from now on.
 
         Args:

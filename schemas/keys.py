@@ -24,14 +24,8 @@ class TopicPartition(NamedTuple):
 class ReplicaKey(NamedTuple):
     """A replica: a partition on one broker; as text ``topic-partition on broker 1``."""
 
-    topic: str
-    partition: int
+    name: TopicPartition
     broker: int
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
     def __str__(self) -> str:
         return f"{self.name} on broker {self.broker}"

@@ -11,6 +11,7 @@ class Reassigned:
     Attributes:
         topic: topic.
         partition: partition.
+        leader: broker id of the leader; None if there is no leader.
         replicas: current replicas, adding ones included; the first is the preferred leader.
         isr: replicas in sync.
         adding: replicas that a running reassignment adds.
@@ -20,6 +21,7 @@ class Reassigned:
     __slots__ = ()
     topic: str
     partition: int
+    leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     adding: tuple[int, ...]

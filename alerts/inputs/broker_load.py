@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
+
 # Resources whose bands raise an alert. Counts alone do no harm: brokers may have more replicas at the same load.
 LOADS = ("network_in", "network_out", "requests", "disk")
 
@@ -105,25 +107,6 @@ class MinuteLoads:
 
 
 @dataclass(frozen=True)
-class LossRisk:
-    """A broker that would exceed its limit if others were lost.
-
-    Attributes:
-        lost: what is lost: ``broker 3`` or ``rack a``.
-        broker: broker that takes over more than its limit.
-        resource: resource.
-        load: its load then, in the unit of the resource.
-        limit: its limit.
-    """
-
-    lost: str
-    broker: int
-    resource: str
-    load: float
-    limit: float
-
-
-@dataclass(frozen=True)
 class BalanceAdvice:
     """First actions of a proposal that bring brokers into their bands.
 
@@ -163,7 +146,7 @@ class BalanceInputs:
     """
 
     brokers: MinuteLoads | None = field(default_factory=lambda: MinuteLoads(0))
-    risks: Sequence[LossRisk] | None = ()
+    risks: Sequence[CapacityRisk] | None = ()
     advice: BalanceAdvice | None = None
 
 

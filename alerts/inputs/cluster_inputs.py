@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from headroom.alerts.inputs.broker_load import BalanceAdvice, LossRisk, MinuteLoads
+from headroom.alerts.inputs.broker_load import BalanceAdvice, MinuteLoads
 from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 
@@ -28,7 +29,9 @@ class Dated(Generic[T]):
 
 
 # All of them have the time that they are of.
-_Dated = TypeVar("_Dated", MinuteLoads, ElectionPlanSummary, Dated[Sequence[LeaderBalance]], Dated[Sequence[LossRisk]])
+_Dated = TypeVar(
+    "_Dated", MinuteLoads, ElectionPlanSummary, Dated[Sequence[LeaderBalance]], Dated[Sequence[CapacityRisk]]
+)
 
 
 def fresh(dated: _Dated | None, now_ms: int, stale_after_s: float) -> _Dated | None:
@@ -65,7 +68,7 @@ class ClusterInputs:
     balances: Dated[Sequence[LeaderBalance]] | None = None
     loads: MinuteLoads | None = None
     elections: ElectionPlanSummary | None = None
-    risks: Dated[Sequence[LossRisk]] | None = None
+    risks: Dated[Sequence[CapacityRisk]] | None = None
     advice: BalanceAdvice | None = None
     owners: Mapping[str, ThrottleOwner] = field(default_factory=dict)
     store_trouble: str | None = None

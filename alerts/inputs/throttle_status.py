@@ -10,6 +10,7 @@ from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.long_run import burst_bytes
 from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -443,8 +444,7 @@ def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple
     """Return the replicas that a destination's throttle limits; empty if the truncated evidence does not list all."""
     replicas = tuple(
         CatchingUpReplica(
-            topic=p.topic,
-            partition=p.partition,
+            name=TopicPartition(p.topic, p.partition),
             leader=p.leader,
             remaining_bytes=p.remaining_bytes,
             write_bytes_per_s=p.write_bytes_per_s,

@@ -18,16 +18,7 @@ def score_json(result: ScoreResult) -> dict[str, Any]:
     return {
         **cluster_json(result.cluster),
         **card_json(result.card, result.cluster),
-        "at_risk": [
-            {
-                "lost": risk.lost,
-                "broker": risk.broker,
-                "resource": risk.resource.name.lower(),
-                "load": risk.load,
-                "limit": risk.limit,
-            }
-            for risk in result.risks
-        ],
+        "at_risk": [dict(vars(risk)) for risk in result.risks],
         "what_if": None if result.changed is None else _changed_json(result.changed, result.cluster),
     }
 

@@ -89,8 +89,9 @@ def print_losses(observed: ObservedCluster) -> None:
 def _print_risks(result: ScoreResult) -> None:
     """Print which brokers the loss of another one, or of a rack, takes over their limit."""
     for risk in result.risks[:MAX_ROWS]:
-        load, over, limit = (load_text(risk.resource, amount) for amount in (risk.load, risk.over, risk.limit))
-        name = RESOURCE_NAMES[risk.resource]
+        resource = Resource[risk.resource.upper()]
+        load, over, limit = (load_text(resource, amount) for amount in (risk.load, risk.over, risk.limit))
+        name = RESOURCE_NAMES[resource]
         echo(
             f"At risk: if {risk.lost} is lost, broker {risk.broker} has {load} {name}: {over} above its limit {limit}."
         )

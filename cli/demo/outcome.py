@@ -41,7 +41,7 @@ class DemoOutcome:
     @property
     def healthy_fired(self) -> list[AlertEvent]:
         """Return the firing events that name a partition of the healthy move."""
-        topics = {p.move.topic for p in PAYMENTS}
+        topics = {p.move.name.topic for p in PAYMENTS}
         return [event for event in self.fired if topics & {p.topic for p in evidence_of(event).partitions}]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient
 
 from headroom.cluster.connection.new_client import new_client
 from headroom.cluster.throttles.rates import apply_rates
@@ -14,6 +14,7 @@ from headroom.planning.quotas.load import PartitionTraffic
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 BROKERS = (1, 2, 3, 4)
 # Enough for every broker while broker 1 leads orders-0; too low for broker 2 once it leads both partitions.
@@ -40,18 +41,18 @@ class DemoPartition:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Return topic and partition."""
-        return self.move.topic, self.move.partition
+        """Topic and number of the partition."""
+        return self.move.name
 
 
 # The failing move: during it the preferred leader of orders-0 is broker 2, which already leads orders-1.
 ORDERS = (
-    DemoPartition(Move("orders", 0, (1, 2), (2, 3)), 2e6, 30_000_000, 5e6),
-    DemoPartition(Move("orders", 1, (2, 1), (3, 1)), 2e6, 30_000_000, 5e6),
+    DemoPartition(Move(TopicPartition("orders", 0), (1, 2), (2, 3)), 2e6, 30_000_000, 5e6),
+    DemoPartition(Move(TopicPartition("orders", 1), (2, 1), (3, 1)), 2e6, 30_000_000, 5e6),
 )
 # The control: its brokers and roles are not those of orders, and stay far below the same throttle. Its history is long
 # enough that it still moves when the leader of orders-0 switches.
-PAYMENTS = (DemoPartition(Move("payments", 0, (4, 3), (4, 1)), 1e6, 80_000_000, 8e6),)
+PAYMENTS = (DemoPartition(Move(TopicPartition("payments", 0), (4, 3), (4, 1)), 1e6, 80_000_000, 8e6),)
 PARTITIONS = ORDERS + PAYMENTS
 
 SWITCHING = ("orders", 0)
@@ -66,8 +67,7 @@ def traffic(leaders: Mapping[tuple[str, int], int]) -> list[PartitionTraffic]:
 def _traffic(p: DemoPartition, leader: int) -> PartitionTraffic:
     before, adding = p.move.before, frozenset(p.move.after) - frozenset(p.move.before)
     return PartitionTraffic(
-        topic=p.move.topic,
-        partition=p.move.partition,
+        name=p.move.name,
         leader=leader,
         followers=tuple(b for b in (*before, *sorted(adding)) if b != leader),
         in_sync=frozenset(before),
@@ -97,7 +97,7 @@ class DemoKafka:
         """Create the topics with the replicas before the moves, and wait until they have leaders."""
         replicas: dict[str, dict[int, list[int]]] = {}
         for p in PARTITIONS:
-            replicas.setdefault(p.move.topic, {})[p.move.partition] = list(p.move.before)
+            replicas.setdefault(p.move.name.topic, {})[p.move.name.partition] = list(p.move.before)
         topics = {topic: {"assignments": assignments} for topic, assignments in replicas.items()}
         self._admin.create_topics(topics, wait_for_metadata=True)
 
@@ -109,7 +109,7 @@ class DemoKafka:
         """
         apply_lists(self._settings, lists_of_plan(p.move for p in PARTITIONS))
         apply_rates(self._settings, dict.fromkeys(BROKERS, THROTTLE_BYTES_PER_S))
-        moves = {TopicPartition(*p.key): list(p.move.after) for p in PARTITIONS}
+        moves = {p.move.name: list(p.move.after) for p in PARTITIONS}
         refused = {key: error for key, error in self._admin.alter_partition_reassignments(moves).items() if error}
         if refused:
             raise HeadroomError("the moves", f"were refused: {refused}", "See the brokers' logs.")

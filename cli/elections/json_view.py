@@ -55,7 +55,10 @@ def _plan_json(planned: PlannedElections) -> dict[str, Any]:
             for balance in planned.plan.before
         ],
         "batches": [_batch(number, batch) for number, batch in enumerate(planned.plan.batches, start=1)],
-        "left_out": [{**vars(skipped), "reason": skipped.reason.value} for skipped in planned.plan.left_out],
+        "left_out": [
+            {**partition_json(left.name), "preferred": left.preferred, "reason": left.reason.value}
+            for left in planned.plan.left_out
+        ],
         "raise_first": [
             {
                 "broker": increase.broker_role[0],

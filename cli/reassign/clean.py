@@ -10,7 +10,7 @@ from headroom.alerts.recommendations.commands import config_option_of
 from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
-from headroom.cli.common.output import echo
+from headroom.cli.common.output import echo, partition_json
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
@@ -128,6 +128,6 @@ def _json(outcome: CleanOutcome, process: JobProcess | None) -> dict[str, object
         "state": outcome.record.state.value,
         "status": run_status(outcome.record, process),
         "running": running_json(process),
-        "moving": [{"topic": name.topic, "partition": name.partition} for name in outcome.moving],
+        "moving": [partition_json(name) for name in outcome.moving],
         "left_behind": left_behind_json(outcome.record),
     }

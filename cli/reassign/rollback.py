@@ -96,7 +96,7 @@ def plan_back(record: RecordedRun) -> ReassignmentPlan:
         raise HeadroomError(f"run {record.run_id}", "has moved nothing", "There is nothing to roll back.")
     return ReassignmentPlan(
         tuple(
-            TargetAssignment(*name, move.before, _directories(name, move.before, record))
+            TargetAssignment(name, move.before, _directories(name, move.before, record))
             for name, move in sorted(record.submitted.items())
         )
     )
@@ -104,6 +104,6 @@ def plan_back(record: RecordedRun) -> ReassignmentPlan:
 
 def _directories(name: TopicPartition, before: tuple[int, ...], record: RecordedRun) -> tuple[str, ...] | None:
     """Return the directories that the run took replicas away from; None if it took none."""
-    placed = [record.placed.get(ReplicaKey(*name, broker)) for broker in before]
+    placed = [record.placed.get(ReplicaKey(name, broker)) for broker in before]
     paths = [place.before if place is not None else None for place in placed]
     return tuple(path or ANY_LOG_DIR for path in paths) if any(paths) else None

@@ -10,7 +10,7 @@ import click
 from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.config.load import read_settings
 from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
 from headroom.operations.journal.session import RunSession
@@ -73,7 +73,7 @@ def _json(record: RecordedRun, process: JobProcess | None) -> dict[str, Any]:
         "last_step": record.last_step,
         "submitted": len(record.submitted),
         "finished": len(record.finished),
-        "refused": [{"topic": n.topic, "partition": n.partition, "reason": r} for n, r in record.refused.items()],
+        "refused": [{**partition_json(name), "reason": reason} for name, reason in record.refused.items()],
         "left_behind": left_behind_json(record),
         "damaged_rows": sorted(record.damaged_rows),
     }

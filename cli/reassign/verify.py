@@ -11,7 +11,7 @@ from headroom.alerts.recommendations.commands import headroom_reassign_clean
 from headroom.cli.common.changing import print_note
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cli.reassign.view import left_behind_json, run_status, running_json, running_text
 from headroom.cluster.live.live_control import LiveClusterControl
@@ -42,7 +42,7 @@ def verify(plans: tuple[Path, ...], config: str | None) -> CommandOutcome:
     """  # noqa: D301
     plan = whole_plan(read_batches(plans, None, print_note))
     settings = load_settings(config)
-    with LiveClusterControl(settings, {a.topic for a in plan}, placed=named_partitions(plan)) as control:
+    with LiveClusterControl(settings, {a.name.topic for a in plan}, placed=named_partitions(plan)) as control:
         snapshot = control.read()
     assignments = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
@@ -71,8 +71,7 @@ def verify(plans: tuple[Path, ...], config: str | None) -> CommandOutcome:
 
 def _json(verified: VerifiedAssignment) -> dict[str, object]:
     return {
-        "topic": verified.name.topic,
-        "partition": verified.name.partition,
+        **partition_json(verified.name),
         "status": verified.status.value,
         "replicas": list(verified.replicas),
         "target": list(verified.target),

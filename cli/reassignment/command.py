@@ -12,7 +12,7 @@ import click
 from headroom.cli.common.changing import print_notes
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
-from headroom.cli.common.output import echo, print_table
+from headroom.cli.common.output import echo, partition_json, print_table
 from headroom.cli.common.parameters import TopicName
 from headroom.cli.config.load import load_settings
 from headroom.cluster.live.running import Reassignment
@@ -57,7 +57,7 @@ def reassignments(config: str | None, topics: tuple[str, ...], file: Path | None
     """  # noqa: D301
     settings = load_settings(config)
     running = read_reassignments(settings)
-    selected = [r for r in running if not topics or r.topic in topics]
+    selected = [r for r in running if not topics or r.name.topic in topics]
     written = file if selected else None
     if written is not None:
         write_plan(written, selected)
@@ -108,7 +108,7 @@ def _print(result: ReassignmentList) -> None:
 def _row(reassignment: Reassignment) -> tuple[str, ...]:
     r = reassignment
     lists = (",".join(map(str, brokers)) for brokers in (r.replicas, r.adding, r.removing, r.target))
-    return (f"{r.topic}-{r.partition}", *lists, "none" if r.leader is None else str(r.leader))
+    return (str(r.name), *lists, "none" if r.leader is None else str(r.leader))
 
 
 def _print_file(settings: Settings, selected: Sequence[Reassignment], file: Path) -> None:
@@ -138,8 +138,7 @@ def _json(result: ReassignmentList) -> dict[str, Any]:
         "cluster": result.settings.cluster.name,
         "reassignments": [
             {
-                "topic": r.topic,
-                "partition": r.partition,
+                **partition_json(r.name),
                 "replicas": list(r.replicas),
                 "adding": list(r.adding),
                 "removing": list(r.removing),

@@ -9,7 +9,7 @@ from headroom.cluster.elections.traffic import Traffic
 from headroom.cluster.metadata.throttled_partitions import listed_brokers, watched_partitions
 from headroom.cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
 from headroom.planning.elections.planner import ClusterConstraints, PartitionState
-from headroom.planning.quotas.load import PartitionTraffic, dead_followers, live_followers
+from headroom.planning.quotas.load import PartitionTraffic, partition_traffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole, TopicPartition
 
@@ -141,8 +141,7 @@ def _partition_state(
 ) -> PartitionState:
     config = snapshot.topic_configs.get(partition.topic)
     return PartitionState(
-        topic=partition.topic,
-        partition=partition.partition,
+        name=partition.name,
         leader=partition.leader,
         replicas=partition.replicas,
         isr=partition.isr,
@@ -157,18 +156,7 @@ def _partition_traffic(
     partition: Partition, snapshot: Snapshot, alive: frozenset[int], traffic: Traffic
 ) -> PartitionTraffic:
     listed = listed_brokers(partition, snapshot.topic_configs.get(partition.topic))
-    return PartitionTraffic(
-        topic=partition.topic,
-        partition=partition.partition,
-        leader=partition.leader,
-        followers=live_followers(partition.replicas, partition.leader, alive),
-        in_sync=frozenset(partition.isr),
-        adding=frozenset(partition.adding),
-        leader_listed=None if listed.leader is None else frozenset(listed.leader),
-        follower_listed=None if listed.follower is None else frozenset(listed.follower),
-        write_bytes_per_s=traffic.written.get(partition.name),
-        down=dead_followers(partition.replicas, partition.leader, alive),
-    )
+    return partition_traffic(partition, alive, listed.leader, listed.follower, traffic.written.get(partition.name))
 
 
 def _rates_by_role(throttles: Mapping[int, BrokerThrottles]) -> dict[BrokerRole, float | None]:

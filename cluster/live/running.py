@@ -25,16 +25,14 @@ class Reassignment:
     """A running reassignment of one partition.
 
     Attributes:
-        topic: topic of the partition.
-        partition: number of the partition in the topic.
+        name: topic and number of the partition.
         leader: broker id of the leader; None if there is none, or no broker reported it.
         replicas: all current replicas in Kafka's order, including adding and removing replicas.
         adding: replicas that the reassignment adds.
         removing: replicas that it removes at the end.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int | None
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -66,18 +64,12 @@ def running_reassignments(connection: AdminConnection, wait_s: float) -> list[Re
     answer = _running(connection, wait_s)
     leaders = _leaders(connection, sorted({topic.name for topic in answer.topics}), wait_s)
     reassignments = [
-        Reassignment(
-            topic.name,
-            p.partition_index,
-            leaders.get(TopicPartition(topic.name, p.partition_index)),
-            tuple(p.replicas),
-            tuple(p.adding_replicas),
-            tuple(p.removing_replicas),
-        )
+        Reassignment(name, leaders.get(name), tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas))
         for topic in answer.topics
         for p in topic.partitions
+        for name in (TopicPartition(topic.name, p.partition_index),)
     ]
-    return sorted(reassignments, key=lambda r: (r.topic, r.partition))
+    return sorted(reassignments, key=lambda r: r.name)
 
 
 def _running(connection: AdminConnection, wait_s: float) -> Any:

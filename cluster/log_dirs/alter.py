@@ -22,7 +22,7 @@ from kafka.protocol.admin import AlterReplicaLogDirsRequest
 
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import ReplicaKey
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 _MAX_PARALLEL = 64
 _NAMED = 3
@@ -104,7 +104,7 @@ def _alter(
         rule = f"no answer ({type(error).__name__}), so the log directories were perhaps not changed"
         return dict.fromkeys(directories, HeadroomError(f"broker {broker}", rule, _AGAIN))
     codes = {
-        ReplicaKey(topic.topic_name, p.partition_index, broker): p.error_code
+        ReplicaKey(TopicPartition(topic.topic_name, p.partition_index), broker): p.error_code
         for topic in answer.results
         for p in topic.partitions
     }
@@ -115,7 +115,7 @@ def _dirs(directories: Mapping[ReplicaKey, str]) -> list[Any]:
     kinds = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     by_path: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for replica, path in sorted(directories.items()):
-        by_path[path][replica.topic].append(replica.partition)
+        by_path[path][replica.name.topic].append(replica.name.partition)
     return [
         kinds(
             path=path,

@@ -10,7 +10,7 @@ from typing import Protocol
 from headroom.alerts.recommendations.commands import config_option_of
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.score import chosen_goals
-from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas
+from headroom.operations.balance.written_proposal import WrittenProposal, current_partitions
 from headroom.operations.journal.session import RunSession
 from headroom.planning.balance.reports.progress import proposal_progress
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
@@ -125,7 +125,7 @@ def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> N
     Raises:
         HeadroomError: the proposal is older than the assignment, or something else moves its partitions.
     """
-    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
+    progress = proposal_progress(proposal.batches, current_partitions(settings), str(folder))
     unfinished = {r.fingerprint for r in RunSession(settings, COMMAND).records if r.state is RunState.UNFINISHED}
     begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
     if begun:

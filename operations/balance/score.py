@@ -9,7 +9,8 @@ import numpy as np
 
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ClusterChange
-from headroom.planning.balance.broker_loads.risks import CapacityRisk, capacity_risks
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
+from headroom.planning.balance.broker_loads.risks import capacity_risks
 from headroom.planning.balance.goals.catalogue import configured_goals, find_goals
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel, Resource

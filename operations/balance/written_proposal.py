@@ -10,7 +10,8 @@ from typing import Any
 
 from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.operations.files import read_json
-from headroom.planning.balance.reports.progress import CurrentReplicas, ProposedBatch
+from headroom.planning.balance.reports.progress import ProposedBatch
+from headroom.planning.elections.planner import PartitionState
 from headroom.planning.reassignments.plan import parse_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -92,8 +93,7 @@ def _batch(batch: Mapping[str, Any], subject: str) -> ProposedBatch:
     return ProposedBatch(plan, rollback)
 
 
-def current_replicas(settings: Settings) -> dict[TopicPartition, CurrentReplicas]:
-    """Return the replicas of all partitions of the running cluster."""
+def current_partitions(settings: Settings) -> Mapping[TopicPartition, PartitionState]:
+    """Return all partitions of the running cluster."""
     with LiveCluster(settings) as cluster:
-        partitions = cluster.leadership().partitions
-    return {name: CurrentReplicas(p.replicas, p.moving) for name, p in partitions.items()}
+        return cluster.leadership().partitions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,18 @@ from typing import Any
 from headroom.cluster.live.running import Reassignment
 from headroom.operations.files import read_bytes, read_text, write_own
 from headroom.operations.progress import OnText
-from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, proposed_part
+from headroom.planning.reassignments.plan import (
+    PLAN_VERSION,
+    ReassignmentPlan,
+    TargetAssignment,
+    parse_plan,
+    plan_text,
+    proposed_part,
+)
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import is_id
 from headroom.schemas.text.json_text import decode_text, parse_json
 
-_VERSION = 1
 _WHAT = "a reassignment plan"
 
 
@@ -24,8 +29,7 @@ def plan_json(reassignments: Iterable[Reassignment]) -> str:
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
     """
-    partitions = [{"topic": r.topic, "partition": r.partition, "replicas": list(r.target)} for r in reassignments]
-    return json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":")) + "\n"
+    return plan_text(TargetAssignment(r.name, r.target) for r in reassignments)
 
 
 def is_plan(text: str) -> bool:
@@ -35,10 +39,12 @@ def is_plan(text: str) -> bool:
     except ValueError:
         return False
     # Kafka reads a file without a version as version 1.
-    if not isinstance(plan, dict) or {"version": _VERSION, **plan}.keys() != {"version", "partitions"}:
+    if not isinstance(plan, dict) or {"version": PLAN_VERSION, **plan}.keys() != {"version", "partitions"}:
         return False
     entries = plan["partitions"]
-    return plan.get("version", _VERSION) == _VERSION and isinstance(entries, list) and all(map(_is_entry, entries))
+    return (
+        plan.get("version", PLAN_VERSION) == PLAN_VERSION and isinstance(entries, list) and all(map(_is_entry, entries))
+    )
 
 
 def _is_entry(entry: Any) -> bool:

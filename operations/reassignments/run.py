@@ -89,7 +89,7 @@ class PlanRunner:
         self._plan = whole_plan(batches)
         self._request = request
         self._clean = headroom_reassign_clean((), request.config)
-        topics = {assignment.topic for assignment in self._plan}
+        topics = {assignment.name.topic for assignment in self._plan}
         measured = request.rates != RunRates(None)
         self._connection = LiveClusterControl(settings, topics, measured, named_partitions(self._plan))
         self.cluster = self._session.cluster

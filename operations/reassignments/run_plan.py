@@ -161,8 +161,9 @@ def planned_run(
     """
     unchecked: list[str] = []
     if record.state is not RunState.UNFINISHED:
-        existing = [_existing(batch, snapshot) for batch in batches] if skip_missing else batches
-        checked = existing if any(existing) else batches
+        known = snapshot.partitions
+        existing = [ReassignmentPlan(tuple(a for a in batch if a.name in known)) for batch in batches]
+        checked = existing if skip_missing and any(existing) else batches
         plan = whole_plan(checked)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, state, "the plan", may_move)
@@ -179,10 +180,6 @@ def planned_run(
     ]
     directories = [_directories(batch, snapshot, state, options) for batch in batches]
     return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
-
-
-def _existing(batch: ReassignmentPlan, snapshot: RunSnapshot) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(assignment for assignment in batch if assignment.name in snapshot.partitions))
 
 
 def _directories(

@@ -193,7 +193,5 @@ def require_idle(view: ThrottleState, force: bool) -> None:
         HeadroomError: a reassignment is running.
     """
     if view.moving() and not force:
-        moving = view.moving()[0]
-        subject = f"{moving.topic}-{moving.partition}"
         rule = "is moving: without its throttle it would copy as fast as it can"
-        raise HeadroomError(subject, rule, "Wait for the end of the move, or clear with --force.")
+        raise HeadroomError(str(view.moving()[0].name), rule, "Wait for the end of the move, or clear with --force.")

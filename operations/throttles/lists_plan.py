@@ -76,7 +76,12 @@ def lists_plan(view: ThrottleState) -> ListsPlan:
         raise HeadroomError(f"topic {', '.join(unread[:_UNREAD_NAMED])}", "its lists could not be read", remedy)
     configs = {topic: view.snapshot.topic_configs[topic] for topic in sorted(topics)}
     wanted = lists_of_plan(_move_of(p) for p in gaining)
-    missing = {topic: _missing(wanted[topic], config) for topic, config in configs.items()}
+    missing = {
+        topic: TopicLists(
+            _not_in(wanted[topic].leader, config.leader_list), _not_in(wanted[topic].follower, config.follower_list)
+        )
+        for topic, config in configs.items()
+    }
     return ListsPlan(
         {topic: lists for topic, lists in missing.items() if lists != TopicLists(None, None)},
         {topic: roles for topic, config in configs.items() if (roles := _every(config))},
@@ -102,11 +107,7 @@ def lists_json(plan: ListsPlan) -> list[dict[str, Any]]:
 def _move_of(partition: Partition) -> Move:
     """Return the move of a partition, whose replicas include the adding ones."""
     after = tuple(dict.fromkeys((*partition.target, *partition.adding)))
-    return Move(partition.topic, partition.partition, partition.before, after)
-
-
-def _missing(wanted: TopicLists, config: TopicConfig) -> TopicLists:
-    return TopicLists(_not_in(wanted.leader, config.leader_list), _not_in(wanted.follower, config.follower_list))
+    return Move(partition.name, partition.before, after)
 
 
 def _not_in(wanted: str | None, now: str | None) -> str | None:

@@ -49,7 +49,7 @@ class BatchBudget:
 
     def add(self, election: Election) -> bool:
         """Add an election of brokers that are not full, and return whether it fits."""
-        size_bytes = entry_bytes(election.topic, election.partition)
+        size_bytes = entry_bytes(*election.name)
         moved_bytes_per_s = self._moved_bytes_per_s + election.write_bytes_per_s
         if self.elections and (moved_bytes_per_s > self._write_bytes_per_s or size_bytes > self._request_bytes):
             return False
@@ -90,7 +90,7 @@ class Batches:
     def make(self, elections: Iterable[Election]) -> Iterator[list[Election]]:
         """Yield batches of these elections and of those deferred before, until no further election is possible."""
         first = len(self._elections)
-        self._elections += sorted(elections, key=lambda e: (-e.write_bytes_per_s, e.topic, e.partition))
+        self._elections += sorted(elections, key=lambda e: (-e.write_bytes_per_s, e.name))
         self._offer(range(first, len(self._elections)))
         while batch := self._fill() or self._fill_with_all():
             self._close(batch)

@@ -106,8 +106,7 @@ class Throttles:
     ) -> None:
         # Sorted, because floating-point sums depend on the order and a plan must not.
         ordered = sorted(traffic, key=lambda p: p.name)
-        # Asked twice for every election of a plan, so by plain tuples, which are quicker to make than names.
-        self._traffic = {(p.topic, p.partition): p for p in ordered}
+        self._traffic = {p.name: p for p in ordered}
         self._loads = ThrottleLoads(ordered, throttles)
         self._alive = alive
         self._released: list[FollowerTraffic] = []
@@ -155,7 +154,7 @@ class Throttles:
 
     def _changed_traffic(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None if no throttle counts it."""
-        p = self._traffic.get((election.topic, election.partition))
+        p = self._traffic.get(election.name)
         return None if p is None or p.leader == election.to_broker else p
 
     def _traffic_gained(self, p: PartitionTraffic, leader: int) -> list[FollowerTraffic]:

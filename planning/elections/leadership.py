@@ -12,25 +12,18 @@ class Election(NamedTuple):
     """The election of one partition's preferred leader.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         to_broker: preferred leader, which becomes the leader.
         from_broker: current leader.
         write_bytes_per_s: write rate of the partition, in bytes per second; 0 if unknown.
         rate_known: true if the rate is known.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     to_broker: int
     from_broker: int
     write_bytes_per_s: float
     rate_known: bool = True
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(slots=True)

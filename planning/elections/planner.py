@@ -27,8 +27,7 @@ class PartitionState:
     """Replicas, leader and rates of one partition, as input of the planner.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         leader: broker id of the leader; None if there is no leader.
         replicas: replicas; the first is the preferred leader.
         isr: in-sync replicas.
@@ -39,8 +38,7 @@ class PartitionState:
         read_bytes_per_s: bytes that consumers fetch from the leader per second; None if unknown.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -49,11 +47,6 @@ class PartitionState:
     min_insync_replicas: int | None = None
     write_bytes_per_s: float | None = None
     read_bytes_per_s: float | None = None
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 class Reason(str, Enum):
@@ -199,15 +192,9 @@ class Batch:
 class SkippedPartition:
     """A partition in no batch that its preferred broker does not lead, with the reason."""
 
-    topic: str
-    partition: int
+    name: TopicPartition
     preferred: int
     reason: Reason
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)
@@ -325,12 +312,13 @@ def plan_from_non_preferred(
         return BatchBudget(limits.partitions, limits.partitions_per_broker, most_bytes_per_s, limits.request_bytes)
 
     batches = Batches(leadership, new_budget, capacity, throttles)
-    internal = [e for e in elections if e.topic in constraints.internal]
-    ordinary = [e for e in elections if e.topic not in constraints.internal]
+    internal = [e for e in elections if e.name.topic in constraints.internal]
+    ordinary = [e for e in elections if e.name.topic not in constraints.internal]
     made = [_batch(some, leadership) for offered in (ordinary, internal) for some in batches.make(offered)]
     over_throttle = batches.deferred_in(throttles.waiting)
-    left_out += [_skipped_partition(e, Reason.OVER_CAPACITY) for e in batches.deferred_in(capacity.waiting)]
-    left_out += [_skipped_partition(e, Reason.OVER_THROTTLE) for e in over_throttle]
+    over_capacity = batches.deferred_in(capacity.waiting)
+    left_out += [SkippedPartition(e.name, e.to_broker, Reason.OVER_CAPACITY) for e in over_capacity]
+    left_out += [SkippedPartition(e.name, e.to_broker, Reason.OVER_THROTTLE) for e in over_throttle]
     return ElectionPlan(
         before=before,
         batches=tuple(made),
@@ -404,15 +392,15 @@ def _electable_and_skipped(
         if reason is None:
             assert p.leader is not None, "a partition without a leader has a reason"
             rate = p.write_bytes_per_s
-            elections.append(Election(p.topic, p.partition, preferred, p.leader, rate or 0.0, rate is not None))
+            elections.append(Election(p.name, preferred, p.leader, rate or 0.0, rate is not None))
         else:
-            left_out.append(SkippedPartition(p.topic, p.partition, preferred, reason))
+            left_out.append(SkippedPartition(p.name, preferred, reason))
     return elections, left_out
 
 
 def _reason(p: PartitionState, constraints: ClusterConstraints) -> Reason | None:
     """Return why a partition that its preferred broker does not lead is not elected; None if it is."""
-    if constraints.chosen_topics is not None and p.topic not in constraints.chosen_topics:
+    if constraints.chosen_topics is not None and p.name.topic not in constraints.chosen_topics:
         return Reason.NOT_CHOSEN
     if constraints.chosen_brokers is not None and p.replicas[0] not in constraints.chosen_brokers:
         return Reason.NOT_CHOSEN
@@ -449,10 +437,6 @@ def _batch(elections: Sequence[Election], leadership: Mapping[int, BrokerLeaders
         imbalance_ratios={broker: own.imbalance_ratio for broker, own in leadership.items() if own.preferred},
         unknown_rates=sum(not e.rate_known for e in elections),
     )
-
-
-def _skipped_partition(election: Election, reason: Reason) -> SkippedPartition:
-    return SkippedPartition(election.topic, election.partition, election.to_broker, reason)
 
 
 def _bad_limit(name: str, wanted: str, value: float) -> HeadroomError:

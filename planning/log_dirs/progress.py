@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.log_dirs.broker_logs import BrokerLogs
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan
+from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.keys import TopicPartition
 
 
@@ -60,8 +60,7 @@ def directory_progress(plan: ReassignmentPlan, read: Mapping[int, BrokerLogs]) -
     return tuple(
         replica_progress(assignment.name, broker, path, read.get(broker))
         for assignment in plan
-        for broker, path in zip(assignment.replicas, assignment.log_dirs or (), strict=False)
-        if path != ANY_LOG_DIR
+        for broker, path in assignment.named_log_dirs.items()
     )
 
 

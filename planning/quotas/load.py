@@ -17,6 +17,7 @@ from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, Fetch
 from headroom.planning.quotas.long_run import CopyTime, burst_bytes, catch_up, copy_rate
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.reassigned import Reassigned
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,7 @@ class PartitionTraffic:
     """Replication traffic of one partition, with its throttled replica lists.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         leader: broker id of the leader; None if there is no leader, and so no fetch.
         followers: replicas that fetch: all except the leader whose broker is alive.
         in_sync: replicas in the ISR.
@@ -37,8 +37,7 @@ class PartitionTraffic:
         down: replicas on dead brokers, which fetch again once these are back.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int | None
     followers: tuple[int, ...]
     in_sync: frozenset[int]
@@ -49,11 +48,6 @@ class PartitionTraffic:
     remaining_bytes: Mapping[int, int] = field(default_factory=dict)
     down: tuple[int, ...] = ()
 
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
-
 
 def live_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
     """Return the replicas that fetch: all except the leader whose broker is alive."""
@@ -63,6 +57,35 @@ def live_followers(replicas: Collection[int], leader: int | None, alive: Collect
 def dead_followers(replicas: Collection[int], leader: int | None, alive: Collection[int]) -> tuple[int, ...]:
     """Return the replicas that would fetch if their broker were up: all except the leader whose broker is dead."""
     return tuple(broker for broker in replicas if broker != leader and broker not in alive)
+
+
+def partition_traffic(
+    partition: Reassigned,
+    alive: Collection[int],
+    leader_listed: Collection[int] | None,
+    follower_listed: Collection[int] | None,
+    write_bytes_per_s: float | None,
+) -> PartitionTraffic:
+    """Return the replication traffic of a partition by its metadata; what followers still have to copy is unknown.
+
+    Args:
+        partition: the partition.
+        alive: live brokers.
+        leader_listed: its replicas in the leader throttled list; None if unknown.
+        follower_listed: its replicas in the follower throttled list; None if unknown.
+        write_bytes_per_s: bytes appended per second; None if unknown.
+    """
+    return PartitionTraffic(
+        name=partition.name,
+        leader=partition.leader,
+        followers=live_followers(partition.replicas, partition.leader, alive),
+        in_sync=frozenset(partition.isr),
+        adding=frozenset(partition.adding),
+        leader_listed=None if leader_listed is None else frozenset(leader_listed),
+        follower_listed=None if follower_listed is None else frozenset(follower_listed),
+        write_bytes_per_s=write_bytes_per_s,
+        down=dead_followers(partition.replicas, partition.leader, alive),
+    )
 
 
 def lasting_rate(required_bytes_per_s: float | None, down_bytes_per_s: float | None) -> float | None:
@@ -80,8 +103,7 @@ class CatchingUpReplica:
     """One out-of-sync replica that copies from its leader.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         leader: broker it copies from.
         remaining_bytes: bytes still to copy.
         write_bytes_per_s: write rate of the partition meanwhile.
@@ -89,18 +111,12 @@ class CatchingUpReplica:
         target: replicas of the partition after the reassignment.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     leader: int
     remaining_bytes: int
     write_bytes_per_s: float
     replicas: tuple[int, ...]
     target: tuple[int, ...]
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 @dataclass(frozen=True)

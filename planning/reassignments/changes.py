@@ -70,9 +70,9 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         placement = state.partitions[name]
         before = placement.before
         named = None
-        if target.names_log_dirs:
+        if target.named_log_dirs:
             named = tuple(placement.log_dirs.get(broker, ANY_LOG_DIR) for broker in before)
-        before_all.append(TargetAssignment(name.topic, name.partition, before, named))
+        before_all.append(TargetAssignment(name, before, named))
         factor_changes += len(before) != len(target.replicas)
         new = [broker for broker in target.replicas if broker not in before]
         added += new
@@ -80,7 +80,7 @@ def plan_changes(plan: ReassignmentPlan, state: ClusterState) -> PlanChanges:
         if new:
             gaining.append(target)
             placements.append(placement)
-            moves.append(Move(target.topic, target.partition, before, target.replicas))
+            moves.append(Move(target.name, before, target.replicas))
         else:
             exempt.setdefault(_exemption(target, placement, before), []).append(name)
     return PlanChanges(
@@ -100,6 +100,5 @@ def _exemption(target: TargetAssignment, placement: PartitionPlacement, before: 
         return Exemption.REDUCED
     if target.replicas != before:
         return Exemption.REORDERED
-    named = zip(target.replicas, target.log_dirs or (), strict=False)
-    is_moved = any(path not in (ANY_LOG_DIR, placement.log_dirs.get(broker)) for broker, path in named)
+    is_moved = any(path != placement.log_dirs.get(broker) for broker, path in target.named_log_dirs.items())
     return Exemption.OTHER_DIRECTORY if is_moved else Exemption.UNCHANGED

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headroom.planning.reassignments.cluster_state import ClusterState
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.keys import TopicPartition
 
 
@@ -15,8 +15,7 @@ class DirectoryMove:
     """A replica that gets a named log directory.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         broker: broker of the replica.
         source: directory that it is in now; None if unknown, or if the plan adds the replica.
         destination: directory that it gets.
@@ -25,19 +24,13 @@ class DirectoryMove:
         write_bytes_per_s: write rate of the partition; None if unknown.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     broker: int
     source: str | None
     destination: str
     size_bytes: int | None
     new_replica: bool = False
     write_bytes_per_s: float | None = None
-
-    @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[DirectoryMove, ...]:
@@ -53,8 +46,8 @@ def directory_moves(plan: ReassignmentPlan, state: ClusterState) -> tuple[Direct
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.executeAssignment`` and ``ReplicaManager.alterReplicaLogDirs``.
     """
-    moves = (move for assignment in plan if assignment.log_dirs is not None for move in _moves_of(assignment, state))
-    return tuple(sorted(moves, key=lambda move: (move.topic, move.partition, move.broker)))
+    moves = (move for assignment in plan if assignment.named_log_dirs for move in _moves_of(assignment, state))
+    return tuple(sorted(moves, key=lambda move: (move.name, move.broker)))
 
 
 def within_brokers(moves: Iterable[DirectoryMove]) -> tuple[DirectoryMove, ...]:
@@ -73,13 +66,12 @@ def bytes_by_broker(moves: Iterable[DirectoryMove]) -> dict[int, int | None]:
 
 def _moves_of(assignment: TargetAssignment, state: ClusterState) -> list[DirectoryMove]:
     now = state.partitions.get(assignment.name)
-    if now is None or assignment.log_dirs is None:
+    if now is None:
         return []
     # An adding replica of a running move has its log already, and so a directory to move from.
     return [
         DirectoryMove(
-            assignment.topic,
-            assignment.partition,
+            assignment.name,
             broker,
             now.log_dirs.get(broker),
             path,
@@ -87,6 +79,6 @@ def _moves_of(assignment: TargetAssignment, state: ClusterState) -> list[Directo
             broker not in now.replicas,
             now.write_bytes_per_s,
         )
-        for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True)
-        if path not in (ANY_LOG_DIR, now.log_dirs.get(broker))
+        for broker, path in assignment.named_log_dirs.items()
+        if path != now.log_dirs.get(broker)
     ]

@@ -199,21 +199,13 @@ def usual_rule(state: ClusterState) -> float | None:
 
 
 def running_plan(state: ClusterState) -> ReassignmentPlan:
-    """Return the target replicas of the running reassignments, ordered by topic and partition.
-
-    Source: Kafka 4.3.1, ``PartitionReassignmentReplicas``: target replicas in their order, then the removing ones.
-    """
+    """Return the target replicas of the running reassignments, ordered by topic and partition."""
     moving = sorted(name for name, placement in state.partitions.items() if placement.moving)
-    targets = []
-    for name in moving:
-        placement = state.partitions[name]
-        stay = tuple(broker for broker in placement.replicas if broker not in placement.removing)
-        targets.append(TargetAssignment(name.topic, name.partition, stay))
-    return ReassignmentPlan(tuple(targets))
+    return ReassignmentPlan(tuple(TargetAssignment(name, state.partitions[name].target) for name in moving))
 
 
 def _lists_in_force(changes: PlanChanges, state: ClusterState) -> Mapping[str, TopicLists]:
-    topics = sorted({target.topic for target in changes.gaining} & state.lists.keys())
+    topics = sorted({target.name.topic for target in changes.gaining} & state.lists.keys())
     return {topic: state.lists[topic] for topic in topics}
 
 

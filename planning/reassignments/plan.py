@@ -31,30 +31,27 @@ class TargetAssignment:
     """Replicas that one partition is to have.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         replicas: target replicas; the first is the preferred leader.
         log_dirs: log directory of each target replica, ``any`` where the broker chooses; None: not given.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     replicas: tuple[int, ...]
     log_dirs: tuple[str, ...] | None = None
 
     @property
-    def name(self) -> TopicPartition:
-        """Topic and number of the partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
-    def names_log_dirs(self) -> bool:
-        """Whether a log directory is named for a replica; ``any`` is no name."""
-        return self.log_dirs is not None and any(path != ANY_LOG_DIR for path in self.log_dirs)
+    def named_log_dirs(self) -> Mapping[int, str]:
+        """The log directories by broker, in the order of the replicas; without ``any``, which is no name."""
+        if self.log_dirs is None:
+            return {}
+        by_broker = zip(self.replicas, self.log_dirs, strict=True)
+        return {broker: path for broker, path in by_broker if path != ANY_LOG_DIR}
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry of the plan file."""
-        entry: dict[str, Any] = {"topic": self.topic, "partition": self.partition, "replicas": list(self.replicas)}
+        topic, partition = self.name
+        entry: dict[str, Any] = {"topic": topic, "partition": partition, "replicas": list(self.replicas)}
         return entry if self.log_dirs is None else {**entry, "log_dirs": list(self.log_dirs)}
 
 
@@ -91,7 +88,7 @@ class ReassignmentPlan:
             topic_ids: id of each topic; a missing one counts as unknown.
         """
         rows = sorted(
-            (a.topic, a.partition, list(a.replicas), list(a.log_dirs or ()), topic_ids.get(a.topic, ""))
+            (*a.name, list(a.replicas), list(a.log_dirs or ()), topic_ids.get(a.name.topic, ""))
             for a in self.assignments
         )
         return sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:16]
@@ -176,7 +173,7 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
         raise HeadroomError(subject, f"entry {number} of partitions has no topic", _FIX)
     if not is_id(partition):
         raise HeadroomError(subject, f"entry {number} of partitions (topic {topic}) has no partition number", _FIX)
-    name = f"{topic}-{partition}"
+    name = TopicPartition(topic, partition)
     # A mistyped log_dirs would have no effect.
     if unknown := sorted(entry.keys() - _KEYS):
         raise HeadroomError(subject, f"{name} has the key {unknown[0]!r}, which no plan has", _FIX)
@@ -186,9 +183,9 @@ def _assignment(entry: Any, number: int, subject: str) -> TargetAssignment:
         raise HeadroomError(subject, f"{name} names a replica more than once", _FIX)
     log_dirs = entry.get("log_dirs")
     if log_dirs is None:
-        return TargetAssignment(topic, partition, tuple(replicas))
+        return TargetAssignment(name, tuple(replicas))
     if not isinstance(log_dirs, list) or not all(isinstance(path, str) and path for path in log_dirs):
         raise HeadroomError(subject, f'{name} needs a list of paths or "any" as log_dirs', _FIX)
     if len(log_dirs) != len(replicas):
         raise HeadroomError(subject, f"{name} has {len(replicas)} replicas and {len(log_dirs)} log_dirs", _FIX)
-    return TargetAssignment(topic, partition, tuple(replicas), tuple(log_dirs))
+    return TargetAssignment(name, tuple(replicas), tuple(log_dirs))

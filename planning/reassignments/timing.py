@@ -250,7 +250,7 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
         size = traffic.remaining[at]
         catching_up[traffic.brokers[traffic.broker[at]]].append(
             CatchingUpReplica(
-                *traffic.names[number],
+                traffic.names[number],
                 leader=traffic.brokers[traffic.broker[leader[number]]],
                 remaining_bytes=0 if np.isnan(size) else int(size),
                 write_bytes_per_s=float(traffic.known_write[number]),

@@ -196,7 +196,10 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         changes: changes of the plan.
         lists: throttled replica lists that the move adds; empty for a move that runs with the lists in force.
     """
-    in_force = {topic: _brokers_by_role(topic_lists) for topic, topic_lists in state.lists.items()}
+    in_force = {
+        topic: {Role.LEADER: _brokers_by_partition(own.leader), Role.FOLLOWER: _brokers_by_partition(own.follower)}
+        for topic, own in state.lists.items()
+    }
     placements = [*changes.placements, *_listed_besides(state, changes, in_force)]
     # A partition that does not move keeps its replicas.
     kept = [p.replicas for p in placements[len(changes.placements) :]]
@@ -214,7 +217,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     added = ~is_among(replica, before)
     copies = added & ~in_sync
     newly_listed = np.zeros(len(placements), bool)
-    newly_listed[: len(changes.gaining)] = [assignment.topic in lists for assignment in changes.gaining]
+    newly_listed[: len(changes.gaining)] = [assignment.name.topic in lists for assignment in changes.gaining]
     newly_listed = newly_listed[partition]
     leader = _leading_replicas(placements, keys, partition, broker)
     return PlannedTraffic(
@@ -308,10 +311,6 @@ def _remaining(
 
 def _or_nan(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
-
-
-def _brokers_by_role(lists: TopicLists) -> _ListsByRole:
-    return {Role.LEADER: _brokers_by_partition(lists.leader), Role.FOLLOWER: _brokers_by_partition(lists.follower)}
 
 
 def _brokers_by_partition(text: str | None) -> Mapping[int, set[int]] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
@@ -18,21 +17,6 @@ from headroom.schemas.keys import TopicPartition
 
 # Problems and names that are listed; a plan of many partitions often has the same problem many times.
 _MOST_PROBLEMS, _MOST_NAMES = 5, 3
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A reason why a plan cannot be carried out.
-
-    Attributes:
-        subject: partition or broker.
-        rule: what is wrong with it.
-        remedy: what to do.
-    """
-
-    subject: str
-    rule: str
-    remedy: str
 
 
 def require_possible(plan: ReassignmentPlan, state: ClusterState, subject: str) -> PlanChanges:
@@ -70,8 +54,8 @@ def require_feasible(
     """
     if not plan.assignments:
         raise HeadroomError(subject, "names no partition", "Add the partitions that are to move.")
-    of_directories = map(_problem, directory_errors(directory_moves(plan, state), state))
-    _require_none([*partition_problems(plan, state, may_move), *of_directories], subject)
+    of_directories = directory_errors(directory_moves(plan, state), state)
+    _require_none([*partition_errors(plan, state, may_move), *of_directories], subject)
 
 
 def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subject: str) -> None:
@@ -85,10 +69,10 @@ def require_room(batches: Sequence[ReassignmentPlan], state: ClusterState, subje
     Raises:
         HeadroomError: there is none; with the first problems and the number of the others.
     """
-    _require_none([_problem(error) for error in room_errors(batches, state)], subject)
+    _require_none(room_errors(batches, state), subject)
 
 
-def _require_none(problems: list[Problem], subject: str) -> None:
+def _require_none(problems: Sequence[HeadroomError], subject: str) -> None:
     if not problems:
         return
     shown = problems[:_MOST_PROBLEMS]
@@ -99,10 +83,10 @@ def _require_none(problems: list[Problem], subject: str) -> None:
     raise HeadroomError(subject, rule, " ".join(remedies[:_MOST_NAMES]))
 
 
-def partition_problems(
+def partition_errors(
     plan: ReassignmentPlan, state: ClusterState, may_move: Collection[TopicPartition] = ()
-) -> Iterator[Problem]:
-    """Yield what makes the assignments of a plan impossible, in the order of the plan.
+) -> Iterator[HeadroomError]:
+    """Yield an error for all that makes the assignments of a plan impossible, in the order of the plan.
 
     Args:
         plan: the plan.
@@ -114,24 +98,26 @@ def partition_problems(
     for name, target in plan.by_name.items():
         placement = state.partitions.get(name)
         if placement is None:
-            what = "is no partition of its topic" if target.topic in topics else f"has no topic {target.topic}"
-            yield Problem(str(name), what, "Check the spelling, or remove it from the plan.")
+            what = "is no partition of its topic" if name.topic in topics else f"has no topic {name.topic}"
+            yield HeadroomError(str(name), what, "Check the spelling, or remove it from the plan.")
             continue
         if placement.moving and name not in may_move:
             remedy = "Wait until it has ended (headroom plan --in-flight), or cancel it first."
-            yield Problem(str(name), "is being reassigned already", remedy)
+            yield HeadroomError(str(name), "is being reassigned already", remedy)
             continue
         # Most partitions of a large plan have no problem, and a generator for each of them takes its time.
         if placement.leader is None or not alive.issuperset(target.replicas):
-            yield from _broker_problems(target, placement, state)
+            yield from _broker_errors(target, placement, state)
 
 
-def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, state: ClusterState) -> Iterator[Problem]:
+def _broker_errors(
+    target: TargetAssignment, placement: PartitionPlacement, state: ClusterState
+) -> Iterator[HeadroomError]:
     unknown = [broker for broker in target.replicas if broker not in state.brokers]
     if unknown:
         there = ", ".join(map(str, sorted(state.alive)))
         rule = f"is to have a replica on broker {unknown[0]}, which is not in the cluster"
-        yield Problem(str(target.name), rule, f"Name others; there are: {there}.")
+        yield HeadroomError(str(target.name), rule, f"Name others; there are: {there}.")
     down = [
         broker
         for broker in target.replicas
@@ -139,15 +125,11 @@ def _broker_problems(target: TargetAssignment, placement: PartitionPlacement, st
     ]
     if down:
         rule = f"is to get a replica on broker {down[0]}, which is down"
-        yield Problem(str(target.name), rule, "Start the broker, or choose another.")
+        yield HeadroomError(str(target.name), rule, "Start the broker, or choose another.")
     gains = any(broker not in placement.replicas for broker in target.replicas)
     if gains and placement.leader is None:
         rule = "has no leader, so nothing can be copied from it"
-        yield Problem(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
-
-
-def _problem(error: HeadroomError) -> Problem:
-    return Problem(error.subject, error.rule, error.remedy)
+        yield HeadroomError(str(target.name), rule, "Start a broker whose replica was in sync last, or leave it out.")
 
 
 def plan_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterState) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.quantities import QuantityError, parse_id, quote, strip
 
 EVERY_REPLICA = "*"
@@ -56,14 +57,12 @@ class Move(NamedTuple):
     """The planned reassignment of one partition.
 
     Attributes:
-        topic: topic.
-        partition: partition.
+        name: topic and number of the partition.
         before: replicas before the reassignment, without adding replicas of a running one.
         after: replicas after the reassignment.
     """
 
-    topic: str
-    partition: int
+    name: TopicPartition
     before: tuple[int, ...]
     after: tuple[int, ...]
 
@@ -116,7 +115,7 @@ def lists_of_plan(moves: Iterable[Move]) -> dict[str, TopicLists]:
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.calculateLeaderThrottles`` and ``calculateFollowerThrottles``.
     """
     entries: dict[str, tuple[list[str], list[str]]] = {}
-    for topic, partition, before, after in moves:
+    for (topic, partition), before, after in moves:
         leaders, followers = entries.setdefault(topic, ([], []))
         # Texts at once, because a plan may have a million replicas.
         leaders += [f"{partition}:{broker}" for broker in before]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient
 
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.cluster.embedded.paced_producer import PacedProducer
@@ -12,13 +12,14 @@ from headroom.cluster.throttles.rates import apply_rates
 from headroom.cluster.throttles.replica_lists import apply_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
 from tests.integration.support import wait_until
 
 MB = 1_000_000
 ROLES = ("leader", "follower")
 WRITE = 1 * MB
 # Of a cluster of four brokers, RF 3: both gain broker 4, and broker 2 comes first in line once they move.
-SLOW_MOVES = [Move("w", 0, (1, 2, 3), (2, 3, 4)), Move("w", 1, (2, 3, 1), (3, 1, 4))]
+SLOW_MOVES = [Move(TopicPartition("w", 0), (1, 2, 3), (2, 3, 4)), Move(TopicPartition("w", 1), (2, 3, 1), (3, 1, 4))]
 _SLOW_BROKERS = (1, 2, 3, 4)
 
 
@@ -41,7 +42,7 @@ class Scene:
     def move(self, moves: Sequence[Move]) -> None:
         """Set the throttled replica lists as Kafka's tool does, and start the moves."""
         apply_lists(self._settings, lists_of_plan(moves))
-        self._reassign({TopicPartition(m.topic, m.partition): list(m.after) for m in moves})
+        self._reassign({m.name: list(m.after) for m in moves})
 
     def start_slow_moves(self, load: PacedProducer) -> None:
         """Fill the partitions of ``SLOW_MOVES``, and put them on their way to broker 4 at 3.6 MB/s.
@@ -53,8 +54,8 @@ class Scene:
             load: writes to them at eight times ``WRITE``, and at ``WRITE`` afterwards.
         """
         for move in SLOW_MOVES:
-            self.await_size(move.topic, move.partition, 40 * MB, 120)
-            load.set_rate(move.topic, move.partition, WRITE)
+            self.await_size(*move.name, 40 * MB, 120)
+            load.set_rate(*move.name, WRITE)
         self.throttle(dict.fromkeys(_SLOW_BROKERS, 3.6 * MB), "leader")
         self.throttle(dict.fromkeys(_SLOW_BROKERS, 0.8 * MB), "follower")
         self.move(SLOW_MOVES)
@@ -66,8 +67,8 @@ class Scene:
 
     def cancel(self, moves: Sequence[Move]) -> None:
         """End moves where they are; those that have ended already stay so."""
-        self._admin.alter_partition_reassignments({TopicPartition(m.topic, m.partition): None for m in moves})
-        for topic in {m.topic for m in moves}:
+        self._admin.alter_partition_reassignments({m.name: None for m in moves})
+        for topic in {m.name.topic for m in moves}:
             self.await_end(topic, 30)
 
     def _reassign(self, targets: Mapping[TopicPartition, list[int]]) -> None:

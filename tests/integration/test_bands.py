@@ -17,6 +17,7 @@ from headroom.cluster.embedded import BrokerOptions, EmbeddedCluster
 from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.planning.throttles.replica_lists import Move
 from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
 from headroom.streaming.delta.query_table import query
 from tests.integration.scene import MB, Scene
 from tests.integration.support import TABLE_POLL_S, alert_path, create_topic
@@ -25,8 +26,8 @@ from tests.integration.support import TABLE_POLL_S, alert_path, create_topic
 pytestmark = pytest.mark.random_order(disabled=True)
 
 # Topic, replicas before and after, and its leader. Each partition takes 1 MB/s, and broker 4 comes in to both.
-RF2 = Move("rf2", 0, (1, 2), (2, 4))
-RF3 = Move("rf3", 0, (3, 1, 2), (1, 2, 4))
+RF2 = Move(TopicPartition("rf2", 0), (1, 2), (2, 4))
+RF3 = Move(TopicPartition("rf3", 0), (3, 1, 2), (1, 2, 4))
 WRITE = 1 * MB
 NEW = 4
 # Samples of a second in a broker's quota: fewer than Kafka's 11, because whole cycles of it are waited for.
@@ -54,13 +55,13 @@ def scene(cluster: EmbeddedCluster, settings: Settings) -> Iterator[Scene]:
     """Both moves under way, starved: RF 2 at 0.7 of in-sync use 1, RF 3 at 1.5 of in-sync use 2 (MB/s)."""
     scene = Scene(cluster, settings)
     for move in (RF2, RF3):
-        create_topic(cluster, move.topic, {0: list(move.before)})
+        create_topic(cluster, move.name.topic, {0: list(move.before)})
     load = PacedProducer(cluster.bootstrap_servers, {("rf2", 0): 8 * WRITE, ("rf3", 0): 8 * WRITE})
     with load:
         # More than a throttle lets through at once, while its window is still empty.
         for move in (RF2, RF3):
-            scene.await_size(move.topic, 0, 30 * MB, 60)
-            load.set_rate(move.topic, 0, WRITE)
+            scene.await_size(move.name.topic, 0, 30 * MB, 60)
+            load.set_rate(move.name.topic, 0, WRITE)
         scene.throttle({NEW: 50 * MB}, "follower")
         scene.throttle({1: 0.7 * MB, 3: 1.5 * MB}, "leader")
         scene.move([RF2, RF3])
@@ -77,9 +78,9 @@ def watch(config_file: Path, scene: Scene, tmp_path_factory: pytest.TempPathFact
 
 def _growth(scene: Scene, leaders: dict[Move, int]) -> list[Growth]:
     """Return the growth of each over two cycles of the quota, so that a burst weighs as it does in the long run."""
-    before, began = {move: scene.log_sizes(move.topic, 0) for move in leaders}, time.monotonic()
+    before, began = {move: scene.log_sizes(move.name.topic, 0) for move in leaders}, time.monotonic()
     time.sleep(2 * QUOTA_CYCLE_S)  # What is measured is what happens in this time; there is no condition to wait for.
-    after, took = {move: scene.log_sizes(move.topic, 0) for move in leaders}, time.monotonic() - began
+    after, took = {move: scene.log_sizes(move.name.topic, 0) for move in leaders}, time.monotonic() - began
 
     def rate(move: Move, broker: int) -> float:
         return (after[move].get(broker, 0) - before[move].get(broker, 0)) / took
@@ -147,7 +148,7 @@ def _table_agrees(watch: VerdictProcess, settings: Settings, verdict: str, since
 def test_both_moves_end_and_no_row_is_doubled(watch: VerdictProcess, scene: Scene, settings: Settings) -> None:
     scene.throttle({1: 50 * MB, 3: 50 * MB}, "leader")
     for move in (RF2, RF3):
-        scene.await_end(move.topic, 60)
+        scene.await_end(move.name.topic, 60)
     watch.wait(lambda: not watch.verdicts(), 60, "no replica out of sync")
     rows = query(settings.store.path, "gold/throttle_headroom", "SELECT cluster, tick_ms, broker, role FROM data")
     assert rows is not None

@@ -101,7 +101,7 @@ def running(settings: Settings, load: PacedProducer) -> Iterator[Running]:
 def moving(cluster: EmbeddedCluster, settings: Settings, running: Running) -> Iterator[None]:
     """Partition 0 of orders gains broker 3 under a throttle that starves it, for the length of the test."""
     apply_rates(settings, dict.fromkeys((1, 2, 3), STARVING))
-    apply_lists(settings, lists_of_plan([Move("orders", 0, (1, 2), (1, 2, 3))]))
+    apply_lists(settings, lists_of_plan([Move(TopicPartition("orders", 0), (1, 2), (1, 2, 3))]))
     # A quota that was idle lets a burst through: the small move would be over before it bites.
     running.tick_with(
         lambda t: (t.broker(1)["leader_quota_bytes_per_s"] or 0) > STARVING, "the quota of broker 1 used up"

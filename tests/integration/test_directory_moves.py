@@ -100,7 +100,7 @@ def directories(link: AdminConnection, broker: int) -> tuple[str, str]:
 def to_directory(path: str, broker: int = 1) -> ReassignmentPlan:
     """Return the plan that puts orders-0 into a directory of broker 1 or 2."""
     paths = (path, "any") if broker == 1 else ("any", path)
-    return ReassignmentPlan((TargetAssignment("orders", 0, (1, 2), paths),))
+    return ReassignmentPlan((TargetAssignment(ORDERS, (1, 2), paths),))
 
 
 def progress(link: AdminConnection, path: str, broker: int = 1) -> DirectoryProgress:
@@ -139,7 +139,7 @@ def test_a_throttled_move_between_directories_takes_as_long_as_estimated(
     assert of(run(config_file, *set_rate))["brokers"][0]["after"]["log_dirs_bytes_per_s"] == COPY
     estimated = estimate(link, other)
     began = time.monotonic()
-    replica = ReplicaKey("orders", 0, 1)
+    replica = ReplicaKey(ORDERS, 1)
     assert alter_log_dirs(link, {replica: other}, 10).accepted == {replica: DirectoryChange.ACCEPTED}
     under_way = wait_until(lambda: moving(link, other), 10, "the copy", lambda: progress(link, other))
     assert under_way.current == now
@@ -183,7 +183,7 @@ def test_the_directory_that_a_replica_is_in_ends_its_copy_to_another(link: Admin
     # Not on broker 1: what a quota of copies counted here would let the next copy there begin with a burst.
     now, other = directories(link, 2)
     of(run(config_file, "throttle", "apply", "--log-dirs", "100kB", "--low-rate", "--brokers", "2", "--execute"))
-    replica = ReplicaKey("orders", 0, 2)
+    replica = ReplicaKey(ORDERS, 2)
     alter_log_dirs(link, {replica: other}, 10).require_all()
     wait_until(lambda: moving(link, other, 2), 10, "the copy", lambda: progress(link, other, 2))
     alter_log_dirs(link, {replica: now}, 10).require_all()
@@ -192,7 +192,7 @@ def test_the_directory_that_a_replica_is_in_ends_its_copy_to_another(link: Admin
 
 
 def test_a_directory_that_the_broker_does_not_have_is_refused(link: AdminConnection) -> None:
-    replica = ReplicaKey("orders", 0, 1)
+    replica = ReplicaKey(ORDERS, 1)
     (error,) = alter_log_dirs(link, {replica: "/nowhere"}, 10).errors.values()
     assert "the broker has no log directory of that path" in error.rule
 
@@ -201,7 +201,7 @@ def test_a_new_replica_gets_the_directory_that_was_kept_for_it(link: AdminConnec
     # The broker would choose the directory with fewer logs itself, so each is named once.
     name = TopicPartition("orders", 1)
     for path in [directory.path for directory in read(link).brokers[3].directories]:
-        replica = ReplicaKey("orders", 1, 3)
+        replica = ReplicaKey(name, 3)
         assert alter_log_dirs(link, {replica: path}, 10).accepted == {replica: DirectoryChange.KEPT}
         reassign(link, name, [2, 1, 3])
         found = wait_until(lambda: read(link).brokers[3].logs.get(name), 30, "the new replica")

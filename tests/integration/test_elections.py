@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient
 
 from headroom.cli.elections.command import elections
 from headroom.cluster.embedded import EmbeddedCluster
@@ -20,6 +20,7 @@ from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
+from headroom.schemas.keys import TopicPartition
 from tests.integration.support import admin_of, completed, create_topic, fill, leaders, wait_until
 
 TOOL = "org.apache.kafka.tools.LeaderElectionCommand"
@@ -188,20 +189,20 @@ def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> Non
 def test_what_moves_waits_for_the_end_of_its_move(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster
 ) -> None:
-    move = Move("moving", 0, (1, 2), (3, 1))
+    move = Move(TopicPartition("moving", 0), (1, 2), (3, 1))
     create_topic(cluster, "moving", {0: list(move.before)})
     fill(cluster, "moving", {0: 20 * MB})
     apply_lists(settings, lists_of_plan([move]))
     apply_rates(settings, dict.fromkeys((1, 2, 3, 4), 50_000))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
-        assert not any(admin.alter_partition_reassignments({TopicPartition("moving", 0): list(move.after)}).values())
+        assert not any(admin.alter_partition_reassignments({move.name: list(move.after)}).values())
         message = plan(config_file)
         assert of_broker(message, 3)["waiting_for_move"] == 1
         assert message["left_out"] == [{"topic": "moving", "partition": 0, "preferred": 3, "reason": "moving"}]
         assert message["batches"] == []
     finally:
-        admin.alter_partition_reassignments({TopicPartition("moving", 0): None})
+        admin.alter_partition_reassignments({move.name: None})
         admin.close()
         clear_rates(settings, (1, 2, 3, 4))
         clear_lists(settings, ["moving"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import KafkaAdminClient
 
 from headroom.cli.main import headroom
 from headroom.cluster.admin.alter_configs import ConfigChange, alter_configs
@@ -27,6 +27,7 @@ from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.integration.support import completed, create_topic, fill, wait_until
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -35,12 +36,12 @@ BROKERS = (1, 2, 3, 4)
 # Neither hanging nor dead does it take the controller away: with four brokers these are 1 to 3.
 VICTIM = 4
 # One moves to another broker, the other gains one.
-MOVES = [Move("orders", 0, (1, 2), (4, 2)), Move("orders", 1, (2, 3), (2, 3, 1))]
+MOVES = [Move(TopicPartition("orders", 0), (1, 2), (4, 2)), Move(TopicPartition("orders", 1), (2, 3), (2, 3, 1))]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topic(cluster: EmbeddedCluster) -> None:
-    create_topic(cluster, "orders", {m.partition: list(m.before) for m in MOVES} | {2: [3, VICTIM]})
+    create_topic(cluster, "orders", {m.name.partition: list(m.before) for m in MOVES} | {2: [3, VICTIM]})
 
 
 @pytest.fixture(autouse=True)
@@ -129,12 +130,12 @@ def test_kafkas_tool_cancels_what_the_file_names(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     # Nine fetches of 1 MiB at 20 kB/s, one each eleven seconds or more: the moves would take minutes.
-    fill(cluster, "orders", {m.partition: 10 * MB for m in MOVES})
+    fill(cluster, "orders", {m.name.partition: 10 * MB for m in MOVES})
     apply_lists(settings, lists_of_plan(MOVES))
     apply_rates(settings, dict.fromkeys(BROKERS, 20_000))
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     try:
-        targets = {TopicPartition(m.topic, m.partition): list(m.after) for m in MOVES}
+        targets = {m.name: list(m.after) for m in MOVES}
         assert not any(admin.alter_partition_reassignments(targets).values())
         running = of(run(config_file, "reassignments"))["reassignments"]
         assert [(r["partition"], r["target"], r["adding"], r["removing"]) for r in running] == [

@@ -21,6 +21,7 @@ from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.integration.support import completed, create_topic, wait_until
 from tests.integration.ticks import settings_of
 
@@ -55,11 +56,11 @@ def _tool(settings: Settings, *arguments: str) -> str:
 
 
 def _moves(topic: str) -> list[Move]:
-    return [Move(topic, p, (1 + p % 3, 1 + (p + 1) % 3), target) for p, target in TARGETS.items()]
+    return [Move(TopicPartition(topic, p), (1 + p % 3, 1 + (p + 1) % 3), target) for p, target in TARGETS.items()]
 
 
 def _plan_file(folder: Path, moves: list[Move]) -> str:
-    partitions = [{"topic": m.topic, "partition": m.partition, "replicas": list(m.after)} for m in moves]
+    partitions = [{"topic": m.name.topic, "partition": m.name.partition, "replicas": list(m.after)} for m in moves]
     path = folder / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": partitions}))
     return str(path)

@@ -37,7 +37,7 @@ _HISTORY_S = 300.0
 
 @pytest.fixture(scope="module")
 def load(cluster: EmbeddedCluster) -> Iterator[PacedProducer]:
-    create_topic(cluster, "w", {m.partition: list(m.before) for m in SLOW_MOVES})
+    create_topic(cluster, "w", {m.name.partition: list(m.before) for m in SLOW_MOVES})
     with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as running:
         yield running
 

@@ -29,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperClust
 @pytest.fixture
 def scene(cluster: ZooKeeperCluster, settings: Settings, config_file: Path) -> Iterator[Scene]:
     """Both partitions on their way to broker 4, until the test has ended."""
-    create_topic(cluster, "w", {m.partition: list(m.before) for m in SLOW_MOVES})
+    create_topic(cluster, "w", {m.name.partition: list(m.before) for m in SLOW_MOVES})
     with PacedProducer(cluster.bootstrap_servers, {("w", 0): 8 * WRITE, ("w", 1): 8 * WRITE}) as load:
         scene = Scene(cluster, settings)
         scene.start_slow_moves(load)

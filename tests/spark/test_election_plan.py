@@ -11,6 +11,7 @@ from headroom.planning.elections.planner import BatchLimits, ClusterConstraints,
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
 from headroom.streaming.transforms.gold import as_table
@@ -77,7 +78,14 @@ def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: 
 
     traffic = tuple(
         PartitionTraffic(
-            "a", n, 2, (1, 3), frozenset({1, 2}), frozenset(), frozenset({1, 2, 3}), frozenset({1, 2, 3}), 1000.0
+            TopicPartition("a", n),
+            2,
+            (1, 3),
+            frozenset({1, 2}),
+            frozenset(),
+            frozenset({1, 2, 3}),
+            frozenset({1, 2, 3}),
+            1000.0,
         )
         for n in range(2)
     )

@@ -154,7 +154,7 @@ def test_a_destination_needs_the_sum_of_what_it_receives(sides: Results[Sides]) 
 def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom(sides: Results[Sides]) -> None:
     at_3_mb = sides["throttle of 3.0 MB/s"]
     found = [
-        (r.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
+        (r.name.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
         for r in status_of(at_3_mb[3, "follower"]).load.catching_up
     ]
     assert found == [(0, 1, 8 * MB, pytest.approx(2 * MB), (2, 3)), (1, 2, 8 * MB, pytest.approx(2 * MB), (3, 1))]

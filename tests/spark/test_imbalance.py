@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from headroom.planning.elections import planner as planning
+from headroom.schemas.keys import TopicPartition
 from headroom.schemas.tables import LEADER_IMBALANCE
 from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
 from headroom.streaming.transforms.gold import as_table
@@ -153,7 +154,7 @@ def test_every_broker_is_counted_as_elections_are_planned(found: dict[tuple[str,
     for number, cluster in enumerate(random_clusters()):
         alive = frozenset(b for b, broker in cluster.brokers.items() if broker.alive)
         leads = [
-            planning.PartitionState(p.topic, p.partition, p.leader, p.replicas, p.isr, moving=p.moving)
+            planning.PartitionState(TopicPartition(p.topic, p.partition), p.leader, p.replicas, p.isr, moving=p.moving)
             for p in cluster.partitions
         ]
         rows = {broker: row for (name, broker), row in found.items() if name == str(number)}

@@ -32,8 +32,7 @@ def move_row(p: PartitionTraffic) -> dict[str, Any]:
     leader_log = [log(p.leader, END, p.write_bytes_per_s or 0.0) | unknown] if p.leader is not None else []
     behind = [log(b, END - size // RECORD_BYTES) for b, size in p.remaining_bytes.items()]
     return move(
-        p.topic,
-        p.partition,
+        *p.name,
         p.leader,
         [b for b in (p.leader, *p.followers) if b is not None],
         isr=sorted(p.in_sync),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000
@@ -62,8 +62,7 @@ def partitions(draw: st.DrawFn, number: int) -> PartitionTraffic:
         # The collector does not report partitions in neither a move nor a list, and Spark would ignore them.
         leader_listed = frozenset(replicas)
     return PartitionTraffic(
-        topic="t",
-        partition=number,
+        name=TopicPartition("t", number),
         leader=leader,
         followers=followers,
         in_sync=frozenset(in_sync),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from headroom.planning.elections import planner as elections
+from headroom.schemas.keys import TopicPartition
 from tests.support.random_clusters import BROKERS, subsets
 
 # Multiples of 100 bytes per second, so that sums are exact.
@@ -67,8 +68,7 @@ def as_planned(cluster: Leadership) -> list[elections.PartitionState]:
     """Return the partitions as input of the planner, with all write rates known."""
     return [
         elections.PartitionState(
-            p.topic,
-            p.partition,
+            TopicPartition(p.topic, p.partition),
             p.leader,
             p.replicas,
             p.isr,

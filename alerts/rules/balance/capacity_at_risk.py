@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from headroom.alerts.evidence.evidence import Evidence
 from headroom.alerts.finding import Finding
-from headroom.alerts.inputs.broker_load import LossRisk
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.alerts.text.loads import load_text
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertKind, Severity
 
 # A loss is the cause of nothing yet: one alert lists all that would be too much.
@@ -28,7 +28,7 @@ class CapacityEvidence(Evidence):
     """
 
     lost: str
-    risks: Sequence[LossRisk]
+    risks: Sequence[CapacityRisk]
 
 
 class CapacityAtRisk(Rule):
@@ -45,12 +45,12 @@ class CapacityAtRisk(Rule):
         risks = tick.loads.risks
         if risks is None or tick.has_moves:
             return Assessment(keep_firing=tick.active_of(self.kind))
-        by_loss: dict[str, list[LossRisk]] = defaultdict(list)
+        by_loss: dict[str, list[CapacityRisk]] = defaultdict(list)
         for risk in risks:
             by_loss[risk.lost].append(risk)
         return Assessment([self._finding(lost, risks_of_loss, tick) for lost, risks_of_loss in by_loss.items()])
 
-    def _finding(self, lost: str, risks: Sequence[LossRisk], tick: RuleInputs) -> Finding:
+    def _finding(self, lost: str, risks: Sequence[CapacityRisk], tick: RuleInputs) -> Finding:
         worst, *others = sorted(risks, key=lambda risk: (risk.limit - risk.load, risk.broker))
         return Finding(
             kind=self.kind,
@@ -65,10 +65,8 @@ class CapacityAtRisk(Rule):
         )
 
 
-def _summary(worst: LossRisk, others: int) -> str:
-    load, over, limit = (
-        load_text(worst.resource, amount) for amount in (worst.load, worst.load - worst.limit, worst.limit)
-    )
+def _summary(worst: CapacityRisk, others: int) -> str:
+    load, over, limit = (load_text(worst.resource, amount) for amount in (worst.load, worst.over, worst.limit))
     more = f", and {others} more broker(s) would be over theirs" if others else ""
     return (
         f"If {worst.lost} were lost, broker {worst.broker} would have to {_TASKS[worst.resource]} {load}: {over} above "

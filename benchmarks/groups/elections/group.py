@@ -40,7 +40,7 @@ from headroom.planning.elections.planner import (
 )
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 _PARTITIONS = 200_000
 _PARTITIONS_PER_TOPIC = 100
@@ -144,8 +144,7 @@ def _partition(number: int, non_preferred_ratio: float, draw: random.Random) -> 
     leader = draw.choice(replicas[1:]) if draw.random() < non_preferred_ratio else replicas[0]
     moving = number % (2 * _THROTTLED_ONE_IN) == 0
     return PartitionState(
-        topic=f"topic-{number // _PARTITIONS_PER_TOPIC:04}",
-        partition=number % _PARTITIONS_PER_TOPIC,
+        name=TopicPartition(f"topic-{number // _PARTITIONS_PER_TOPIC:04}", number % _PARTITIONS_PER_TOPIC),
         leader=leader,
         replicas=replicas,
         # A moving partition has its new replica, the first one, out of sync.
@@ -167,8 +166,7 @@ def _constraints_for(partitions: tuple[PartitionState, ...], alive: frozenset[in
 
 def _traffic(p: PartitionState) -> PartitionTraffic:
     return PartitionTraffic(
-        topic=p.topic,
-        partition=p.partition,
+        name=p.name,
         leader=p.leader,
         followers=tuple(broker for broker in p.replicas if broker != p.leader),
         in_sync=frozenset(p.isr),

@@ -51,7 +51,9 @@ class TwinPlan:
 
     def plan(self, twin: str) -> ReassignmentPlan:
         """Return the plan of a twin."""
-        return ReassignmentPlan(tuple(TargetAssignment(self.topic(twin), p, r) for p, r in sorted(self.after.items())))
+        return ReassignmentPlan(
+            tuple(TargetAssignment(TopicPartition(self.topic(twin), p), r) for p, r in sorted(self.after.items()))
+        )
 
     @property
     def gaining(self) -> frozenset[int]:

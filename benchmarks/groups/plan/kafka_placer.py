@@ -29,10 +29,10 @@ def generated_plan(
     for placement in sorted(partitions, key=lambda p: p.name):
         topics.setdefault(placement.topic, []).append(placement)
     assignments: list[TargetAssignment] = []
-    for topic, own in topics.items():
+    for own in topics.values():
         stripes = _Stripes(racks, chance)
         factor = len(own[0].replicas)
-        assignments += [TargetAssignment(topic, p.partition, stripes.next_replicas(factor)) for p in own]
+        assignments += [TargetAssignment(p.name, stripes.next_replicas(factor)) for p in own]
     return ReassignmentPlan(tuple(assignments))
 
 

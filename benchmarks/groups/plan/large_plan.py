@@ -13,6 +13,7 @@ from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
+from headroom.schemas.keys import TopicPartition
 
 PARTITIONS = 200_000
 _BROKERS, _PER_TOPIC = 60, 100
@@ -63,5 +64,5 @@ def large_move(chance: Random, partition_count: int = PARTITIONS) -> tuple[Clust
         partitions[placement.name] = placement
         replaced = chance.randrange(3)
         target = tuple(new if at == replaced else broker for at, broker in enumerate(replicas))
-        targets.append(TargetAssignment(topic, partition, target))
+        targets.append(TargetAssignment(TopicPartition(topic, partition), target))
     return ClusterState("plan", 0, brokers, partitions, auto_leader_rebalance=True), ReassignmentPlan(tuple(targets))

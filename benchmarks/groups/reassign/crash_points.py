@@ -161,7 +161,7 @@ class _Play:
         placed[_OTHERS] = _placed(_OTHERS, (1, 3))
         cluster = FakeReassignedCluster(placed, {1, 2, 3, 4}, rates=dict(_RATES), lists=dict(_LISTS))
         cluster.on_look = self._look
-        assignments = [TargetAssignment(*name, after, paths) for name, (_, after, paths) in scene.plan.items()]
+        assignments = [TargetAssignment(name, after, paths) for name, (_, after, paths) in scene.plan.items()]
         batches = [ReassignmentPlan((assignments[0],)), ReassignmentPlan(tuple(assignments[1:]))]
         policy = RunPolicy(_RATE, pause_s=0, adopt=True, cancel_on_stop=scene.stop, log_dirs_bytes_per_s=2 * _MB)
         self.stage = RunStage(cluster, batches, policy)

@@ -16,6 +16,7 @@ from benchmarks.groups.reassign.throttle_state import ThrottleValues
 from benchmarks.groups.smallest_throttle import smallest_enough
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
 from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.keys import TopicPartition
 
 _DEADLINE_S = 300.0
 _BATCHES = 3
@@ -89,7 +90,9 @@ def _plan(bench: BenchCluster, move: ThrottledMove, case: PlannedCase) -> dict[s
 
 
 def _plan_file(bench: BenchCluster, move: ThrottledMove) -> Path:
-    assignments = (TargetAssignment(move.topic, n, moved.after) for n, moved in enumerate(move.partitions))
+    assignments = (
+        TargetAssignment(TopicPartition(move.topic, n), moved.after) for n, moved in enumerate(move.partitions)
+    )
     file = bench.folder / f"{move.topic}.json"
     file.write_text(plan_text(ReassignmentPlan(tuple(assignments))), encoding="utf-8")
     return file

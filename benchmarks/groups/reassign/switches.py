@@ -18,6 +18,7 @@ from benchmarks.fixtures.throttled_move import MovedPartition, ThrottledMove
 from benchmarks.groups.reassign.throttle_state import ThrottleValues, difference, throttles_in_force
 from headroom.cluster.throttles.rates import apply_rates
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment, plan_text
+from headroom.schemas.keys import TopicPartition
 
 RUNS = 4
 _MB = 1_000_000
@@ -66,7 +67,7 @@ def record_switches(bench: BenchCluster, topic: str, on_progress: OnProgress) ->
 
 def _start(bench: BenchCluster, move: ThrottledMove) -> subprocess.Popen[bytes]:
     file = bench.folder / f"{move.topic}.json"
-    targets = (TargetAssignment(move.topic, n, moved.after) for n, moved in enumerate(move.partitions))
+    targets = (TargetAssignment(TopicPartition(move.topic, n), moved.after) for n, moved in enumerate(move.partitions))
     file.write_text(plan_text(ReassignmentPlan(tuple(targets))), encoding="utf-8")
     options = ("--throttle", str(round(THROTTLE_BYTES_PER_S)), "--auto-throttle-up-to", _UP_TO, "--cancel-on-stop")
     log: Path = bench.folder / "runs.log"

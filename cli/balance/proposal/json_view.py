@@ -50,7 +50,7 @@ def proposal_json(result: ProposalResult) -> dict[str, Any]:
                 "reason": left.reason.value,
                 "text": WHY_EXCLUDED[left.reason],
                 "partitions": left.count,
-                "first": {"topic": left.first.topic, "partition": left.first.partition},
+                "first": partition_json(left.first),
             }
             for left in result.left_out
         ],

@@ -12,7 +12,7 @@ from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.output import echo, partition_json
 from headroom.cli.config.load import load_settings
-from headroom.operations.balance.written_proposal import WrittenProposal, current_replicas, read_own_proposal
+from headroom.operations.balance.written_proposal import WrittenProposal, current_partitions, read_own_proposal
 from headroom.planning.balance.reports.progress import ProposalProgress, proposal_progress
 
 
@@ -33,7 +33,7 @@ def status(folder: Path, config: str | None) -> CommandOutcome:
     settings = load_settings(config)
     silence_clients()
     proposal = read_own_proposal(folder, settings)
-    progress = proposal_progress(proposal.batches, current_replicas(settings), str(folder))
+    progress = proposal_progress(proposal.batches, current_partitions(settings), str(folder))
     command = _command(progress, proposal, folder, config)
     return CommandOutcome(
         lambda: {

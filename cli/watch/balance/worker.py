@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from headroom.alerts.engine import AlertEngine
-from headroom.alerts.inputs.broker_load import BalanceAdvice, LossRisk
+from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
 from headroom.cli.watch.pipeline import ConfiguredClusters
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 
 log = logging.getLogger(__name__)
@@ -188,4 +189,4 @@ def _advice_of(proposal: Mapping[str, Any]) -> BalanceAdvice:
 
 
 def _use_risks(engine: AlertEngine, result: Mapping[str, Any]) -> None:
-    engine.update_capacity_risks(result["cluster"], [LossRisk(**risk) for risk in result["at_risk"]])
+    engine.update_capacity_risks(result["cluster"], [CapacityRisk(**risk) for risk in result["at_risk"]])

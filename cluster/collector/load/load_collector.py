@@ -162,7 +162,7 @@ class LoadCollector:
         sizes: list[Mapping[str, Sequence[Any]]] = []
         count = 0
         for broker, (read_ms, logs) in list(self._described.items()):
-            own = _logs(logs)
+            own = len(logs.logs) + len(logs.futures)
             if count and count + own > MOST_REPLICA_ROWS:
                 break
             del self._described[broker]
@@ -192,7 +192,3 @@ class LoadCollector:
         if text != self._missing.get(broker):
             log.warning("broker %d: %s", broker, text or "no loads are missing any more")
         self._missing[broker] = text
-
-
-def _logs(logs: BrokerLogs) -> int:
-    return len(logs.logs) + len(logs.futures)

@@ -275,8 +275,7 @@ def _batch(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> BalanceBatc
 
 
 def _assignment(model: ClusterModel, partition: int, loads: ClusterLoads) -> TargetAssignment:
-    name = model.name(partition)
-    return TargetAssignment(name.topic, name.partition, model.broker_ids(loads.replicas[partition]))
+    return TargetAssignment(model.name(partition), model.broker_ids(loads.replicas[partition]))
 
 
 def _move(loads: ClusterLoads, partition: int, source: int, target: int) -> ReplicaMove:

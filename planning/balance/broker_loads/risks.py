@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.balance.goals.bands import limit_bounds
 from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
-
-
-@dataclass(frozen=True)
-class CapacityRisk:
-    """A broker that would exceed its limit if others were lost.
-
-    Attributes:
-        lost: what is lost: ``broker 3`` or ``rack a``.
-        broker: broker that takes over more than its limit.
-        resource: resource.
-        load: its load then, in the unit of the resource.
-        limit: share of its capacity that it may use, in the same unit.
-    """
-
-    lost: str
-    broker: int
-    resource: Resource
-    load: float
-    limit: float
-
-    @property
-    def over(self) -> float:
-        """Return by how much the load exceeds the limit."""
-        return self.load - self.limit
 
 
 def capacity_risks(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> list[CapacityRisk]:
@@ -53,12 +29,12 @@ def capacity_risks(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> lis
         return []
     loads = ClusterLoads(model)
     within = model.counted & (loads.loads[Resource.NETWORK_OUT] <= limits)
-    risks = []
+    risks, resource = [], Resource.NETWORK_OUT.name.lower()
     for name, lost in _losses(model):
         after = hourly_percentile(_sent_without(loads, lost), model.percentile)
         for broker in np.flatnonzero(within & ~lost & (after > limits)).tolist():
             own = model.brokers[broker].broker
-            risks.append(CapacityRisk(name, own, Resource.NETWORK_OUT, float(after[broker]), float(limits[broker])))
+            risks.append(CapacityRisk(name, own, resource, float(after[broker]), float(limits[broker])))
     return risks
 
 

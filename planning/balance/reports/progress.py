@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from headroom.planning.elections.planner import PartitionState
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -21,19 +22,6 @@ class ProposedBatch:
 
     plan: ReassignmentPlan
     rollback: ReassignmentPlan
-
-
-@dataclass(frozen=True)
-class CurrentReplicas:
-    """Replicas of a partition now.
-
-    Attributes:
-        replicas: replicas, the preferred leader first.
-        moving: whether a reassignment of it is running.
-    """
-
-    replicas: tuple[int, ...]
-    moving: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,13 +45,13 @@ class ProposalProgress:
 
 
 def proposal_progress(
-    batches: Sequence[ProposedBatch], current: Mapping[TopicPartition, CurrentReplicas], subject: str
+    batches: Sequence[ProposedBatch], current: Mapping[TopicPartition, PartitionState], subject: str
 ) -> ProposalProgress:
     """Return how far the batches of a proposal are.
 
     Args:
         batches: batches in their order.
-        current: replicas of the cluster's partitions.
+        current: the cluster's partitions now.
         subject: name of the proposal, for errors.
 
     Raises:
@@ -96,13 +84,13 @@ def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[
     return steps
 
 
-def _last_step(steps: Sequence[tuple[int, ...]], now: CurrentReplicas) -> int:
+def _last_step(steps: Sequence[tuple[int, ...]], now: PartitionState) -> int:
     """Return the number of the last step whose replicas a partition has; 0 while it moves."""
     return 0 if now.moving else max(n for n, replicas in enumerate(steps) if replicas == now.replicas)
 
 
 def _older(
-    subject: str, name: TopicPartition, count: int, current: Mapping[TopicPartition, CurrentReplicas]
+    subject: str, name: TopicPartition, count: int, current: Mapping[TopicPartition, PartitionState]
 ) -> HeadroomError:
     now = current.get(name)
     has = "does not exist" if now is None else f"has replicas {','.join(map(str, now.replicas))}"

@@ -125,7 +125,7 @@ def cut_into_batches(
         HeadroomError: one partition alone exceeds the throttle, the wanted number of batches does, or the write rate of
             a copied partition is unknown while the throttle has a limit.
     """
-    ordered = sorted(plan, key=lambda a: (a.topic, a.partition))
+    ordered = sorted(plan, key=lambda a: a.name)
     needs = copy_needs(state, ordered, {a.name: a.replicas[0] for a in leads_first})
     _check(needs, policy)
     cutter = _Cutter(needs, policy, duration_s)
@@ -287,11 +287,11 @@ def _with_uncopied(
     """Return the batches and their times, with the partitions that gain no replica in the first one."""
     batches, durations = division.batches, division.durations_s
     if batches and not leads_first:
-        together = sorted((*uncopied, *batches[0].assignments), key=lambda a: (a.topic, a.partition))
+        together = sorted((*uncopied, *batches[0].assignments), key=lambda a: a.name)
         return (replace(batches[0], assignments=tuple(together)), *batches[1:]), durations
     # The final order of a partition that copies nothing is as good as one that gives up its lead.
     final = {a.name for a in uncopied}
-    first = sorted((*uncopied, *(a for a in leads_first if a.name not in final)), key=lambda a: (a.topic, a.partition))
+    first = sorted((*uncopied, *(a for a in leads_first if a.name not in final)), key=lambda a: a.name)
     return ((ReassignmentBatch(tuple(first)), *batches), (0.0, *durations)) if first else (batches, durations)
 
 

@@ -89,7 +89,7 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
     _choose_leads(drafts, request, loads)
     changed = [draft for draft in drafts if tuple(draft.replicas) != draft.present.replicas]
     return MadePlan(
-        plan=ReassignmentPlan(tuple(_assignment(draft.present, draft.replicas) for draft in changed)),
+        plan=ReassignmentPlan(tuple(TargetAssignment(draft.present.name, tuple(draft.replicas)) for draft in changed)),
         leads_first=tuple(_leads_first(changed, request, state)),
         excluded={p.name: reason for p, reason in zip(partitions, reasons, strict=True) if reason is not None},
         notes=tuple(_notes(sizes, changed, request, racks, disks)),
@@ -224,11 +224,7 @@ def _leads_first(changed: Iterable[Draft], request: PlanRequest, state: ClusterS
         p = draft.present
         first = next((b for b in draft.replicas if b in p.isr and b in p.replicas), None)
         if first is not None and (p.leader in draining or p.replicas[0] in draining):
-            yield _assignment(p, [first, *(b for b in p.replicas if b != first)])
-
-
-def _assignment(p: PartitionPlacement, replicas: Iterable[int]) -> TargetAssignment:
-    return TargetAssignment(p.topic, p.partition, tuple(replicas))
+            yield TargetAssignment(p.name, (first, *(b for b in p.replicas if b != first)))
 
 
 def _notes(

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory, PartitionPlacement
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.cluster_state import ClusterState, LogDirectory
+from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room.volumes import SEPARATE_VOLUMES, volumes_of
 from headroom.planning.reassignments.run.conditions import partitions_text
 from headroom.schemas.errors import HeadroomError
@@ -171,10 +171,11 @@ def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, li
         now = state.partitions.get(name)
         if now is None or now.size_bytes is None:
             continue
-        for broker, path in zip(assignment.replicas, _paths(assignment), strict=True):
-            present = now.log_dirs.get(broker)
+        named = assignment.named_log_dirs
+        for broker in assignment.replicas:
+            path, present = named.get(broker), now.log_dirs.get(broker)
             if broker not in now.replicas or broker in now.adding:
-                copies[broker].append(_Copy(name, path, _left_bytes(now, now.size_bytes, broker)))
+                copies[broker].append(_Copy(name, path, max(0, now.size_bytes - now.copied_bytes.get(broker, 0))))
             elif path is not None and path != present:
                 copies[broker].append(_Copy(name, path, now.size_bytes))
                 if present is not None:
@@ -184,13 +185,3 @@ def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, li
             if broker in now.log_dirs and broker not in assignment.replicas and broker not in now.adding:
                 removals[broker].append(_Removal(now.log_dirs[broker], now.size_bytes))
     return copies, removals
-
-
-def _paths(assignment: TargetAssignment) -> Sequence[str | None]:
-    if assignment.log_dirs is None:
-        return [None] * len(assignment.replicas)
-    return [None if path == ANY_LOG_DIR else path for path in assignment.log_dirs]
-
-
-def _left_bytes(now: PartitionPlacement, size_bytes: int, broker: int) -> int:
-    return max(0, size_bytes - now.copied_bytes[broker]) if broker in now.copied_bytes else size_bytes

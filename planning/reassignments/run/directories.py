@@ -15,7 +15,7 @@ from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 def named_partitions(plan: Iterable[TargetAssignment]) -> frozenset[TopicPartition]:
     """Return the partitions for which a plan names a log directory; ``any`` is no name."""
-    return frozenset(assignment.name for assignment in plan if assignment.names_log_dirs)
+    return frozenset(assignment.name for assignment in plan if assignment.named_log_dirs)
 
 
 def directory_states(plan: ReassignmentPlan, snapshot: RunSnapshot) -> list[DirectoryProgress]:
@@ -52,12 +52,12 @@ def placements_of(
     placements: dict[ReplicaKey, DirectoryPlacement] = {}
     for state in directory_states(batch, snapshot):
         if state.name in snapshot.partitions and state.state is not DirectoryState.DONE:
-            placements[ReplicaKey(*state.name, state.broker)] = DirectoryPlacement(state.current, state.destination)
+            placements[ReplicaKey(state.name, state.broker)] = DirectoryPlacement(state.current, state.destination)
     for name in named_partitions(batch) & (snapshot.partitions.keys() - record.submitted.keys()):
         for broker in snapshot.partitions[name].before:
             log = snapshot.logs[broker].logs.get(name) if broker in snapshot.logs else None
             if broker not in batch.by_name[name].replicas and log is not None:
-                placements[ReplicaKey(*name, broker)] = DirectoryPlacement(log.path, None)
+                placements[ReplicaKey(name, broker)] = DirectoryPlacement(log.path, None)
     return placements
 
 
@@ -101,7 +101,7 @@ def copies_between_directories(logs: Mapping[int, BrokerLogs]) -> dict[ReplicaKe
         logs: logs by broker.
     """
     return {
-        ReplicaKey(*name, broker): of_broker.logs[name].path
+        ReplicaKey(name, broker): of_broker.logs[name].path
         for broker, of_broker in sorted(logs.items())
         for name in sorted(of_broker.futures)
         if name in of_broker.logs

@@ -136,7 +136,7 @@ def partition_of_subject(subject: str) -> TopicPartition:
 def replica_of_subject(subject: str) -> ReplicaKey | None:
     """Return the replica of a subject such as ``orders-0 on broker 1``; None if it is no replica."""
     match = _REPLICA.fullmatch(subject)
-    return None if match is None else ReplicaKey(*partition_of_subject(match["partition"]), int(match["broker"]))
+    return None if match is None else ReplicaKey(partition_of_subject(match["partition"]), int(match["broker"]))
 
 
 def replicas_text(replicas: tuple[int, ...]) -> str:

@@ -8,9 +8,8 @@ from dataclasses import replace
 from headroom.planning.quotas.load import (
     PartitionTraffic,
     ThrottleLoad,
-    dead_followers,
     lasting_rate,
-    live_followers,
+    partition_traffic,
     throttle_loads,
     worse_loads,
 )
@@ -118,23 +117,9 @@ def _loads(snapshot: RunSnapshot, throttles: Mapping[BrokerRole, float | None]) 
 def _traffic(
     partition: PartitionPlacement, lists: Mapping[ThrottledList, ReplicaList | None], alive: frozenset[int]
 ) -> PartitionTraffic:
-    def brokers_in_list(role: Role) -> frozenset[int]:
+    def brokers_in_list(role: Role) -> tuple[int, ...]:
         replica_list = lists.get(ThrottledList(partition.topic, role))
-        return (
-            frozenset()
-            if replica_list is None
-            else frozenset(replica_list.brokers(partition.partition, partition.replicas))
-        )
+        return () if replica_list is None else replica_list.brokers(partition.partition, partition.replicas)
 
-    return PartitionTraffic(
-        topic=partition.topic,
-        partition=partition.partition,
-        leader=partition.leader,
-        followers=live_followers(partition.replicas, partition.leader, alive),
-        in_sync=frozenset(partition.isr),
-        adding=frozenset(partition.adding),
-        leader_listed=brokers_in_list(Role.LEADER),
-        follower_listed=brokers_in_list(Role.FOLLOWER),
-        write_bytes_per_s=partition.write_bytes_per_s,
-        down=dead_followers(partition.replicas, partition.leader, alive),
-    )
+    leaders, followers = brokers_in_list(Role.LEADER), brokers_in_list(Role.FOLLOWER)
+    return partition_traffic(partition, alive, leaders, followers, partition.write_bytes_per_s)

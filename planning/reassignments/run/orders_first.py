@@ -40,7 +40,7 @@ def require_orders_only(batches: Sequence[ReassignmentPlan]) -> None:
     for batch, again in zip(batches, orders_first(batches), strict=True):
         for name, assignment in batch.by_name.items():
             same = first.get(name) == frozenset(assignment.replicas)
-            if same or (name in again and (name in first or assignment.names_log_dirs)):
+            if same or (name in again and (name in first or assignment.named_log_dirs)):
                 wrong.add(name)
         first |= {name: frozenset(batch.by_name[name].replicas) for name in again}
     if wrong:

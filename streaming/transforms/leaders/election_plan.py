@@ -19,7 +19,7 @@ from headroom.planning.elections.planner import BatchLimits, ClusterConstraints,
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic, live_followers
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from headroom.schemas.tables import ELECTION_PLAN
 from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
 from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED
@@ -112,8 +112,8 @@ def plan_of_tick(
     alive = frozenset(b["broker"] for b in brokers if b["alive"])
     throttled = tuple(_partition_traffic(p, alive) for p in moves or ())
     # The rate of a partition that moves or is listed comes from more samples, and replaces the other one.
-    rates = {(p.topic, p.partition): p.write_bytes_per_s for p in throttled}
-    partitions = [_partition_state(p, rates.get((p["topic"], p["partition"]))) for p in non_preferred]
+    rates = {p.name: p.write_bytes_per_s for p in throttled}
+    partitions = [_partition_state(p, rates.get(_name(p))) for p in non_preferred]
     throttles = {
         BrokerRole(b["broker"], role): b[f"{role.value}_throttle_bytes_per_s"]
         for b in brokers
@@ -154,11 +154,14 @@ def _leadership_of(balance: Fields) -> BrokerLeadership:
     )
 
 
+def _name(p: Fields) -> TopicPartition:
+    return TopicPartition(p["topic"], p["partition"])
+
+
 def _partition_state(p: Fields, moves_bytes_per_s: float | None) -> PartitionState:
     own = p["write_bytes_per_s"]
     return PartitionState(
-        topic=p["topic"],
-        partition=p["partition"],
+        name=_name(p),
         leader=p["leader"],
         replicas=tuple(p["replicas"]),
         isr=tuple(p["isr"]),
@@ -170,8 +173,7 @@ def _partition_state(p: Fields, moves_bytes_per_s: float | None) -> PartitionSta
 
 def _partition_traffic(p: Fields, alive: frozenset[int]) -> PartitionTraffic:
     return PartitionTraffic(
-        topic=p["topic"],
-        partition=p["partition"],
+        name=_name(p),
         leader=p["leader"],
         followers=live_followers(p["replicas"], p["leader"], alive),
         in_sync=frozenset(p["isr"]),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headroom.alerts.engine import AlertEngine
-from headroom.alerts.inputs.broker_load import LossRisk
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent, Role
 from headroom.schemas.config import AlertSettings, BalanceSettings, ClusterSettings, Settings
 from tests.unit.builders.broker_load import loads
@@ -133,7 +133,7 @@ def test_without_new_minutes_alerts_stay_and_end_with_a_reason_after_a_quarter_o
 
 def test_capacity_at_risk_lasts_as_long_as_its_estimate() -> None:
     watched = Watched(propose_every_s=600)
-    risk = LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)
+    risk = CapacityRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)
     watched.engine.update_capacity_risks("c", [risk])
     assert [c[1:] for c in watched.minutes(6, EVEN)] == [
         ("capacity_at_risk", "loss of broker 2", "pending"),

@@ -14,6 +14,7 @@ from benchmarks.groups.plan.made_plans import Spread, Task, copied_bytes, spread
 from headroom.planning.reassignments.generation.request import PlanRequest
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.throttles.replica_lists import TopicLists
+from headroom.schemas.keys import TopicPartition
 from tests.support.random_placements import cluster_state, placement
 
 
@@ -46,7 +47,7 @@ def test_kafkas_placer_without_racks_spreads_leads_and_replicas_of_a_topic() -> 
 def test_bytes_and_spread_are_those_after_the_plan() -> None:
     """foo-0 of 300 bytes gets broker 2 instead of 1; foo-1 of 100 bytes stays on 1."""
     state = cluster_state([0, 1, 2], [placement("foo", 0, [0, 1], 300), placement("foo", 1, [1], 100)])
-    plan = ReassignmentPlan((TargetAssignment("foo", 0, (2, 0)),))
+    plan = ReassignmentPlan((TargetAssignment(TopicPartition("foo", 0), (2, 0)),))
     assert copied_bytes(plan, state) == 300
     task = Task("", state, PlanRequest(), frozenset({0, 1, 2}))
     # One replica each; leads 0, 1, 1 with mean 2/3; bytes 300, 100, 300 with mean 700/3.

@@ -23,6 +23,7 @@ from headroom.planning.finish.finish_time import Finish
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")
@@ -38,8 +39,7 @@ def verdicts(case: MoveCase, switched: int | None = None) -> set[Verdict]:
         new = frozenset(moved.after) - frozenset(moved.before)
         partitions.append(
             PartitionTraffic(
-                topic="t",
-                partition=number,
+                name=TopicPartition("t", number),
                 leader=leader,
                 followers=tuple(sorted({*moved.before, *moved.after} - {leader})),
                 in_sync=frozenset(moved.before),

@@ -9,6 +9,7 @@ from benchmarks.groups.takeover.group import THROTTLE_BYTES_PER_S, MeasuredSwitc
 from headroom.cluster.embedded.paced_producer import _Pacer
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.keys import TopicPartition
 
 
 def switch(required: float | None, *, dies: bool = True, alert_s: float = 2.0) -> MeasuredSwitch:
@@ -57,8 +58,7 @@ def verdicts(case: TakeoverCase, leader: int, down: int | None = None) -> set[Ve
     """Return the verdicts under the throttle of a case, with a leader of partition 0 and perhaps a broker down."""
     partitions = [
         PartitionTraffic(
-            topic="t",
-            partition=number,
+            name=TopicPartition("t", number),
             leader=(leader, case.brokers[1])[number],
             followers=tuple(sorted({*moved.before, *moved.after} - {(leader, case.brokers[1])[number], down})),
             in_sync=frozenset(moved.before) - {down},

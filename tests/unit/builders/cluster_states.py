@@ -13,6 +13,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan, parse_replica_list
+from headroom.schemas.keys import TopicPartition
 
 MB = 1_000_000
 BROKERS = (1, 2, 3, 4, 5)
@@ -37,7 +38,9 @@ def state_of(
 
 
 def plan_of(targets: Mapping[int, tuple[int, ...]]) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment("t", number, replicas) for number, replicas in targets.items()))
+    return ReassignmentPlan(
+        tuple(TargetAssignment(TopicPartition("t", number), replicas) for number, replicas in targets.items())
+    )
 
 
 def traffic_of(state: ClusterState, plan: ReassignmentPlan) -> PlannedTraffic:
@@ -59,7 +62,7 @@ def reference_traffic(state: ClusterState, changes: PlanChanges, leaders: Mappin
     for name, p in state.partitions.items():
         target = targets.get(name)
         added = () if target is None else tuple(b for b in target.replicas if b not in p.replicas)
-        own = lists_of_plan([] if target is None else [Move("t", p.partition, p.replicas, target.replicas)])
+        own = lists_of_plan([] if target is None else [Move(p.name, p.replicas, target.replicas)])
         replicas = (*p.replicas, *added)
         leader_listed, follower_listed = (
             frozenset(_listed(text, p.partition, replicas)) | frozenset(_listed(force, p.partition, replicas))
@@ -70,8 +73,7 @@ def reference_traffic(state: ClusterState, changes: PlanChanges, leaders: Mappin
         leader = leaders.get(p.partition, p.leader)
         found.append(
             PartitionTraffic(
-                "t",
-                p.partition,
+                p.name,
                 leader,
                 live_followers(replicas, leader, state.alive),
                 frozenset(p.isr),

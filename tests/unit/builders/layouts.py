@@ -15,7 +15,7 @@ from headroom.planning.quotas.load import (
     live_followers,
 )
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 # The broker that leads most partitions, and that dies.
 LEADER = 1
@@ -88,8 +88,7 @@ class Layout:
         replicas, alive = (p.adding, *p.before), set(self.brokers) - self.dead
         leader = self._leader(p)
         return PartitionTraffic(
-            topic="t",
-            partition=p.number,
+            name=TopicPartition("t", p.number),
             leader=leader,
             followers=live_followers(replicas, leader, alive),
             in_sync=frozenset(p.before) - self.out_of_sync,

@@ -78,7 +78,7 @@ class FakeCluster:
 def away(topic: str, partition: int, preferred: int = 1, leader: int = 2, write: float = 10.0) -> PartitionState:
     """Return a partition whose preferred broker does not lead it, all replicas in sync."""
     replicas = (preferred, *(b for b in (1, 2, 3) if b != preferred))
-    return PartitionState(topic, partition, leader, replicas, replicas, write_bytes_per_s=write)
+    return PartitionState(TopicPartition(topic, partition), leader, replicas, replicas, write_bytes_per_s=write)
 
 
 def home(topic: str, partition: int, preferred: int = 1, write: float = 10.0) -> PartitionState:

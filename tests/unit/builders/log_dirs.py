@@ -35,7 +35,7 @@ def cluster(*partitions: PartitionPlacement, directories: tuple[LogDirectory, ..
 
 def plan(*targets: tuple[str, int, tuple[int, ...], tuple[str, ...] | None]) -> ReassignmentPlan:
     """Return a plan of (topic, partition, replicas, log_dirs)."""
-    return ReassignmentPlan(tuple(TargetAssignment(*target) for target in targets))
+    return ReassignmentPlan(tuple(TargetAssignment(TopicPartition(*target[:2]), *target[2:]) for target in targets))
 
 
 def logs(

@@ -44,7 +44,7 @@ def test_after_the_switch_only_the_new_leader_falls_short() -> None:
 
 
 def limited(topic: str, leaders: dict[tuple[str, int], int]) -> set[tuple[int, Role]]:
-    own = [partition for partition in traffic(leaders) if partition.topic == topic]
+    own = [partition for partition in traffic(leaders) if partition.name.topic == topic]
     return {(d.broker, d.role) for d in throttle_loads(own, THROTTLES) if d.limited_replicas}
 
 

@@ -31,6 +31,7 @@ from headroom.planning.elections.planner import (
 from headroom.schemas.alerts import Role
 from headroom.schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 EMPTY = ElectionPlan((), (), (), (), ())
@@ -304,7 +305,9 @@ def test_of_a_large_cluster_the_worst_brokers_are_shown(capsys: pytest.CaptureFi
 
 
 def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    left = tuple(SkippedPartition("t", n, 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6))
+    left = tuple(
+        SkippedPartition(TopicPartition("t", n), 1, Reason.MOVING if n else Reason.PREFERRED_DOWN) for n in range(6)
+    )
     print_plan(_view(replace(EMPTY, left_out=left)))
     message = capsys.readouterr().out
     assert "t-1, t-2, t-3 and 2 more" in message
@@ -314,7 +317,7 @@ def test_what_is_left_out_is_counted_by_reason_with_the_remedy(capsys: pytest.Ca
 
 def test_every_reason_has_words_and_a_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     for reason in Reason:
-        print_plan(_view(replace(EMPTY, left_out=(SkippedPartition("t", 0, 1, reason),))))
+        print_plan(_view(replace(EMPTY, left_out=(SkippedPartition(TopicPartition("t", 0), 1, reason),))))
     assert capsys.readouterr().out.count("t-0") == len(Reason)
 
 

@@ -12,9 +12,10 @@ from headroom.cli.reassignment import command as reassignments_command
 from headroom.cluster.live.running import Reassignment
 from headroom.operations.reassignments.plan_file import is_plan, plan_json
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
-ORDERS = Reassignment("orders", 0, 1, (3, 2, 1), (3,), (1,))
-PAYMENTS = Reassignment("payments", 7, None, (1, 2, 3), (3,), ())
+ORDERS = Reassignment(TopicPartition("orders", 0), 1, (3, 2, 1), (3,), (1,))
+PAYMENTS = Reassignment(TopicPartition("payments", 7), None, (1, 2, 3), (3,), ())
 PLAN = (
     '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2]},'
     '{"topic":"payments","partition":7,"replicas":[1,2,3]}]}\n'
@@ -71,7 +72,7 @@ def test_json_has_all(running: list[Reassignment]) -> None:
 
 
 def test_of_very_many_a_part_is_shown_and_the_rest_counted(running: list[Reassignment], tmp_path: Path) -> None:
-    running[:] = [Reassignment("many", p, 1, (1, 2), (2,), ()) for p in range(52)]
+    running[:] = [Reassignment(TopicPartition("many", p), 1, (1, 2), (2,), ()) for p in range(52)]
     result = run("--file", str(tmp_path / "move.json"))
     assert result.stdout.count("\nmany-") == 40
     assert "and 12 more" in result.stdout

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from headroom.alerts.finding import Finding
-from headroom.alerts.inputs.broker_load import BalanceInputs, LossRisk
+from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.rules.catalogue import evaluate_rules
 from headroom.alerts.rules.no_ticks import MissingTicks
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.alerts import AlertKind, Role
 from tests.unit.builders.broker_load import loads
@@ -120,7 +121,7 @@ CASES = {
         loads=BalanceInputs(loads(dict.fromkeys(range(1, 11), 20.0), rounds={3: 12}, flush_s={3: 2.4}))
     ),
     AlertKind.CAPACITY_AT_RISK: lambda: findings(
-        loads=BalanceInputs(risks=[LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)])
+        loads=BalanceInputs(risks=[CapacityRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)])
     ),
     AlertKind.NO_DATA: lambda: [
         *assessment_of(

@@ -138,7 +138,7 @@ class FakeReassignedCluster:
         return LogDirsReading({broker: self._logs(broker) for broker in brokers if broker in self.alive}, {})
 
     def _logs(self, broker: int) -> BrokerLogs:
-        replicas = [ReplicaKey(*n, broker) for n, p in self.partitions.items() if broker in p.replicas]
+        replicas = [ReplicaKey(n, broker) for n, p in self.partitions.items() if broker in p.replicas]
         free_bytes = self.free_of.get(broker, self.free_bytes)
         return BrokerLogs(
             broker,
@@ -190,8 +190,8 @@ class FakeReassignedCluster:
     def _remove_logs(self, name: TopicPartition, kept: tuple[int, ...]) -> None:
         for broker in self.partitions[name].replicas:
             if broker not in kept:
-                self.paths.pop(ReplicaKey(*name, broker), None)
-                self.futures.pop(ReplicaKey(*name, broker), None)
+                self.paths.pop(ReplicaKey(name, broker), None)
+                self.futures.pop(ReplicaKey(name, broker), None)
 
     def append_entries(self, entries: Mapping[ThrottledList, Collection[Entry]]) -> None:
         for name, added in sorted(entries.items()):
@@ -269,7 +269,7 @@ class FakeReassignedCluster:
             placed.topic, placed.partition, leader, placed.replicas, partition.isr, adding, removing
         )
         for broker in adding:
-            replica = ReplicaKey(*name, broker)
+            replica = ReplicaKey(name, broker)
             self.paths[replica] = self.kept.pop(replica, PATHS[0])
         self.left[name] = self.looks if adding else 1
 

@@ -111,7 +111,7 @@ class Live:
 
     def leadership(self) -> LeadershipSnapshot:
         states = {
-            name: PartitionState(*name, p.leader, p.replicas, p.isr, p.moving)
+            name: PartitionState(name, p.leader, p.replicas, p.isr, p.moving)
             for name, p in self._fake.partitions.items()
         }
         return LeadershipSnapshot(states, frozenset(self._fake.alive), frozenset())

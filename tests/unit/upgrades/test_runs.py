@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, ReplicaKey
+from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
 from headroom.streaming.tables.throttle_owners import read_owners
 from tests.unit.builders.commands import json_of, run_headroom, succeed
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
@@ -125,11 +125,14 @@ def test_the_command_in_the_journal_goes_on_with_the_directories_of_a_plan(
     succeed(*shlex.split(command)[1:], "--yes")
     assert replicas(killed_directories) == {**BEFORE, 2: (4, 2, 1)}
     paths = killed_directories.paths
-    assert (paths[ReplicaKey("orders", 1, 2)], paths[ReplicaKey("orders", 2, 4)]) == ("/b", "/b")
+    assert (paths[ReplicaKey(TopicPartition("orders", 1), 2)], paths[ReplicaKey(TopicPartition("orders", 2), 4)]) == (
+        "/b",
+        "/b",
+    )
     assert (killed_directories.rates, killed_directories.lists) == (OF_OTHERS, {})
     succeed("reassign", "rollback", owner.run_id, "--execute", "--yes")
     assert replicas(killed_directories) == BEFORE
-    assert killed_directories.path_of(ReplicaKey("orders", 1, 2)) == "/a"
+    assert killed_directories.path_of(ReplicaKey(TopicPartition("orders", 1), 2)) == "/a"
 
 
 def test_throttles_of_another_command_are_of_that_command(killed_run: FakeReassignedCluster, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from benchmarks.fixtures.bench_cluster import BenchCluster, await_true, failure
@@ -22,6 +22,7 @@ from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
 from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]
@@ -134,7 +135,7 @@ class LargeTopic:
         moving = [n for n, group in enumerate(self.partitions) if group.moves and (chosen is None or n in chosen)]
         self._started.update(moving)
         groups = {number: self.partitions[number] for number in sorted(self._started)}
-        plan = [Move(self.name, number, group.before, group.after) for number, group in groups.items()]
+        plan = [Move(TopicPartition(self.name, number), group.before, group.after) for number, group in groups.items()]
         apply_lists(self._bench.settings, lists_of_plan(plan))
         self.set_rates(rates)
         refused = self._reassign({number: list(self.partitions[number].after) for number in moving})

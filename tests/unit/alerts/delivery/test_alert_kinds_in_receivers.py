@@ -12,10 +12,10 @@ from headroom.alerts.delivery.receivers.alertmanager import AlertmanagerReceiver
 from headroom.alerts.delivery.receivers.slack_blocks import alert_blocks, change_text, plain_text
 from headroom.alerts.delivery.receivers.webhook import WebhookReceiver
 from headroom.alerts.engine import AlertEngine
-from headroom.alerts.inputs.broker_load import LossRisk
 from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from headroom.alerts.text.terminal import render_event
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent, AlertKind, Role
 from headroom.schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
 from tests.unit.builders.broker_load import loads
@@ -66,7 +66,7 @@ LOADS = {
     AlertKind.HOT_BROKER: loads({**EVEN, 2: 24.0}, network_in_capacity=29 * MB),
     AlertKind.SLOW_BROKER: loads(EVEN, rounds={2: 7}, flush_s={2: 2.5}),
 }
-RISKS = {AlertKind.CAPACITY_AT_RISK: [LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)]}
+RISKS = {AlertKind.CAPACITY_AT_RISK: [CapacityRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB)]}
 # What a terminal shows below the first line, of the kinds whose text is theirs alone.
 TEXTS = {
     AlertKind.THROTTLE_LEFT_BEHIND: [

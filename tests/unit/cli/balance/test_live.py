@@ -203,7 +203,7 @@ def test_the_progress_of_a_proposal(monkeypatch: pytest.MonkeyPatch) -> None:
     current = {name: p.replicas for name, p in FakeReader.state.partitions.items()}
 
     def status() -> Result:
-        states = [PartitionState(*name, r[0], r, r) for name, r in current.items()]
+        states = [PartitionState(name, r[0], r, r) for name, r in current.items()]
         monkeypatch.setattr(written_proposal, "LiveCluster", lambda settings: FakeCluster(*states))
         return CliRunner().invoke(headroom, ["balance", "status", "out"])
 

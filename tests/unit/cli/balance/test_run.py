@@ -48,7 +48,7 @@ class Brokers:
 
     def leadership(self) -> Any:
         states = {
-            p.name: PartitionState(*p.name, p.leader, p.replicas, p.isr, p.name in self.moving)
+            p.name: PartitionState(p.name, p.leader, p.replicas, p.isr, p.name in self.moving)
             for p in self.state.partitions.values()
         }
         return type("Leadership", (), {"partitions": states})

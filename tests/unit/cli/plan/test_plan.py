@@ -19,6 +19,7 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.support.paths import REPOSITORY
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of, states_and_plans
 from tests.unit.builders.commands import json_of, run_headroom, succeed
@@ -280,7 +281,7 @@ def test_moves_between_log_directories_are_estimated_and_their_rollback_names_th
     resting = placed(0, (1, 2), log_dirs={1: "/a", 2: "/a"}, write_bytes_per_s=0.0)
     state = state_of([resting], {1: BrokerState(1, log_dirs=directories)})
     write_state(tmp_path / "state.json", state)
-    named = ReassignmentPlan((TargetAssignment("t", 0, (1, 2), ("/b", "any")),))
+    named = ReassignmentPlan((TargetAssignment(TopicPartition("t", 0), (1, 2), ("/b", "any")),))
     (tmp_path / "move.json").write_text(plan_text(named))
     arguments = ("move.json", "--state", "state.json", "--batches-dir", "batches")
     lines = output(*arguments, "--log-dirs-throttle", "10MB").splitlines()

@@ -36,6 +36,10 @@ BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 2, 1)}
 AFTER = {0: [3, 2], 1: [2, 3], 2: [4, 2, 1]}
 
 
+def replica(number: int, broker: int) -> ReplicaKey:
+    return ReplicaKey(TopicPartition("orders", number), broker)
+
+
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeReassignedCluster:
     names = {n: TopicPartition("orders", n) for n in BEFORE}
@@ -336,16 +340,16 @@ def test_a_plan_with_directories_is_shown_run_verified_and_rolled_back(
     (moved,) = batch["directory_moves"]
     assert (moved["broker"], moved["replicas"], moved["throttle_bytes_per_s"]) == (2, 1, 2_000_000)
     assert (2, "log_dirs") in {(rate["broker"], rate["role"]) for rate in batch["rates"]}
-    assert cluster.paths[ReplicaKey("orders", 1, 2)] == cluster.paths[ReplicaKey("orders", 0, 3)] == "/b"
+    assert cluster.paths[replica(1, 2)] == cluster.paths[replica(0, 3)] == "/b"
     assert cluster.rates == {BrokerRole(2, Role.LEADER): 90_000_000}
     assert "3 partitions: 3 done." in run("verify", directories).stdout
     run("rollback", done["run_id"], "--throttle", "10MB", "--log-dirs-throttle", "2MB", "--execute", "--yes")
     assert replicas(cluster) == {n: list(r) for n, r in BEFORE.items()}
-    assert cluster.path_of(ReplicaKey("orders", 1, 2)) == "/a"
+    assert cluster.path_of(replica(1, 2)) == "/a"
 
 
 def test_cancel_ends_copies_between_directories(cluster: FakeReassignedCluster, directories: str) -> None:
-    cluster.futures = {ReplicaKey("orders", 1, 2): ("/b", 100), ReplicaKey("orders", 2, 3): ("/b", 100)}
+    cluster.futures = {replica(1, 2): ("/b", 100), replica(2, 3): ("/b", 100)}
     assert "Nothing was changed" in run("cancel", directories).stdout
     cancelled = of(run("cancel", directories, "--execute", "--yes", "--format", "json"))
     assert cancelled["log_dirs"] == [
@@ -401,7 +405,7 @@ def test_batch_files_run_in_the_order_of_their_numbers(cluster: FakeReassignedCl
     for number, row in zip((2, 10, 11), json.loads(Path(plan).read_text())["partitions"], strict=True):
         Path(f"out/batch-{number}.json").write_text(json.dumps({"version": 1, "partitions": [row]}))
     batches = read_batches([], Path("out"), print)
-    assert [a.partition for batch in batches for a in batch] == [0, 1, 2]
+    assert [a.name.partition for batch in batches for a in batch] == [0, 1, 2]
 
 
 def test_wrong_usage(cluster: FakeReassignedCluster, plan: str) -> None:

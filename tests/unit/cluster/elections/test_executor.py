@@ -15,6 +15,7 @@ from headroom.planning.elections.planner import BatchLimits, ElectionPlan, plan_
 from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)
@@ -228,7 +229,9 @@ def test_a_throttle_that_would_be_too_low_by_now_stops() -> None:
     assert ("t", 0) in running.plan.batches[0].partitions
     # Once broker 1 led it, it would have to send 10 bytes a second to each of two, one of which is out of sync.
     listed = frozenset({1, 2, 3})
-    of_move = PartitionTraffic("t", 0, 2, (1, 3), frozenset({1, 2}), frozenset(), listed, frozenset(), 10.0)
+    of_move = PartitionTraffic(
+        TopicPartition("t", 0), 2, (1, 3), frozenset({1, 2}), frozenset(), listed, frozenset(), 10.0
+    )
     cluster.throttled, cluster.throttles = (of_move,), {(b, role): 15.0 for b in (1, 2, 3) for role in Role}
     running.fails("t-0: cannot be elected as planned: a throttle of the running move would be too low")
     assert cluster.asked == []

@@ -37,9 +37,17 @@ def test_partitions_have_their_measured_traffic() -> None:
     traffic = Traffic({STILL.name: 100.0}, {STILL.name: 30.0})
     leadership = leadership_of(snapshot(STILL, MOVING), None, traffic)
     assert leadership.partitions[STILL.name] == PartitionState(
-        "still", 0, 2, (1, 2), (2,), min_insync_replicas=2, write_bytes_per_s=100.0, read_bytes_per_s=30.0
+        TopicPartition("still", 0),
+        2,
+        (1, 2),
+        (2,),
+        min_insync_replicas=2,
+        write_bytes_per_s=100.0,
+        read_bytes_per_s=30.0,
     )
-    assert leadership.partitions[MOVING.name] == PartitionState("t", 0, 1, (3, 1, 4), (1, 4), moving=True)
+    assert leadership.partitions[MOVING.name] == PartitionState(
+        TopicPartition("t", 0), 1, (3, 1, 4), (1, 4), moving=True
+    )
     assert leadership.alive == {1, 2, 3}
 
 
@@ -56,7 +64,15 @@ def test_throttled_partitions_have_the_followers_that_are_alive() -> None:
     leadership = leadership_of(snapshot(STILL, MOVING), reads, Traffic({MOVING.name: 7.0}))
     assert leadership.throttled == (
         PartitionTraffic(
-            "t", 0, 1, (3,), frozenset({1, 4}), frozenset({3}), frozenset({1, 4}), frozenset({3}), 7.0, down=(4,)
+            TopicPartition("t", 0),
+            1,
+            (3,),
+            frozenset({1, 4}),
+            frozenset({3}),
+            frozenset({1, 4}),
+            frozenset({3}),
+            7.0,
+            down=(4,),
         ),
     )
     assert leadership.throttles == {(1, Role.LEADER): 5, (1, Role.FOLLOWER): None}

@@ -12,6 +12,7 @@ from headroom.cluster.live.running import Reassignment
 from headroom.operations.reassignments.running import read_reassignments
 from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 
 NONE, NOT_AUTHORIZED, NOT_CONTROLLER, SERVER_ERROR = 0, 31, 41, -1
 
@@ -76,17 +77,17 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> FakeConnection:
 
 def test_the_target_is_the_replicas_without_those_removed_in_their_order() -> None:
     # [1, 2] is moved to [3, 2]: the controller lists the target first, then the removing replicas.
-    assert Reassignment("t", 0, 1, (3, 2, 1), (3,), (1,)).target == (3, 2)
-    assert Reassignment("t", 0, 1, (1, 2, 3), (3,), ()).target == (1, 2, 3)
+    assert Reassignment(TopicPartition("t", 0), 1, (3, 2, 1), (3,), (1,)).target == (3, 2)
+    assert Reassignment(TopicPartition("t", 0), 1, (1, 2, 3), (3,), ()).target == (1, 2, 3)
 
 
 def test_reassignments_are_sorted_and_have_their_leaders(connection: FakeConnection) -> None:
     connection.moving = {("b", 10): ([2, 1], [], [1]), ("b", 9): ([3, 1], [3], []), ("a", 0): ([1, 2], [2], [])}
     connection.leaders = {("b", 10): 1, ("b", 9): -1, ("b", 3): 2}
     assert read_reassignments(Settings()) == [
-        Reassignment("a", 0, None, (1, 2), (2,), ()),
-        Reassignment("b", 9, None, (3, 1), (3,), ()),
-        Reassignment("b", 10, 1, (2, 1), (), (1,)),
+        Reassignment(TopicPartition("a", 0), None, (1, 2), (2,), ()),
+        Reassignment(TopicPartition("b", 9), None, (3, 1), (3,), ()),
+        Reassignment(TopicPartition("b", 10), 1, (2, 1), (), (1,)),
     ]
     assert connection.topics_asked == ["a", "b"]
 
@@ -98,7 +99,7 @@ def test_without_any_reassignment_no_leader_is_asked_for(connection: FakeConnect
 
 def test_another_broker_is_asked_when_one_is_silent_or_not_the_controller(connection: FakeConnection) -> None:
     connection.moving, connection.silent, connection.errors = {("a", 0): ([1, 2], [2], [])}, {1}, {2: NOT_CONTROLLER}
-    assert [r.topic for r in read_reassignments(Settings())] == ["a"]
+    assert [r.name.topic for r in read_reassignments(Settings())] == ["a"]
 
 
 def test_without_the_right_the_error_names_it(connection: FakeConnection) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from headroom.cluster.log_dirs.alter import DirectoryChange, DirectoryChanges, alter_log_dirs
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import ReplicaKey
+from headroom.schemas.keys import ReplicaKey, TopicPartition
 from tests.unit.fakes.log_dir_brokers import LogDirBrokers
 
 A, B = "/disk/a", "/disk/b"
 REPLICA_NOT_AVAILABLE, NOT_AUTHORIZED, STORAGE_ERROR, NOT_FOUND, CORDONED, INVALID_TOPIC = 9, 31, 56, 57, 39, 17
-ORDERS = [ReplicaKey("orders", number, 1) for number in range(3)]
+ORDERS = [ReplicaKey(TopicPartition("orders", number), 1) for number in range(3)]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def alter(brokers: Any, directories: dict[ReplicaKey, str]) -> DirectoryChanges:
 
 
 def test_each_broker_is_asked_once_for_its_own_replicas(brokers: LogDirBrokers) -> None:
-    other = ReplicaKey("other", 0, 2)
+    other = ReplicaKey(TopicPartition("other", 0), 2)
     changes = alter(brokers, {ORDERS[0]: A, ORDERS[1]: B, ORDERS[2]: A, other: A})
     assert changes.accepted == dict.fromkeys([*ORDERS, other], DirectoryChange.ACCEPTED)
     asked = {
@@ -70,7 +70,7 @@ def test_a_replica_that_the_answer_leaves_out_is_not_taken_for_accepted(brokers:
 
 def test_a_broker_that_hangs_leaves_its_replicas_in_question_and_no_others(brokers: LogDirBrokers) -> None:
     brokers.hanging = {2}
-    silent = ReplicaKey("orders", 0, 2)
+    silent = ReplicaKey(TopicPartition("orders", 0), 2)
     changes = alter(brokers, {silent: A, ORDERS[0]: A})
     assert changes.accepted == {ORDERS[0]: DirectoryChange.ACCEPTED}
     assert "perhaps not changed" in changes.errors[silent].rule
@@ -79,8 +79,8 @@ def test_a_broker_that_hangs_leaves_its_replicas_in_question_and_no_others(broke
 
 
 def test_an_error_names_three_replicas_and_counts_the_others(brokers: LogDirBrokers) -> None:
-    many = [ReplicaKey("orders", number, 1) for number in range(5)]
-    brokers.codes = {tuple(replica): NOT_FOUND for replica in many}  # type: ignore[misc]
+    many = [ReplicaKey(TopicPartition("orders", number), 1) for number in range(5)]
+    brokers.codes = {(*replica.name, replica.broker): NOT_FOUND for replica in many}
     with pytest.raises(HeadroomError) as raised:
         alter(brokers, dict.fromkeys(many, A)).require_all()
     assert raised.value.subject == "orders-0 on broker 1, orders-1 on broker 1, orders-2 on broker 1 and 2 more"

@@ -38,7 +38,7 @@ def placement(name: tuple[str, int], replicas: tuple[int, ...], **values: object
 
 
 def plan(*names: tuple[str, int]) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment(*name, AFTER[name]) for name in names))
+    return ReassignmentPlan(tuple(TargetAssignment(TopicPartition(*name), AFTER[name]) for name in names))
 
 
 # The rates of the first batch; where none is set, that of followers has a default.

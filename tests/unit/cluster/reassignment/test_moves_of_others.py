@@ -31,7 +31,7 @@ def fresh() -> FakeReassignedCluster:
 
 
 def plan(*names: TopicPartition) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment(*name, AFTER[name]) for name in names))
+    return ReassignmentPlan(tuple(TargetAssignment(name, AFTER[name]) for name in names))
 
 
 @dataclass

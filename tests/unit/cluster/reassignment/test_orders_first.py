@@ -25,7 +25,7 @@ AFTER = {("a", 0): (2, 4), ("a", 1): (3, 4), ("b", 0): (2, 4)}
 
 
 def plan(targets: dict[tuple[str, int], tuple[int, ...]], *names: tuple[str, int]) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment(*name, targets[name]) for name in names))
+    return ReassignmentPlan(tuple(TargetAssignment(TopicPartition(*name), targets[name]) for name in names))
 
 
 def fresh() -> FakeReassignedCluster:

@@ -17,6 +17,11 @@ from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKe
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 
+
+def name(number: int) -> TopicPartition:
+    return TopicPartition("t", number)
+
+
 MB = 1_000_000
 RATE, LOG_DIRS_RATE = 10 * MB, 2 * MB
 BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 1)}
@@ -24,14 +29,10 @@ BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 1)}
 TARGETS = {0: ((1, 2), ("/b", "any")), 1: ((2, 4), ("/a", "/b")), 2: ((1, 3), ("/b", "/a"))}
 AFTER = {number: replicas for number, (replicas, _) in TARGETS.items()}
 # Replicas that are not in /a.
-PATHS_BEFORE = {ReplicaKey("t", 1, 3): "/b"}
-PATHS_AFTER = {ReplicaKey("t", 0, 1): "/b", ReplicaKey("t", 1, 4): "/b", ReplicaKey("t", 2, 1): "/b"}
+PATHS_BEFORE = {ReplicaKey(name(1), 3): "/b"}
+PATHS_AFTER = {ReplicaKey(name(0), 1): "/b", ReplicaKey(name(1), 4): "/b", ReplicaKey(name(2), 1): "/b"}
 # Of others: lower than the rate of the run, and higher.
 OTHERS: dict[BrokerRate, int] = {LogDirsRate(1): 1 * MB, LogDirsRate(3): 50 * MB, BrokerRole(2, Role.LEADER): 90 * MB}
-
-
-def name(number: int) -> TopicPartition:
-    return TopicPartition("t", number)
 
 
 def fresh() -> FakeReassignedCluster:
@@ -40,7 +41,7 @@ def fresh() -> FakeReassignedCluster:
 
 
 def plan(*numbers: int) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment("t", n, *TARGETS[n]) for n in numbers))
+    return ReassignmentPlan(tuple(TargetAssignment(name(n), *TARGETS[n]) for n in numbers))
 
 
 @dataclass
@@ -68,7 +69,7 @@ def assert_as_planned(stage: Stage) -> None:
     (record,) = stage.journal.records()
     assert (record.state, record.leaves_behind, record.placing) == (RunState.DONE, False, frozenset())
     # What a rollback restores: the replica that the plan removed returns to its directory.
-    assert {a.partition: (a.replicas, a.log_dirs) for a in plan_back(record)} == {
+    assert {a.name.partition: (a.replicas, a.log_dirs) for a in plan_back(record)} == {
         0: ((1, 2), ("/a", "any")),
         1: ((2, 3), ("any", "/b")),
         2: ((3, 1), ("any", "/a")),
@@ -122,15 +123,15 @@ def test_a_new_replica_has_its_directory_before_it_exists_and_needs_no_rate_for_
     stage = Stage(batches=[plan(1)])
     stage.run()
     asked = [request for request in stage.cluster.requests if request[0] in ("place", "reassign")]
-    assert asked[0] == ("place", (ReplicaKey("t", 1, 4), "/b"))
-    assert stage.paths() == {ReplicaKey("t", 1, 4): "/b"}
+    assert asked[0] == ("place", (ReplicaKey(name(1), 4), "/b"))
+    assert stage.paths() == {ReplicaKey(name(1), 4): "/b"}
     assert not [r for kind, r in stage.cluster.requests if kind == "rate" and isinstance(r[0], LogDirsRate)]  # type: ignore[index]
 
 
 def test_a_plan_that_changes_directories_only_touches_no_list_and_no_leader() -> None:
     stage = Stage(batches=[plan(0)])
     assert stage.run().refused == {}
-    assert stage.paths()[ReplicaKey("t", 0, 1)] == "/b"
+    assert stage.paths()[ReplicaKey(name(0), 1)] == "/b"
     rates = [request for kind, request in stage.cluster.requests if kind == "rate"]
     assert rates == [(LogDirsRate(1), LOG_DIRS_RATE), (LogDirsRate(1), 1 * MB)]
     assert not [request for request in stage.cluster.requests if request[0] == "append"]
@@ -155,7 +156,7 @@ def test_a_rollback_restores_replicas_and_directories() -> None:
 
 def test_a_partition_whose_directory_is_refused_is_not_submitted_and_the_others_go_on() -> None:
     stage = Stage(batches=[plan(1, 2)])
-    stage.batches.append(ReassignmentPlan((TargetAssignment("t", 0, (4, 2), ("/c", "any")),)))
+    stage.batches.append(ReassignmentPlan((TargetAssignment(name(0), (4, 2), ("/c", "any")),)))
     stage.cluster.refusing_paths = {"/c"}
     outcome = stage.run()
     assert outcome.refused == {name(0): "broker 4: cannot be in /c"}
@@ -166,7 +167,7 @@ def test_a_partition_whose_directory_is_refused_is_not_submitted_and_the_others_
 
 def stop_while_copying(stage: Stage) -> None:
     def stop(cluster: FakeReassignedCluster) -> None:
-        if ReplicaKey("t", 2, 1) in cluster.futures:
+        if ReplicaKey(name(2), 1) in cluster.futures:
             stage.stop.set()
 
     stage.cluster.looks = 4
@@ -179,7 +180,7 @@ def test_ctrl_c_ends_copies_between_directories_and_the_same_command_goes_on() -
     cancelling = RunPolicy(RATE, pause_s=0, cancel_on_stop=True, log_dirs_bytes_per_s=LOG_DIRS_RATE)
     assert stage.run(policy=cancelling).stopped == "batch 2 was taken back: stopped by the operator"
     assert (stage.cluster.futures, stage.throttles()) == ({}, (OTHERS, {}))
-    assert ReplicaKey("t", 2, 1) not in stage.paths()
+    assert ReplicaKey(name(2), 1) not in stage.paths()
     assert stage.numbers()[1] == BEFORE[1]
     stage.stop.clear()
     stage.cluster.on_look = lambda cluster: None
@@ -192,7 +193,7 @@ def test_a_new_replica_whose_broker_forgot_the_directory_is_moved_there_at_the_r
     rates: list[int | None] = []
 
     def restart(cluster: FakeReassignedCluster) -> None:
-        replica = ReplicaKey("t", 1, 4)
+        replica = ReplicaKey(name(1), 4)
         if name(1) in cluster.left and not forgotten:
             forgotten.append(replica)
             cluster.paths[replica] = "/a"
@@ -202,7 +203,7 @@ def test_a_new_replica_whose_broker_forgot_the_directory_is_moved_there_at_the_r
     forgotten: list[ReplicaKey] = []
     stage.cluster.on_look = restart
     assert stage.run().refused == {}
-    assert stage.paths() == {ReplicaKey("t", 1, 4): "/b"}
+    assert stage.paths() == {ReplicaKey(name(1), 4): "/b"}
     assert set(rates) == {LOG_DIRS_RATE}
     assert stage.throttles() == (OTHERS, {})
 

@@ -87,7 +87,7 @@ class Stage(RunStage):
 
 
 def plan(target: tuple[int, ...]) -> ReassignmentPlan:
-    return ReassignmentPlan((TargetAssignment(*NAME, target),))
+    return ReassignmentPlan((TargetAssignment(NAME, target),))
 
 
 def moving() -> Stage:
@@ -181,7 +181,7 @@ def test_a_later_move_of_others_does_not_get_the_order_of_an_old_run() -> None:
 
 @pytest.mark.parametrize("order", [OF_OTHERS, LEFT])
 def test_a_rerun_does_not_take_the_order_from_before_its_first_part(order: tuple[int, ...]) -> None:
-    stage = Stage(batches=[plan(TARGET), ReassignmentPlan((TargetAssignment("t", 1, (3, 4)),))])
+    stage = Stage(batches=[plan(TARGET), ReassignmentPlan((TargetAssignment(TopicPartition("t", 1), (3, 4)),))])
     stage.cluster.partitions[TopicPartition("t", 1)] = PartitionPlacement("t", 1, 1, (1, 2), (1, 2))
     stage.cluster.looks = 2
     stage.cluster.on_look = lambda cluster: stage.stop.set() if cluster.left else None

@@ -11,11 +11,12 @@ from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
 from headroom.planning.balance.reports.explanation import explain
 from headroom.planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
-from headroom.planning.balance.reports.progress import CurrentReplicas, ProposedBatch, proposal_progress
+from headroom.planning.balance.reports.progress import ProposedBatch, proposal_progress
 from headroom.planning.balance.reports.scorecard import scorecard_of
 from headroom.planning.balance.reports.throttle_choice import ThrottleRequest, ThrottleSource, choose_throttle
 from headroom.planning.balance.search.actions import ActionKind
 from headroom.planning.balance.search.proposal import propose
+from headroom.planning.elections.planner import PartitionState
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -110,8 +111,12 @@ BATCHES = (
 )
 
 
-def replicas(*rows: tuple[int, ...], moving: tuple[int, ...] = ()) -> dict[TopicPartition, CurrentReplicas]:
-    return {TopicPartition("t", n): CurrentReplicas(row, n in moving) for n, row in enumerate(rows)}
+def replicas(*rows: tuple[int, ...], moving: tuple[int, ...] = ()) -> dict[TopicPartition, PartitionState]:
+    names = [TopicPartition("t", n) for n in range(len(rows))]
+    return {
+        name: PartitionState(name, row[0], row, row, name.partition in moving)
+        for name, row in zip(names, rows, strict=True)
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,9 +130,7 @@ def replicas(*rows: tuple[int, ...], moving: tuple[int, ...] = ()) -> dict[Topic
         (replicas((2, 3), (2, 1), (3, 2)), (1, 2), None),
     ],
 )
-def test_progress(
-    current: dict[TopicPartition, CurrentReplicas], done: tuple[int, ...], next_batch: int | None
-) -> None:
+def test_progress(current: dict[TopicPartition, PartitionState], done: tuple[int, ...], next_batch: int | None) -> None:
     found = proposal_progress(BATCHES, current, "p")
     assert (found.done, found.next_batch, found.moving) == (done, next_batch, ())
 
@@ -146,7 +149,7 @@ def test_a_moving_partition_is_not_done_and_not_older() -> None:
         (replicas((1, 2), (1, 2), (2, 1)), "t-2 has replicas 2,1"),
     ],
 )
-def test_a_proposal_older_than_the_assignment(current: dict[TopicPartition, CurrentReplicas], rule: str) -> None:
+def test_a_proposal_older_than_the_assignment(current: dict[TopicPartition, PartitionState], rule: str) -> None:
     with pytest.raises(HeadroomError) as failed:
         proposal_progress(BATCHES, current, "out")
     assert failed.value.subject == "out"

@@ -8,6 +8,7 @@ from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, ClusterModel
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.schemas.keys import TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6
@@ -15,7 +16,9 @@ MB = 1e6
 
 def plan(**targets: tuple[int, ...]) -> ReassignmentPlan:
     """Target replicas of partitions ``p0``, ``p1``, ..."""
-    return ReassignmentPlan(tuple(TargetAssignment("t", int(name[1:]), r) for name, r in targets.items()))
+    return ReassignmentPlan(
+        tuple(TargetAssignment(TopicPartition("t", int(name[1:])), r) for name, r in targets.items())
+    )
 
 
 def skewed(states: list[BalanceBroker] | None = None) -> ClusterModel:

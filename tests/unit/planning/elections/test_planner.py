@@ -43,10 +43,10 @@ ANY = ClusterConstraints(ALIVE)
 NO_LIMIT = BatchLimits()
 
 
-def led(partition: int, leader: int | None, *replicas: int, **more: Any) -> PartitionState:
-    """A partition of topic ``t`` with all its replicas in sync."""
-    fields: dict[str, Any] = {"topic": "t", "isr": replicas} | more
-    return PartitionState(partition=partition, leader=leader, replicas=replicas, **fields)
+def led(partition: int, leader: int | None, *replicas: int, topic: str = "t", **more: Any) -> PartitionState:
+    """A partition with all its replicas in sync."""
+    fields: dict[str, Any] = {"isr": replicas} | more
+    return PartitionState(TopicPartition(topic, partition), leader, replicas, **fields)
 
 
 def away(
@@ -73,7 +73,7 @@ def elected(found: ElectionPlan) -> list[list[TopicPartition]]:
 
 
 def reasons(found: ElectionPlan) -> dict[TopicPartition, Reason]:
-    return {(left.topic, left.partition): left.reason for left in found.left_out}
+    return {left.name: left.reason for left in found.left_out}
 
 
 def balance(preferred: int, electable: int, waiting: int = 0) -> Balance:
@@ -161,9 +161,8 @@ def test_a_sum_of_rates_is_unknown_if_one_rate_is() -> None:
 def test_a_partition_is_elected_or_has_one_reason_why_not(partition: PartitionState, reason: Reason | None) -> None:
     constraints = ClusterConstraints(ALIVE, chosen_topics=frozenset({"t"}), chosen_brokers=frozenset({1, 9}))
     found = plan([partition], constraints)
-    name = (partition.topic, partition.partition)
-    assert elected(found) == ([] if reason else [[name]])
-    assert found.left_out == ((SkippedPartition(*name, partition.replicas[0], reason),) if reason else ())
+    assert elected(found) == ([] if reason else [[partition.name]])
+    assert found.left_out == ((SkippedPartition(partition.name, partition.replicas[0], reason),) if reason else ())
 
 
 @pytest.mark.parametrize("partitions", [[], [led(0, None)], at_home(1, 3), [led(0, 1, 1)]])
@@ -288,8 +287,10 @@ def test_capacity_that_one_election_cannot_use_goes_to_another() -> None:
     ]
     listed = frozenset({1, 3, 4})
     traffic = (
-        PartitionTraffic("t", 0, 3, (1,), frozenset({1, 3}), frozenset(), listed, frozenset(), 2 * MB),
-        PartitionTraffic("t", 3, 1, (4,), frozenset({1}), frozenset({4}), listed, frozenset({4}), 1 * MB),
+        PartitionTraffic(TopicPartition("t", 0), 3, (1,), frozenset({1, 3}), frozenset(), listed, frozenset(), 2 * MB),
+        PartitionTraffic(
+            TopicPartition("t", 3), 1, (4,), frozenset({1}), frozenset({4}), listed, frozenset({4}), 1 * MB
+        ),
     )
     constraints = ClusterConstraints(ALIVE, traffic, {(b, role): 2 * MB for b in BROKERS for role in Role})
     found = plan(partitions, constraints, capacity_bytes_per_s=10 * MB)
@@ -321,10 +322,14 @@ def switching(throttle_mb: float | None, **more: Any) -> tuple[list[PartitionSta
         led(1, 2, 3, 2, 1, isr=(2, 1), moving=True, write_bytes_per_s=rate),
     ]
     listed = frozenset({1, 2})
-    finished = PartitionTraffic("t", 0, 1, (2, 3), frozenset({1, 2, 3}), frozenset(), listed, frozenset({3}), rate)
+    finished = PartitionTraffic(
+        TopicPartition("t", 0), 1, (2, 3), frozenset({1, 2, 3}), frozenset(), listed, frozenset({3}), rate
+    )
     traffic = [
         replace(finished, **more),
-        PartitionTraffic("t", 1, 2, (1, 3), frozenset({1, 2}), frozenset({3}), listed, frozenset({3}), rate),
+        PartitionTraffic(
+            TopicPartition("t", 1), 2, (1, 3), frozenset({1, 2}), frozenset({3}), listed, frozenset({3}), rate
+        ),
     ]
     rates = {(broker, role): None if throttle_mb is None else throttle_mb * MB for broker in BROKERS for role in Role}
     return partitions, ClusterConstraints(ALIVE, throttled=tuple(traffic), throttles=rates)
@@ -376,7 +381,9 @@ def test_no_election_adds_load_to_a_losing_throttle() -> None:
 def test_a_throttle_may_be_too_low_for_the_old_leader_as_follower() -> None:
     # Once broker 2 leads partition 0, broker 1 receives its listed 2 MB/s in addition to 1 MB/s that it copies.
     partitions, constraints = switching(None, follower_listed=frozenset({1, 3}))
-    copied = PartitionTraffic("t", 2, 4, (1,), frozenset({4}), frozenset({1}), frozenset({4}), frozenset({1}), 1 * MB)
+    copied = PartitionTraffic(
+        TopicPartition("t", 2), 4, (1,), frozenset({4}), frozenset({1}), frozenset({4}), frozenset({1}), 1 * MB
+    )
     throttles = {**constraints.throttles, (1, Role.FOLLOWER): 2.5 * MB}
     found = plan(partitions, replace(constraints, throttled=(*constraints.throttled, copied), throttles=throttles))
     assert reasons(found)[("t", 0)] is Reason.OVER_THROTTLE
@@ -388,7 +395,7 @@ def test_a_throttle_that_lost_traffic_allows_other_traffic_in_a_later_batch() ->
     # requires 6, and 4 without partition 2. Broker 2 leads one preferred partition, so broker 4 is first.
     partitions, constraints = switching(9.0)
     listed = frozenset({2, 4})
-    resting = PartitionTraffic("t", 2, 2, (4,), listed, frozenset(), listed, frozenset(), 2 * MB)
+    resting = PartitionTraffic(TopicPartition("t", 2), 2, (4,), listed, frozenset(), listed, frozenset(), 2 * MB)
     constraints = replace(constraints, throttled=(*constraints.throttled, resting))
     found = plan([*partitions, led(2, 2, 4, 2, write_bytes_per_s=2 * MB), *at_home(2, 1)], constraints)
     # With partition 2, partition 0 would increase the required rate to 10.
@@ -408,7 +415,16 @@ def test_sums_that_depend_on_their_order_make_no_difference() -> None:
     some = [*home, led(3, 1, 2, 1, write_bytes_per_s=0.1)]
     followers, listed = [(3,), (3,), (3,), (2,)], frozenset({1, 2})
     traffic = [
-        PartitionTraffic("t", n, p.leader, follower, frozenset(), frozenset(), listed, frozenset(), p.write_bytes_per_s)
+        PartitionTraffic(
+            TopicPartition("t", n),
+            p.leader,
+            follower,
+            frozenset(),
+            frozenset(),
+            listed,
+            frozenset(),
+            p.write_bytes_per_s,
+        )
         for n, (p, follower) in enumerate(zip(some, followers, strict=True))
     ]
     throttles = {(b, role): 0.5 for b in BROKERS for role in Role}
@@ -432,8 +448,7 @@ def leds(draw: st.DrawFn, number: int) -> PartitionState:
     usual = draw(st.integers(0, 3)) > 0
     isr = tuple(b for b in replicas if b == leader or usual or draw(st.booleans()))
     return PartitionState(
-        topic=draw(st.sampled_from(("a", "b.long-name", "__consumer_offsets"))),
-        partition=number,
+        name=TopicPartition(draw(st.sampled_from(("a", "b.long-name", "__consumer_offsets"))), number),
         leader=leader,
         replicas=replicas,
         isr=isr if leader is not None else (),
@@ -462,8 +477,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[PartitionState, ...], BatchLimits, Clu
     listed = st.one_of(st.just(frozenset(BROKERS)), st.frozensets(st.sampled_from(BROKERS)), st.none())
     traffic = tuple(
         PartitionTraffic(
-            topic=p.topic,
-            partition=p.partition,
+            name=p.name,
             leader=p.leader,
             followers=fetching(p, p.leader),
             in_sync=frozenset(p.isr),
@@ -483,7 +497,7 @@ class Cluster:
     """A cluster in which batches are elected one after the other, and counted again each time."""
 
     def __init__(self, partitions: Iterable[PartitionState], constraints: ClusterConstraints) -> None:
-        self.leds = {(p.topic, p.partition): p for p in partitions}
+        self.leds = {p.name: p for p in partitions}
         self.constraints = constraints
 
     def elect(self, names: Iterable[TopicPartition]) -> None:
@@ -506,7 +520,7 @@ class Cluster:
     def traffic(self) -> list[PartitionTraffic]:
         found = []
         for p in self.constraints.throttled:
-            now = self.leds[p.topic, p.partition]
+            now = self.leds[p.name]
             found.append(replace(p, leader=now.leader, followers=fetching(now, now.leader)))
         return found
 
@@ -535,7 +549,7 @@ def test_each_non_preferred_partition_is_elected_or_skipped_once(
     partitions, limits, constraints = case
     found = plan_elections(partitions, limits, constraints)
     listed = [*(name for batch in found.batches for name in batch.partitions), *reasons(found)]
-    wanted = [(p.topic, p.partition) for p in partitions if p.replicas and p.leader != p.replicas[0]]
+    wanted = [p.name for p in partitions if p.replicas and p.leader != p.replicas[0]]
     assert sorted(listed) == sorted(wanted)
     assert len(found.left_out) == len(reasons(found))
 
@@ -545,7 +559,7 @@ def test_only_electable_partitions_are_elected(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, constraints = case
-    by_name = {(p.topic, p.partition): p for p in partitions}
+    by_name = {p.name: p for p in partitions}
     for batch in plan_elections(partitions, limits, constraints).batches:
         for p in map(by_name.__getitem__, batch.partitions):
             assert p.replicas[0] in p.isr
@@ -561,7 +575,7 @@ def test_no_batch_is_empty_or_over_a_limit(
     case: tuple[tuple[PartitionState, ...], BatchLimits, ClusterConstraints],
 ) -> None:
     partitions, limits, constraints = case
-    by_name = {(p.topic, p.partition): p for p in partitions}
+    by_name = {p.name: p for p in partitions}
     for batch in plan_elections(partitions, limits, constraints).batches:
         of_batch = [by_name[name] for name in batch.partitions]
         touched = Counter(broker for p in of_batch for broker in (p.leader, p.replicas[0]))

@@ -21,7 +21,7 @@ from headroom.planning.elections.planner import (
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from headroom.streaming.transforms.leaders.election_plan import plan_of_tick
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Leadership, as_planned, leaderships
@@ -53,8 +53,7 @@ def watched_rows(away: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def traffic(rows: list[dict[str, Any]], alive: frozenset[int]) -> tuple[PartitionTraffic, ...]:
     return tuple(
         PartitionTraffic(
-            row["topic"],
-            row["partition"],
+            TopicPartition(row["topic"], row["partition"]),
             row["leader"],
             tuple(b for b in row["replicas"] if b != row["leader"] and b in alive),
             frozenset(row["isr"]),
@@ -101,9 +100,9 @@ def test_unknown_rates_prevent_no_election(cluster: Leadership) -> None:
 
 
 def test_a_summary_has_the_first_batch_and_the_totals() -> None:
-    away = [PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
-    moving = PartitionState("t", 5, 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
-    at_home = [PartitionState("u", n, 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
+    away = [PartitionState(TopicPartition("t", n), 2, (1, 2), (1, 2), write_bytes_per_s=100.0 + n) for n in range(5)]
+    moving = PartitionState(TopicPartition("t", 5), 2, (1, 2), (1, 2), moving=True, write_bytes_per_s=1.0)
+    at_home = [PartitionState(TopicPartition("u", n), 1, (1, 2), (1, 2), write_bytes_per_s=1.0) for n in range(4)]
     limits = BatchLimits(partitions=3)
     found = summarize(
         plan_elections([*away, moving, *at_home], limits, ClusterConstraints(frozenset(BROKERS))), TICK_MS
@@ -133,14 +132,15 @@ def test_numbers_have_their_column_types_in_an_empty_plan() -> None:
 
 def test_the_total_write_rate_is_unknown_if_one_rate_is() -> None:
     away = [
-        PartitionState("t", n, 2, (1, 2), (1, 2), write_bytes_per_s=rate) for n, rate in enumerate((9.0, 8.0, None))
+        PartitionState(TopicPartition("t", n), 2, (1, 2), (1, 2), write_bytes_per_s=rate)
+        for n, rate in enumerate((9.0, 8.0, None))
     ]
     found = summarize(plan_elections(away, BatchLimits(partitions=2), ClusterConstraints(frozenset(BROKERS))), TICK_MS)
     assert (found.first_batch_write_bytes_per_s, found.write_bytes_per_s) == (17.0, None)
 
 
 def test_the_forecast_of_an_empty_plan_is_the_current_balance() -> None:
-    moving = PartitionState("t", 0, 2, (1, 2), (1, 2), moving=True)
+    moving = PartitionState(TopicPartition("t", 0), 2, (1, 2), (1, 2), moving=True)
     found = summarize(plan_elections([moving], BatchLimits(), ClusterConstraints(frozenset(BROKERS))), TICK_MS)
     assert (found.batches, found.first_batch, found.outlooks) == (0, (), (BalanceForecast(1, 1.0, 1.0),))
     assert (

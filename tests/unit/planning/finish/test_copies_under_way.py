@@ -13,7 +13,7 @@ from headroom.planning.quotas.limits import DEFAULT_WINDOW, FetchLimits
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.samples import steady
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 MB = 1_000_000
 
@@ -42,7 +42,7 @@ def destination(broker: int, replicas: int, remaining_mb: float, behind_mb: floa
 def replica(
     number: int, leader: int, remaining_mb: float, replicas: tuple[int, ...], target: tuple[int, ...]
 ) -> CatchingUpReplica:
-    return CatchingUpReplica("t", number, leader, round(remaining_mb * MB), 0.5 * MB, replicas, target)
+    return CatchingUpReplica(TopicPartition("t", number), leader, round(remaining_mb * MB), 0.5 * MB, replicas, target)
 
 
 class Found:
@@ -101,7 +101,7 @@ def test_traffic_that_ends_with_a_partition_is_subtracted_from_the_quotas_that_c
 def test_a_new_replica_that_becomes_the_leader_stops_fetching() -> None:
     # On real brokers, counting its traffic led to an estimate of 258 s for a move of four that took 181 s.
     alone, first, second = replica(0, 1, 5, (3, 1), (3,)), replica(1, 1, 5, (3, 4, 1), (3, 4)), (4, 3, 1)
-    known = (alone, first, replace(first, partition=2, replicas=second, target=(4, 3)))
+    known = (alone, first, replace(first, name=TopicPartition("t", 2), replicas=second, target=(4, 3)))
     found = Found([leader(1, 3, 15), replace(destination(3, 3, 15), catching_up=known)])
     assert found.leaving() == [[(1, 0.5), (3, 0.5)], [(1, 1.0), (3, 0.5)], [(1, 1.0)]]
 

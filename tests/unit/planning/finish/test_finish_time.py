@@ -16,7 +16,7 @@ from headroom.planning.finish.finish_time import COMPLETE_S, Finish, applied_rat
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from tests.unit.builders.finish_times import finish_s
 
 MB = 1_000_000.0
@@ -105,7 +105,9 @@ def replica(
 ) -> CatchingUpReplica:
     """Return a replica of a partition that moves from broker 1 or 2, or both, to its target."""
     replicas = (*target, *(broker for broker in (1, 2) if broker not in target))
-    return CatchingUpReplica("t", partition, leader, round(remaining_mb * MB), write_mb * MB, replicas, target)
+    return CatchingUpReplica(
+        TopicPartition("t", partition), leader, round(remaining_mb * MB), write_mb * MB, replicas, target
+    )
 
 
 def test_each_destination_copies_from_the_leaders_of_its_own_replicas() -> None:
@@ -154,8 +156,12 @@ def test_sums_per_leader_are_nearly_as_good_as_the_replicas_one_by_one() -> None
     # Twelve replicas of 5 MB each from broker 1, and twelve from broker 2 with ten times as much.
     leaders = [load(4, mb, 2, used_mb=3, broker=broker, replicas=12) for broker, mb in ((1, 60), (2, 600))]
     gained = destination(4, 660, replicas=24, throttle_mb=9)
-    near = tuple(CatchingUpReplica("t", n, 1, round(5 * MB), 2 / 12 * MB, (1, 3), (1, 3)) for n in range(12))
-    far = tuple(CatchingUpReplica("u", n, 2, round(50 * MB), 2 / 12 * MB, (2, 3), (2, 3)) for n in range(12))
+    near = tuple(
+        CatchingUpReplica(TopicPartition("t", n), 1, round(5 * MB), 2 / 12 * MB, (1, 3), (1, 3)) for n in range(12)
+    )
+    far = tuple(
+        CatchingUpReplica(TopicPartition("u", n), 2, round(50 * MB), 2 / 12 * MB, (2, 3), (2, 3)) for n in range(12)
+    )
     sums = SourceLoad(1, 12, round(60 * MB), 2 * MB, round(5 * MB)), SourceLoad(2, 12, round(600 * MB), 2 * MB)
     one_by_one = middle_s([*leaders, replace(gained, catching_up=near + far)], 5.2)
     assert middle_s([*leaders, replace(gained, sources=sums)], 5.2) == pytest.approx(one_by_one, rel=0.1)
@@ -285,7 +291,9 @@ def between_brokers(brokers: int, partitions: int) -> list[ThrottleLoad]:
         leader, new = number % brokers, (number * 7 + 1 + number // brokers) % brokers
         target = (leader, (leader + 1) % brokers, new)
         remaining = round((10 + number % 20) * MB)
-        known[new].append(CatchingUpReplica("t", number, leader, remaining, 0.2 * MB, (*target, -1), target))
+        known[new].append(
+            CatchingUpReplica(TopicPartition("t", number), leader, remaining, 0.2 * MB, (*target, -1), target)
+        )
     led = {broker: [r for found in known.values() for r in found if r.leader == broker] for broker in known}
     leaders = [
         load(

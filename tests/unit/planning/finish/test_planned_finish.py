@@ -9,13 +9,14 @@ import pytest
 from headroom.planning.finish.finish_time import finish, planned_finish
 from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
 from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
 
 MB = 1_000_000
 
 
 def loads(remaining_bytes: int, used_bytes_per_s: float | None = 0.0) -> list[ThrottleLoad]:
     """One copy from broker 1 to 3, without writes."""
-    replica = CatchingUpReplica("t", 0, 1, remaining_bytes, 0.0, (1, 3), (1, 3))
+    replica = CatchingUpReplica(TopicPartition("t", 0), 1, remaining_bytes, 0.0, (1, 3), (1, 3))
     leader = ThrottleLoad(1, Role.LEADER, 0.0, 0.0, 0.0, 1, 0, remaining_bytes, used_bytes_per_s=used_bytes_per_s)
     return [leader, replace(leader, broker=3, role=Role.FOLLOWER, catching_up=(replica,))]
 

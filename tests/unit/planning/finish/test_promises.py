@@ -9,7 +9,7 @@ from headroom.planning.finish.finish_time import Finish, finish
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW
 from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 MB = 1_000_000.0
 DESTINATION, NEW_LEADER, OLD_LEADER = 4, 2, 1
@@ -79,7 +79,12 @@ class Move:
         own = [copy for copy in self.copies if copy.remaining_bytes > 0]
         replicas = tuple(
             CatchingUpReplica(
-                "t", c.number, c.leader, int(c.remaining_bytes), c.write_bytes_per_s, (4, 1, 2, 3), (1, 2, 3, 4)
+                TopicPartition("t", c.number),
+                c.leader,
+                int(c.remaining_bytes),
+                c.write_bytes_per_s,
+                (4, 1, 2, 3),
+                (1, 2, 3, 4),
             )
             for c in own
         )
@@ -183,7 +188,7 @@ def test_the_rate_of_a_partition_that_has_ended_is_not_that_of_one_that_came() -
 
     def receives(*of: tuple[int, int, float, float]) -> ThrottleLoad:
         replicas = tuple(
-            CatchingUpReplica("t", n, leader, int(left_mb * MB), write_mb * MB, (4, 1, 2, 3), (4, 2, 3))
+            CatchingUpReplica(TopicPartition("t", n), leader, int(left_mb * MB), write_mb * MB, (4, 1, 2, 3), (4, 2, 3))
             for n, leader, left_mb, write_mb in of
         )
         written, left = sum(r.write_bytes_per_s for r in replicas), sum(r.remaining_bytes for r in replicas)

@@ -9,7 +9,7 @@ import pytest
 from headroom.planning.finish.write_rates import at_rate, forecast
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 MB = 1_000_000.0
 
@@ -66,7 +66,7 @@ def test_the_spread_has_a_minimum_and_a_maximum() -> None:
 
 
 def test_only_write_rates_are_scaled() -> None:
-    replica = CatchingUpReplica("t", 0, 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
+    replica = CatchingUpReplica(TopicPartition("t", 0), 1, 10**7, 2 * MB, (1, 2, 3), (1, 3))
     source = SourceLoad(1, 3, 10**7, 6 * MB, 10**6, 2 * MB)
     found = at_rate(replace(load(4.0), catching_up=(replica,), sources=(source,)), 1.5)
     assert (found.in_sync_bytes_per_s, found.required_bytes_per_s) == (1.5 * MB, 6 * MB)
@@ -78,7 +78,7 @@ def test_only_write_rates_are_scaled() -> None:
 
 def receives(*rates_mb: tuple[int, float]) -> ThrottleLoad:
     """A destination that copies partitions by number, each at its write rate."""
-    copies = tuple(CatchingUpReplica("t", n, 1, 10**8, mb * MB, (3, 1), (3,)) for n, mb in rates_mb)
+    copies = tuple(CatchingUpReplica(TopicPartition("t", n), 1, 10**8, mb * MB, (3, 1), (3,)) for n, mb in rates_mb)
     total = sum(copy.write_bytes_per_s for copy in copies)
     return ThrottleLoad(3, Role.FOLLOWER, 9 * MB, 0.0, total, len(copies), 0, 10**8, catching_up=copies)
 

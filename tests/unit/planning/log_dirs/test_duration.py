@@ -10,6 +10,7 @@ from headroom.planning.log_dirs.duration import directory_estimates, directory_m
 from headroom.planning.quotas.limits import FetchLimits
 from headroom.planning.quotas.long_run import CopyTime
 from headroom.planning.reassignments.directory_moves import DirectoryMove, directory_moves
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.log_dirs import GB, MB, A, B, cluster, placed, plan
 
 # A fetch of one byte: the rate is not rounded to whole fetches.
@@ -17,7 +18,7 @@ STEADY = FetchLimits(partition_bytes=1)
 
 
 def move(partition: int, size: int | None, written: float | None = 0.0) -> DirectoryMove:
-    return DirectoryMove("orders", partition, 1, A, B, size, write_bytes_per_s=written)
+    return DirectoryMove(TopicPartition("orders", partition), 1, A, B, size, write_bytes_per_s=written)
 
 
 def test_the_sum_of_the_logs_is_copied_at_the_rate() -> None:

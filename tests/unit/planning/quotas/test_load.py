@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
 from headroom.schemas.alerts import Role, Verdict
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0
@@ -22,8 +22,7 @@ def traffic(
 ) -> PartitionTraffic:
     """A partition with every replica in the leader list, and every out-of-sync replica in the follower list."""
     return PartitionTraffic(
-        topic="t",
-        partition=partition,
+        name=TopicPartition("t", partition),
         leader=leader,
         followers=followers,
         in_sync=frozenset(in_sync),

@@ -10,18 +10,19 @@ from headroom.planning.reassignments.directory_moves import (
     directory_moves,
     within_brokers,
 )
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.log_dirs import GB, A, B, cluster, placed, plan
 
 
 def test_a_replica_in_another_directory_moves_within_its_broker() -> None:
     found = directory_moves(plan(("orders", 0, (1, 2), (B, A))), cluster())
-    assert found == (DirectoryMove("orders", 0, 1, A, B, GB, False, 0.0),)
+    assert found == (DirectoryMove(TopicPartition("orders", 0), 1, A, B, GB, False, 0.0),)
     assert within_brokers(found) == found
 
 
 def test_a_new_replica_in_a_named_directory_copies_from_the_leader() -> None:
     found = directory_moves(plan(("orders", 0, (1, 3), ("any", B))), cluster())
-    assert found == (DirectoryMove("orders", 0, 3, None, B, GB, True, 0.0),)
+    assert found == (DirectoryMove(TopicPartition("orders", 0), 3, None, B, GB, True, 0.0),)
     assert (within_brokers(found), bytes_by_broker(found)) == ((), {})
 
 

@@ -73,7 +73,7 @@ def test_so_are_those_with_preferred_leaders(drawn: tuple[ClusterState, Reassign
         for target in plan_changes(plan, state).gaining:
             placement, first = state.partitions[target.name], target.replicas[0]
             if placement.leader is not None and first in placement.isr and first in state.alive:
-                preferred[target.partition] = first
+                preferred[target.name.partition] = first
     assert figures(traffic, traffic.after) == expected_figures(state, plan, preferred)
 
 

@@ -9,6 +9,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 
@@ -44,7 +45,7 @@ def test_what_is_refused(targets: dict[int, tuple[int, ...]], fields: dict[str, 
 
 
 def test_an_unknown_topic_is_named() -> None:
-    plan = ReassignmentPlan((TargetAssignment("u", 0, (1,)),))
+    plan = ReassignmentPlan((TargetAssignment(TopicPartition("u", 0), (1,)),))
     assert "u-0 has no topic u" in refusal(plan, state_of([placed(0, (1,))]))
 
 
@@ -113,7 +114,7 @@ def test_named_directories_have_to_be_there_and_have_room() -> None:
     state = state_of([placed(0, (1,))], {3: BrokerState(3, log_dirs=directories)})
 
     def plan(path: str) -> ReassignmentPlan:
-        return ReassignmentPlan((TargetAssignment("t", 0, (1, 3), ("any", path)),))
+        return ReassignmentPlan((TargetAssignment(TopicPartition("t", 0), (1, 3), ("any", path)),))
 
     assert "log directory /d of broker 3 does not exist" in refusal(plan("/d"), state)
     assert "log directory /c of broker 3 is offline" in refusal(plan("/c"), state)

@@ -38,8 +38,8 @@ def leaders_of(state: ClusterState, changes: PlanChanges) -> list[dict[int, int]
     if state.auto_leader_rebalance is not False:
         for target in changes.gaining:
             first = target.replicas[0]
-            if target.partition in before and first in state.partitions[target.name].isr and first in state.alive:
-                after[target.partition] = first
+            if target.name.partition in before and first in state.partitions[target.name].isr and first in state.alive:
+                after[target.name.partition] = first
     return [before] if before == after else [before, after]
 
 
@@ -52,13 +52,13 @@ def test_switches_equal_recomputation(drawn: tuple[ClusterState, ReassignmentPla
     highest = 0.0
     for leaders in leaders_of(state, changes):
         for p in reference_traffic(state, changes, leaders):
-            if p.partition not in leaders:
+            if p.name.partition not in leaders:
                 continue
-            old = leaders[p.partition]
+            old = leaders[p.name.partition]
             for new in p.in_sync - {old}:
                 if new not in p.followers:
                     continue
-                then = required(state, changes, {**leaders, p.partition: new})
+                then = required(state, changes, {**leaders, p.name.partition: new})
                 gaining = [BrokerRole(new, Role.LEADER)] if new in (p.leader_listed or ()) else []
                 gaining += [BrokerRole(old, Role.FOLLOWER)] if old in (p.follower_listed or ()) else []
                 highest = max([highest, *(then.get(role, 0.0) for role in gaining)])
@@ -69,7 +69,7 @@ def test_switches_equal_recomputation(drawn: tuple[ClusterState, ReassignmentPla
 def test_losses_equal_recomputation(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
     state, plan = drawn
     changes = plan_changes(plan, state)
-    targets = {target.partition: target.replicas for target in changes.gaining}
+    targets = {target.name.partition: target.replicas for target in changes.gaining}
     found = {case.broker: case for case in what_if(traffic_of(state, plan), None).losses}
     for lost, case in found.items():
         highest, leaderless = 0.0, 0
@@ -78,13 +78,13 @@ def test_losses_equal_recomputation(drawn: tuple[ClusterState, ReassignmentPlan]
             brokers = {**state.brokers, lost: replace(state.brokers[lost], alive=False)}
             then, gone = dict(leaders), {}
             for p in reference_traffic(state, changes, leaders):
-                if leaders.get(p.partition) != lost:
+                if leaders.get(p.name.partition) != lost:
                     continue
-                order = [*targets.get(p.partition, ()), *state.partitions[p.name].replicas]
+                order = [*targets.get(p.name.partition, ()), *state.partitions[p.name].replicas]
                 next_leader = next((b for b in order if b in p.in_sync and b != lost and b in state.alive), None)
                 gone[p.name] = next_leader
                 if next_leader is not None:
-                    then[p.partition] = next_leader
+                    then[p.name.partition] = next_leader
             down = {name: replace(state.partitions[name], leader=None) for name, to in gone.items() if to is None}
             for name in down:
                 del then[name.partition]

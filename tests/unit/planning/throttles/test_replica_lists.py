@@ -12,15 +12,16 @@ from headroom.planning.throttles.replica_lists import (
     lists_of_plan,
     parse_replica_list,
 )
+from headroom.schemas.keys import TopicPartition
 
 
 def test_lists_of_a_plan_are_those_of_kafkas_own_tool() -> None:
     # The example of Kafka's documentation of the tool, four brokers 101 to 104.
     moves = [
-        Move("t0", 0, (101, 102), (102, 103)),
-        Move("t0", 1, (102, 103), (103, 104)),
-        Move("t0", 2, (103, 101), (104, 101)),
-        Move("t1", 0, (101, 102, 103), (102, 103, 104)),
+        Move(TopicPartition("t0", 0), (101, 102), (102, 103)),
+        Move(TopicPartition("t0", 1), (102, 103), (103, 104)),
+        Move(TopicPartition("t0", 2), (103, 101), (104, 101)),
+        Move(TopicPartition("t1", 0), (101, 102, 103), (102, 103, 104)),
     ]
     assert lists_of_plan(moves) == {
         "t0": TopicLists("0:101,0:102,1:102,1:103,2:101,2:103", "0:103,1:104,2:104"),
@@ -29,7 +30,7 @@ def test_lists_of_a_plan_are_those_of_kafkas_own_tool() -> None:
 
 
 def test_a_plan_that_only_removes_has_no_follower_list() -> None:
-    assert lists_of_plan([Move("t", 0, (1, 2), (1,))]) == {"t": TopicLists("0:1,0:2", None)}
+    assert lists_of_plan([Move(TopicPartition("t", 0), (1, 2), (1,))]) == {"t": TopicLists("0:1,0:2", None)}
 
 
 def test_entries_are_sorted_as_text_and_stand_once() -> None:

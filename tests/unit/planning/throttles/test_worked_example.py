@@ -9,7 +9,7 @@ from headroom.planning.quotas.long_run import copy_rate
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
 from headroom.schemas.alerts import Role, Verdict
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 MB = 1e6
 BEFORE_SWITCH, AFTER_SWITCH = (1, 2), (2, 2)
@@ -19,8 +19,7 @@ def loads(leaders: tuple[int, int], throttle_mb: float) -> dict[BrokerRole, Thro
     """Return the loads of orders-0 and orders-1 by broker and role, with these leaders."""
     partitions = [
         PartitionTraffic(
-            topic="orders",
-            partition=number,
+            name=TopicPartition("orders", number),
             leader=leader,
             followers=tuple(broker for broker in (1, 2, 3) if broker != leader),
             in_sync=frozenset({1, 2}),
@@ -36,7 +35,7 @@ def loads(leaders: tuple[int, int], throttle_mb: float) -> dict[BrokerRole, Thro
 
 
 def test_the_lists_are_those_of_kafkas_tool() -> None:
-    moves = [Move("orders", 0, (1, 2), (2, 3)), Move("orders", 1, (2, 1), (3, 1))]
+    moves = [Move(TopicPartition("orders", 0), (1, 2), (2, 3)), Move(TopicPartition("orders", 1), (2, 1), (3, 1))]
     assert lists_of_plan(moves) == {"orders": TopicLists("0:1,0:2,1:1,1:2", "0:3,1:3")}
 
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headroom.alerts.inputs.broker_load import BalanceInputs, LossRisk
+from headroom.alerts.inputs.broker_load import BalanceInputs
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.rules.balance.capacity_at_risk import CapacityAtRisk
 from headroom.alerts.rules.rule import Assessment, RuleInputs
+from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.alerts import AlertKind, Role, Severity
 from headroom.schemas.config import AlertSettings
@@ -17,13 +18,13 @@ from tests.unit.builders.throttle_status import partition, status
 
 MB = 1e6
 RISKS = (
-    LossRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB),
-    LossRisk("broker 2", 1, "network_out", 105 * MB, 100 * MB),
-    LossRisk("rack a", 4, "network_out", 101 * MB, 100 * MB),
+    CapacityRisk("broker 2", 3, "network_out", 118 * MB, 100 * MB),
+    CapacityRisk("broker 2", 1, "network_out", 105 * MB, 100 * MB),
+    CapacityRisk("rack a", 4, "network_out", 101 * MB, 100 * MB),
 )
 
 
-def assessment_of(risks: Sequence[LossRisk] | None, **inputs: Any) -> Assessment:
+def assessment_of(risks: Sequence[CapacityRisk] | None, **inputs: Any) -> Assessment:
     recommender = Recommender(ThrottlePolicy(), "broker1:9092", "headroom.toml")
     statuses = inputs.pop("statuses", ())
     loads = BalanceInputs(risks=risks)

@@ -28,7 +28,7 @@ def test_it_says_which_broker_and_by_how_much() -> None:
     found = {risk.lost: risk for risk in capacity_risks(model)}
     assert set(found) == {"broker 1", "broker 2"}
     risk = found["broker 1"]
-    assert (risk.broker, risk.resource) == (2, OUT)
+    assert (risk.broker, risk.resource) == (2, "network_out")
     assert (risk.load, risk.limit, risk.over) == pytest.approx((130 * MIB, 120 * MIB, 10 * MIB))
 
 

@@ -23,7 +23,7 @@ from headroom.planning.reassignments.generation.planner import make_plan
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, TopicPartition
 from tests.support.random_placements import carried_out, cluster_state, cluster_states, placement, plan_requests
 
 MARGIN_RATIO = 1.2
@@ -43,7 +43,9 @@ def plans(draw: st.DrawFn) -> tuple[ClusterState, ReassignmentPlan, tuple[Target
 
 
 def plan_of(*assignments: tuple[int, Sequence[int]]) -> ReassignmentPlan:
-    return ReassignmentPlan(tuple(TargetAssignment("foo", number, tuple(own)) for number, own in assignments))
+    return ReassignmentPlan(
+        tuple(TargetAssignment(TopicPartition("foo", number), tuple(own)) for number, own in assignments)
+    )
 
 
 def growing(rates: Sequence[float], size_bytes: int | None = 1_000_000) -> tuple[ClusterState, ReassignmentPlan]:
@@ -171,7 +173,7 @@ def test_the_required_rate_counts_every_follower_on_both_leaders() -> None:
 
 def test_leads_that_are_given_up_first_count_on_the_new_leader_only() -> None:
     state = cluster_state([0, 1, 2], [placement("foo", 0, [0, 1], 1000, 5.0)])
-    first = (TargetAssignment("foo", 0, (1, 0)),)
+    first = (TargetAssignment(TopicPartition("foo", 0), (1, 0)),)
     batch = cut_into_batches(state, plan_of((0, (1, 2))), BatchPolicy(), first).batches[1]
     assert batch.required_bytes_per_s == {BrokerRole(1, Role.LEADER): 10.0, BrokerRole(2, Role.FOLLOWER): 5.0}
 
@@ -290,7 +292,7 @@ def test_copies_that_are_put_into_batches_in_blocks_are_all_in_one_and_fit(
     found: tuple[ClusterState, ReassignmentPlan, tuple[TargetAssignment, ...]], batches: int
 ) -> None:
     state, plan, _ = found
-    needs = copy_needs(state, sorted(plan, key=lambda a: (a.topic, a.partition)), {})
+    needs = copy_needs(state, sorted(plan, key=lambda a: a.name), {})
     divided = Packer(needs, many=0).divide(batches, Packing.EVEN, math.inf)
     assert divided is not None
     made = batches_of(needs, divided)

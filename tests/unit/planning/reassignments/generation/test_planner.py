@@ -22,7 +22,7 @@ from tests.support.random_placements import carried_out, cluster_state, cluster_
 
 
 def targets(made: MadePlan) -> dict[int, tuple[int, ...]]:
-    return {target.partition: target.replicas for target in made.plan}
+    return {target.name.partition: target.replicas for target in made.plan}
 
 
 def drain(*brokers: int) -> PlanRequest:
@@ -145,7 +145,7 @@ def test_a_drained_broker_gives_up_leads_to_replicas_in_sync() -> None:
     state = cluster_state([0, 1, 2, 3], [placement("foo", 0, [0, 1, 2], isr=[0, 2]), placement("foo", 1, [1, 0, 2])])
     plan = make_plan(state, drain(0))
     assert targets(plan) == {0: (2, 1, 3), 1: (1, 2, 3)}
-    assert plan.leads_first == (TargetAssignment("foo", 0, (2, 0, 1)),)
+    assert plan.leads_first == (TargetAssignment(TopicPartition("foo", 0), (2, 0, 1)),)
 
 
 def test_a_partition_with_one_replica_cannot_give_up_its_lead_before() -> None:
@@ -298,7 +298,7 @@ def test_a_plan_copies_less_than_kafkas_own_and_spreads_as_well(change: str, see
     request = drain(0) if 0 not in new else to_brokers(*new)
     ours = make_plan(state, request).plan
     theirs = [
-        TargetAssignment(f"topic{topic}", number, tuple(replicas))
+        TargetAssignment(TopicPartition(f"topic{topic}", number), tuple(replicas))
         for topic in range(8)
         for number, replicas in enumerate(kafkas(new, rack, 36, chance))
     ]

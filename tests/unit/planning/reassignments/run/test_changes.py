@@ -37,7 +37,7 @@ def placed(
 
 
 def plan(replicas: tuple[int, ...]) -> ReassignmentPlan:
-    return ReassignmentPlan((TargetAssignment("t", 0, replicas),))
+    return ReassignmentPlan((TargetAssignment(TopicPartition("t", 0), replicas),))
 
 
 @given(st.lists(st.tuples(REPLICAS, REPLICAS), min_size=1, max_size=8))
@@ -45,7 +45,7 @@ def test_entries_are_those_of_kafkas_tool_for_partitions_that_gain_a_replica(
     moves: list[tuple[tuple[int, ...], tuple[int, ...]]],
 ) -> None:
     submitted = {TopicPartition("t", n): Submission(*move) for n, move in enumerate(moves)}
-    gaining = [Move("t", n, *move) for n, move in enumerate(moves) if set(move[1]) - set(move[0])]
+    gaining = [Move(TopicPartition("t", n), *move) for n, move in enumerate(moves) if set(move[1]) - set(move[0])]
     expected = lists_of_plan(gaining).get("t")
     found = {name.role: format_replica_list(entries) for name, entries in entries_of(submitted).items()}
     assert found.get(Role.LEADER) == (expected.leader if expected else None)
@@ -98,9 +98,9 @@ def test_every_status_of_a_partition() -> None:
     assert status(placed((4, 2, 1), (4,), (1,))) is AssignmentStatus.MOVING_ELSEWHERE
     # A run copies between directories before it asks for other replicas.
     copied = BrokerLogs(3, (), {NAME: ReplicaLog("/a", 9, 0)}, {NAME: ReplicaLog("/b", 4, 5)})
-    named = ReassignmentPlan((TargetAssignment("t", 0, (3, 2), ("/b", "any")),))
+    named = ReassignmentPlan((TargetAssignment(TopicPartition("t", 0), (3, 2), ("/b", "any")),))
     for replicas in ((3, 2), (3, 2, 1)):
         (verified,) = verify_plan(named, snapshot(placed(replicas), logs={3: copied}))
         assert verified.status is AssignmentStatus.MOVING
-    gone = verify_plan([TargetAssignment("gone", 0, (1,))], snapshot(placed((1,))))[0]
+    gone = verify_plan([TargetAssignment(TopicPartition("gone", 0), (1,))], snapshot(placed((1,))))[0]
     assert (gone.status, gone.missing) == (AssignmentStatus.MISSING, (1,))

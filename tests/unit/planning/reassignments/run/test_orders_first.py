@@ -33,7 +33,7 @@ def test_an_order_before_the_move_is_no_second_file_of_a_partition() -> None:
         [ORDER, plan_of({0: (1, 2)})],
         [ORDER, MOVE, plan_of({0: (2, 5)})],
         [ORDER, MOVE, plan_of({0: (1, 2)})],
-        [ReassignmentPlan((TargetAssignment("t", 0, (2, 1), ("/a", "any")),)), MOVE],
+        [ReassignmentPlan((TargetAssignment(TopicPartition("t", 0), (2, 1), ("/a", "any")),)), MOVE],
     ],
 )
 def test_any_other_second_file_is_refused(batches: list[ReassignmentPlan]) -> None:

@@ -75,7 +75,7 @@ def test_a_move_that_others_cancelled_is_known_by_its_replicas() -> None:
 
 
 def test_a_replica_is_placed_from_the_intention_and_keeps_the_directory_from_before_the_run() -> None:
-    replica, subject = ReplicaKey("my-topic", 3, 1), "my-topic-3 on broker 1"
+    replica, subject = ReplicaKey(TopicPartition("my-topic", 3), 1), "my-topic-3 on broker 1"
     intended = row("place", "intended", subject, "/a", "/b")
     assert record(intended).placed == {replica: DirectoryPlacement("/a", "/b")}
     assert record(intended).placing == {replica}
