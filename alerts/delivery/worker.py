@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Sequence
 
 from headroom.alerts.delivery.attempt_journal import AttemptJournal
-from headroom.alerts.delivery.clock_steps import SetClock
 from headroom.alerts.delivery.delivery_log import AttemptState, Backlog, DeliveryLog, event_key
 from headroom.alerts.delivery.notification_policy import PendingEvent
 from headroom.alerts.delivery.queue import DeliveryBatch, DeliveryQueue
@@ -20,6 +19,7 @@ from headroom.alerts.delivery.receiver import (
     ResendingReceiver,
     error_text,
 )
+from headroom.alerts.delivery.steady_clock import SteadyClock
 from headroom.alerts.delivery.suppression import Suppressions
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import NotifySettings
@@ -111,8 +111,8 @@ class Worker:
         self._queue = DeliveryQueue(receiver.name, settings, random.random, digest_after)
         self._journal = AttemptJournal(receiver.name, delivery_log, clock_ms)
         self._clock_ms = clock_ms
-        self._set_clock = SetClock(clock_ms, elapsed_ms)
-        self._resender = Resender(receiver, self._set_clock.now_ms)
+        self._clock = SteadyClock(clock_ms, elapsed_ms)
+        self._resender = Resender(receiver, self._clock.now_ms)
         self._last_error = ""
         self._write_now = False
         self._stopping = False
@@ -123,7 +123,7 @@ class Worker:
     def undelivered_count(self) -> int:
         """Return the number of undelivered events, without those that wait for the end of a silence."""
         with self._changed:
-            return len(self._queue.undelivered_events(self._set_clock.now_ms()))
+            return len(self._queue.undelivered_events(self._clock.now_ms()))
 
     def start(self, backlog: Backlog) -> None:
         """Resume undelivered events from the backlog, and start the thread."""
@@ -187,7 +187,7 @@ class Worker:
             if self._stopping:
                 return
             self._follow_clock_steps()
-            now_ms = self._set_clock.now_ms()
+            now_ms = self._clock.now_ms()
             muted = self._queue.take_muted()
             expired = self._queue.take_expired(now_ms)
             batch = self._queue.due(now_ms)
@@ -205,7 +205,7 @@ class Worker:
 
     def _follow_clock_steps(self) -> None:
         """Shift due times if this machine's clock was set, so that waits keep their length."""
-        step_ms = self._set_clock.step_ms()
+        step_ms = self._clock.step_ms()
         if step_ms:
             self._queue.shift(step_ms)
             self._resender.shift(step_ms)
@@ -255,7 +255,7 @@ class Worker:
 
     def _record_failure(self, batch: DeliveryBatch, error: DeliveryError) -> None:
         with self._changed:
-            self._queue.record_failure(batch, error, self._set_clock.now_ms())
+            self._queue.record_failure(batch, error, self._clock.now_ms())
         if batch.pending[0].attempts == 1:
             log.warning("delivery to %s failed and will be retried: %s", self.receiver.name, error.answer)
         self._journal.append_outcome(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 
 from headroom.alerts.inputs.throttle_status import MovingPartition
 from headroom.planning.elections.election_file import request_json
+from headroom.planning.reassignments.plan import TargetAssignment, plan_text
 from headroom.planning.throttles.rate_options import rate_options
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import TopicPartition
@@ -168,9 +168,8 @@ def _kafka_delete(entity_type: str, name: str, keys: Sequence[str], bootstrap_se
 
 
 def _write_plan(partitions: Sequence[MovingPartition]) -> str:
-    moves = [{"topic": p.topic, "partition": p.partition, "replicas": list(p.target)} for p in partitions]
-    plan = json.dumps({"version": 1, "partitions": moves}, separators=(",", ":"))
-    return f"echo {shell_quoted(plan)} > {PLAN_FILE}"
+    plan = plan_text(TargetAssignment(TopicPartition(p.topic, p.partition), tuple(p.target)) for p in partitions)
+    return f"echo {shell_quoted(plan.rstrip())} > {PLAN_FILE}"
 
 
 def config_option_of(config: str | None) -> str:

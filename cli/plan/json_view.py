@@ -12,7 +12,7 @@ from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchOption
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.estimate import MoveEstimate, ThrottleNeed
-from headroom.planning.reassignments.plan import PLAN_VERSION, ReassignmentPlan
+from headroom.planning.reassignments.plan import ReassignmentPlan, plan_json
 from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.reassignments.what_if import WhatIf
 from headroom.schemas.keys import BrokerRole
@@ -60,11 +60,6 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "rollback": plan_json(changes.rollback),
         "fingerprint": result.plan.fingerprint(state.topic_ids),
     }
-
-
-def plan_json(plan: ReassignmentPlan) -> dict[str, Any]:
-    """Return a plan as the object of its file."""
-    return {"version": PLAN_VERSION, "partitions": [assignment.as_json() for assignment in plan]}
 
 
 def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from headroom.schemas.text.json_text import decode_text, parse_json
 _WHAT = "a reassignment plan"
 
 
-def plan_json(reassignments: Iterable[Reassignment]) -> str:
+def running_plan_text(reassignments: Iterable[Reassignment]) -> str:
     """Return the text of the plan file, in which every partition has its target replicas.
 
     Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parsePartitionReassignmentData``.
@@ -76,7 +76,7 @@ def read_plan(file: Path, on_note: OnText) -> ReassignmentPlan:
 
 def write_plan(path: Path, reassignments: Iterable[Reassignment]) -> None:
     """Write the plan file of running reassignments; ``write_plan_text`` says when it is refused."""
-    write_plan_text(path, plan_json(reassignments))
+    write_plan_text(path, running_plan_text(reassignments))
 
 
 def write_plan_text(path: Path, text: str) -> None:

@@ -94,10 +94,14 @@ class ReassignmentPlan:
         return sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:16]
 
 
+def plan_json(assignments: Iterable[TargetAssignment]) -> dict[str, Any]:
+    """Return the object of a plan file, which ``kafka-reassign-partitions.sh`` reads too."""
+    return {"version": PLAN_VERSION, "partitions": [assignment.as_json() for assignment in assignments]}
+
+
 def plan_text(assignments: Iterable[TargetAssignment]) -> str:
-    """Return the text of a plan file, which ``kafka-reassign-partitions.sh`` reads too."""
-    partitions = [assignment.as_json() for assignment in assignments]
-    return json.dumps({"version": PLAN_VERSION, "partitions": partitions}, separators=(",", ":")) + "\n"
+    """Return the text of a plan file."""
+    return json.dumps(plan_json(assignments), separators=(",", ":")) + "\n"
 
 
 def proposed_part(text: str, subject: str) -> str | None:

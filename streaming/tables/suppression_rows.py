@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
 from headroom.schemas.config import Settings
-from headroom.schemas.errors import HeadroomError
 from headroom.schemas.tables import ALERT_MARKS
-from headroom.streaming.delta.locations import STORE_REMEDY
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.delta.query_table import query
-from headroom.streaming.supervision.failure import cause_of
 from headroom.streaming.tables.suppressions import ALL_SQL, append_record, record_of
-
-logger = logging.getLogger(__name__)
 
 
 def read_suppressions(settings: Settings) -> Suppressions:
@@ -33,12 +26,4 @@ def append_suppression(settings: Settings, record: SuppressionRecord) -> None:
     Raises:
         HeadroomError: the table cannot be written.
     """
-    location = table_url(settings.store.path, ALERT_MARKS.path)
-    try:
-        append_record(location, record)
-    except HeadroomError:
-        raise
-    # The library raises its own errors, OSError and bare Exceptions for problems of the storage.
-    except Exception as error:
-        logger.debug("writing %s", location, exc_info=True)
-        raise HeadroomError(location, f"cannot be written ({cause_of(error)})", STORE_REMEDY) from error
+    append_record(table_url(settings.store.path, ALERT_MARKS.path), record)

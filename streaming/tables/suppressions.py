@@ -14,8 +14,8 @@ from headroom.schemas.config import MaintenanceWindow
 from headroom.schemas.tables import ALERT_MARKS
 from headroom.streaming.delta import append as delta_append
 from headroom.streaming.delta import query as delta_query
-from headroom.streaming.delta.locations import require_absent
-from headroom.streaming.delta.small_table import append_durably
+from headroom.streaming.delta.locations import STORE_REMEDY, require_absent
+from headroom.streaming.delta.small_table import append_or_error
 from headroom.streaming.supervision.failure import cause_of
 from headroom.streaming.supervision.periodic_task import PeriodicTask
 
@@ -49,16 +49,16 @@ def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
 
 
 def append_record(location: str, record: SuppressionRecord) -> None:
-    """Append a record, and create the table if necessary; errors of the library are raised unchanged.
+    """Append a record, and create the table if necessary.
 
     Args:
         location: folder or URL of the table.
         record: the record. It is durable when this returns.
 
     Raises:
-        HeadroomError: the location is not writable, or the library panicked.
+        HeadroomError: the table cannot be written.
     """
-    append_durably(location, [record], ALERT_MARKS)
+    append_or_error(location, [record], ALERT_MARKS, STORE_REMEDY)
 
 
 class SuppressionFollower:

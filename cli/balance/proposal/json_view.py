@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from headroom.cli.balance.score_json import card_json, cluster_json
 from headroom.cli.common.output import partition_json
-from headroom.cli.plan.json_view import plan_json
 from headroom.operations.balance.action_fields import action_fields
 from headroom.operations.balance.proposal_result import PricedBatch, ProposalResult
 from headroom.planning.balance.reports.prefixes import PrefixPrice
 from headroom.planning.balance.search.limits import WHY_EXCLUDED
-from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
+from headroom.planning.reassignments.plan import plan_json
 
 
 def proposal_json(result: ProposalResult) -> dict[str, Any]:
@@ -84,11 +82,7 @@ def _batch_json(number: int, batch: PricedBatch) -> dict[str, Any]:
         "peak_disk": [{"broker": broker, "bytes": taken} for broker, taken in sorted(price.taken_bytes.items())],
         "duration_s": batch.duration_s,
         "fingerprint": batch.fingerprint,
-        "plan": _plan(batch.batch.assignments),
-        "rollback": _plan(batch.batch.rollback),
+        "plan": plan_json(batch.batch.assignments),
+        "rollback": plan_json(batch.batch.rollback),
         "elections": [partition_json(name) for name in batch.batch.elections],
     }
-
-
-def _plan(assignments: Sequence[TargetAssignment]) -> dict[str, Any]:
-    return plan_json(ReassignmentPlan(tuple(assignments)))

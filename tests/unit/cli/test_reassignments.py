@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from headroom.cli.reassignment import command as reassignments_command
 from headroom.cluster.live.running import Reassignment
-from headroom.operations.reassignments.plan_file import is_plan, plan_json
+from headroom.operations.reassignments.plan_file import is_plan, running_plan_text
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
@@ -158,7 +158,7 @@ def test_with_nothing_running_the_file_stays_as_it_is_and_the_next_command_does_
 
 
 def test_what_is_a_plan() -> None:
-    assert is_plan(plan_json([ORDERS]))
+    assert is_plan(running_plan_text([ORDERS]))
     assert not is_plan("[" * 100_000)
     assert is_plan('{"partitions":[]}')
     for other in ("[]", "1", '{"version":2,"partitions":[]}', '{"version":1,"topics":[]}', '{"version":1}'):
