@@ -33,12 +33,17 @@ LEADER_IMBALANCE = Table(
         ),
         ("leaderless", "INT", "partitions of preferred_partitions without a leader; they count in no other column"),
         ("leader_partitions", "INT", "partitions that it leads, preferred or not"),
-        ("imbalance_ratio", "DOUBLE", "non_preferred_partitions / preferred_partitions, 0 to 1"),
+        (
+            "imbalance_ratio",
+            "DOUBLE",
+            "non_preferred_partitions / preferred_partitions, 0 to 1; not compared with threshold_ratio, because some "
+            "cannot be elected now",
+        ),
         (
             "threshold_ratio",
             "DOUBLE",
-            "threshold above which an imbalance is reported, 0 to 1: leader.imbalance.per.broker.percentage or "
-            "the setting",
+            "threshold, 0 to 1: leader.imbalance.per.broker.percentage or the setting; an imbalance is reported if "
+            "electable_now / preferred_partitions is greater",
         ),
         (
             "threshold_source",
