@@ -38,6 +38,12 @@ class Verdict(str, Enum):
     NO_DATA = "no_data"
 
 
+# Throttles under which replicas never get in sync.
+TOO_LOW = frozenset({Verdict.STARVED, Verdict.LOSING})
+# Throttles that do not exceed the required rate; under a slow one replicas still gain.
+BELOW_REQUIRED = TOO_LOW | {Verdict.SLOW}
+
+
 class AlertKind(str, Enum):
     """Kind of an alert: the condition that it reports."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.long_run import burst_bytes
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import BELOW_REQUIRED, TOO_LOW, Role, Verdict
 from headroom.schemas.keys import TopicPartition
 
 
@@ -285,12 +285,12 @@ class ThrottleStatus:
     @property
     def too_low(self) -> bool:
         """Return whether the throttle is too low for the move to finish."""
-        return self.verdict in (Verdict.STARVED, Verdict.LOSING)
+        return self.verdict in TOO_LOW
 
     @property
     def below_required(self) -> bool:
         """Return whether the throttle is below the required rate, so that out-of-sync replicas get nothing at times."""
-        return self.too_low or self.verdict is Verdict.SLOW
+        return self.verdict in BELOW_REQUIRED
 
 
 def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:

@@ -22,13 +22,12 @@ from headroom.planning.quotas.load import (
     ThrottleLoads,
     follower_traffic,
 )
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import BELOW_REQUIRED, Role, Verdict
 from headroom.schemas.keys import BrokerRole
 
 _Key = TypeVar("_Key")
-# Verdicts of throttles that allow no additional traffic. An unknown verdict is treated as too low.
-_TOO_LOW = frozenset({Verdict.STARVED, Verdict.LOSING, Verdict.SLOW})
-_NOT_ENOUGH = _TOO_LOW | {Verdict.NO_DATA}
+# Verdicts of throttles that allow no additional traffic. An unknown one is treated as such.
+_NOT_ENOUGH = BELOW_REQUIRED | {Verdict.NO_DATA}
 # Exceeds any finite room, so an election with an unknown rate waits for a throttle without a limit.
 _UNKNOWN_NEED_BYTES_PER_S = sys.float_info.max
 
@@ -150,7 +149,7 @@ class Throttles:
         )
         loads = (self._loads.load_of(broker_role, gained[broker_role]) for broker_role in sorted(gained))
         # Without a known required rate, no sufficient rate can be given.
-        return [d for d in loads if d.verdict in _TOO_LOW and d.required_bytes_per_s is not None]
+        return [d for d in loads if d.verdict in BELOW_REQUIRED and d.required_bytes_per_s is not None]
 
     def _changed_traffic(self, election: Election) -> PartitionTraffic | None:
         """Return the traffic that an election changes; None if no throttle counts it."""

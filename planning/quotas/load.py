@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.quotas.long_run import CopyTime, burst_bytes, catch_up, copy_rate
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import TOO_LOW, Role, Verdict
 from headroom.schemas.keys import BrokerRole, TopicPartition
 from headroom.schemas.reassigned import Reassigned
 
@@ -390,8 +390,7 @@ def throttle_loads(
     all_partitions = list(partitions)
     all_loads = ThrottleLoads(all_partitions, throttles)
     loads = [all_loads.load_of(broker_role) for broker_role in all_loads]
-    too_low = (Verdict.STARVED, Verdict.LOSING)
-    too_low_leaders = {load.broker for load in loads if load.role is Role.LEADER and load.verdict in too_low}
+    too_low_leaders = {load.broker for load in loads if load.role is Role.LEADER and load.verdict in TOO_LOW}
     # Copies from such a leader never end, whatever the throttle of their destination is.
     behind_too_low_leader = {
         BrokerRole(follower, Role.FOLLOWER)

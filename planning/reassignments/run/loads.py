@@ -19,13 +19,13 @@ from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import TOO_LOW, Role
 from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition
 
 
 def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:
     """Return the loads whose throttle lets replicas fall behind: starved or losing."""
-    return [load for load in loads if load.verdict in (Verdict.STARVED, Verdict.LOSING)]
+    return [load for load in loads if load.verdict in TOO_LOW]
 
 
 def required_bytes_per_s(load: ThrottleLoad) -> float:

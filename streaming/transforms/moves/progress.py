@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from headroom.streaming.transforms.moves.long_run import MEASURED_RATIO
-from headroom.streaming.transforms.moves.throttle_headroom import AT_THROTTLE
+from headroom.streaming.transforms.moves.throttle_headroom import AT_THROTTLE, TOO_LOW_VERDICTS
 from headroom.streaming.transforms.steps import with_columns
 
 _REPLACED = ("leader_listed", "follower_listed", "leader_verdict", "follower_verdict")
@@ -32,11 +32,11 @@ _LIMITS = {
     "ELSE 'unthrottled' END",
 }
 _THROTTLED = "leader_limit != 'unthrottled' OR follower_limit != 'unthrottled'"
-_STATE = """CASE
+_STATE = f"""CASE
     WHEN in_sync THEN 'in_sync'
     WHEN NOT alive OR leader IS NULL THEN 'never'
     WHEN 'no_data' IN (leader_verdict, follower_verdict) OR remaining_bytes IS NULL THEN 'no_data'
-    WHEN leader_limit IN ('starved', 'losing') OR follower_limit IN ('starved', 'losing') THEN 'never'
+    WHEN leader_limit IN ({TOO_LOW_VERDICTS}) OR follower_limit IN ({TOO_LOW_VERDICTS}) THEN 'never'
     WHEN throttled OR (waiting AND follower_eta_s IS NOT NULL) THEN 'catching_up'
     WHEN catch_up_bytes_per_s IS NULL THEN 'no_data'
     WHEN catch_up_bytes_per_s <= 0 THEN 'never'

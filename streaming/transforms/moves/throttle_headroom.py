@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
+from headroom.schemas.alerts import TOO_LOW
 from headroom.schemas.tables import THROTTLE_HEADROOM
 from headroom.streaming.transforms.moves.long_run import BURST_BYTES, ETAS, copy_rate
 from headroom.streaming.transforms.moves.throttle_loads import BROKER_ROLE, STALL_NAMES, throttle_loads
@@ -168,8 +169,10 @@ _ZERO_WITHOUT_LOAD = {
     "remaining_bytes": "CASE WHEN has_load THEN remaining_bytes ELSE 0 END",
     "moving_bytes_per_s": "CASE WHEN has_load THEN moving_bytes_per_s ELSE 0D END",
 }
+# The same as a list in SQL.
+TOO_LOW_VERDICTS = ", ".join(f"'{verdict.value}'" for verdict in sorted(TOO_LOW))
 # A copy whose leader sends nothing, or too little, never gets in sync, whatever the destination's throttle is.
-_TOO_LOW_LEADERS = "collect_list(CASE WHEN role = 'leader' AND verdict IN ('starved', 'losing') THEN broker END)"
+_TOO_LOW_LEADERS = f"collect_list(CASE WHEN role = 'leader' AND verdict IN ({TOO_LOW_VERDICTS}) THEN broker END)"
 _SOURCE_TOO_LOW = f"""coalesce(arrays_overlap(limiting_leaders,
     {_TOO_LOW_LEADERS} OVER (PARTITION BY cluster, tick_ms)), false)"""
 # Struct of the expected finish times at this broker and role's own throttle, whatever the sources of its copies send.
