@@ -12,7 +12,15 @@ from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.common.output import echo, partition_json
 from headroom.cli.config.load import load_settings
-from headroom.cli.reassign.view import left_behind_json, print_damaged_rows, run_status, running_json, running_text
+from headroom.cli.reassign.view import (
+    kept_rates_json,
+    left_behind_json,
+    print_damaged_rows,
+    restored_rates_text,
+    run_status,
+    running_json,
+    running_text,
+)
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.cleaning import clean_runs, notes_on_others, runs_to_clean
@@ -75,7 +83,8 @@ def _print_cleaned(
 ) -> None:
     for outcome in outcomes:
         if not outcome.moving and not outcome.record.leaves_behind:
-            echo(f"Run {outcome.record.run_id}: its list entries are removed, and its rates are as before.")
+            rates = restored_rates_text(outcome.kept_rates)
+            echo(f"Run {outcome.record.run_id}: its list entries are removed, and its {rates}.")
     if not outcomes:
         _print_nothing_left(settings)
     print_damaged_rows(session.records, config)
@@ -130,4 +139,5 @@ def _json(outcome: CleanOutcome, process: JobProcess | None) -> dict[str, object
         "running": running_json(process),
         "moving": [partition_json(name) for name in outcome.moving],
         "left_behind": left_behind_json(outcome.record),
+        "kept_rates": kept_rates_json(outcome.kept_rates),
     }

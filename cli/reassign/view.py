@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headroom.alerts.recommendations.commands import headroom_reassign_clean, headroom_throttle_show
@@ -15,10 +15,11 @@ from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.conditions import partitions_text
+from headroom.planning.reassignments.run.journal import rate_subject
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.throttles.replica_lists import format_replica_list
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import BrokerRate, TopicPartition
 from headroom.schemas.text.amounts import clock_text, rate_text
 from headroom.schemas.text.names import broker_names
 from headroom.streaming.store.single_instance import JobProcess
@@ -119,6 +120,7 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
         "batches_done": outcome.batches,
         "refused": [{**partition_json(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
         "left_behind": left_behind_json(outcome.record),
+        "kept_rates": kept_rates_json(outcome.kept_rates),
         "error": error_json(error),
     }
 
@@ -179,7 +181,27 @@ def print_outcome(outcome: RunOutcome, config: str | None, err: bool) -> None:
     if outcome.record.leaves_behind:
         echo(f"Some of its throttle is still set, see above: {headroom_reassign_clean((), config)}", err=err)
     elif outcome.record.rows:
-        echo("Nothing of its throttle is left: list entries are removed, and rates are as before.", err=err)
+        text = f"list entries are removed, and {restored_rates_text(outcome.kept_rates)}"
+        echo(f"{'Its' if outcome.kept_rates else 'Nothing of its throttle is left:'} {text}.", err=err)
+
+
+def restored_rates_text(kept: Mapping[BrokerRate, int | None]) -> str:
+    """Return what became of the rates of a run, such as ``rates are as before``.
+
+    Args:
+        kept: rates that stay, because others have changed them; None for no rate.
+    """
+    if not kept:
+        return "rates are as before"
+    rates = [f"{rate_subject(name)} {'none' if rate is None else rate_text(rate)}" for name, rate in sorted(kept.items())]
+    return f"rates are as before, except those that others have changed: {', '.join(rates)}"
+
+
+def kept_rates_json(kept: Mapping[BrokerRate, int | None]) -> list[dict[str, Any]]:
+    """Return the rates of a run that stay, because others have changed them."""
+    return [
+        {"broker": name.broker, "role": name.role.value, "bytes_per_s": rate} for name, rate in sorted(kept.items())
+    ]
 
 
 def print_refused(refused: Iterable[tuple[TopicPartition, str]], err: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.moves import RunMoves
@@ -15,7 +15,7 @@ from headroom.planning.reassignments.run.conditions import is_moved_by_others
 from headroom.planning.reassignments.run.directories import copying_of
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import BrokerRate, TopicPartition
 
 _POLL_S = 1.0
 
@@ -28,10 +28,12 @@ class CleanOutcome:
         record: the run afterwards.
         moving: partitions that still move, between brokers or log directories, so that its throttle stays: its own, or
             those of another run that has not ended.
+        kept_rates: rates of the run that stay, because others have changed them since; None for no rate.
     """
 
     record: RecordedRun
     moving: tuple[TopicPartition, ...]
+    kept_rates: Mapping[BrokerRate, int | None] = field(default_factory=dict)
 
 
 def clean_run(
@@ -82,7 +84,7 @@ def clean_run(
     copying = [replica.name for run in (journal.record, *others) for replica in copying_of(run, snapshot)]
     if moving or copying:
         return CleanOutcome(journal.record, tuple(sorted({*moving, *copying})))
-    throttle.restore(snapshot)
+    kept_rates = throttle.restore(snapshot)
     if journal.record.state is RunState.UNFINISHED:
         journal.write([JournalStep(StepKind.RUN, StepState.UNDONE, journal.record.fingerprint)])
-    return CleanOutcome(journal.record, ())
+    return CleanOutcome(journal.record, (), kept_rates)

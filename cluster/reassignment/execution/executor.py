@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
@@ -38,7 +38,7 @@ from headroom.planning.reassignments.run.orders_first import leads_to_give_up, o
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.names import broker_names
 
 _T = TypeVar("_T")
@@ -59,12 +59,14 @@ class RunOutcome:
         stopped: why it ended before its last batch; None if it did not.
         refused: partitions that are not at their target, with the reason.
         batches: number of batches that ended.
+        kept_rates: rates of the run that stay, because others have changed them since; None for no rate.
     """
 
     record: RecordedRun
     stopped: str | None
     refused: Mapping[TopicPartition, str]
     batches: int
+    kept_rates: Mapping[BrokerRate, int | None] = field(default_factory=dict)
 
 
 class ReassignmentExecutor:
@@ -112,6 +114,7 @@ class ReassignmentExecutor:
         self._placement = RunPlacement(control, journal, clock=clock)
         self._refused: dict[TopicPartition, str] = {}
         self._done = 0
+        self._kept_rates: dict[BrokerRate, int | None] = {}
 
     def run(self) -> RunOutcome:
         """Execute the batches, take back the throttle, and elect preferred leaders.
@@ -134,7 +137,7 @@ class ReassignmentExecutor:
             raise
         if self._began():
             self._end(self._watch(), StepState.DONE if stopped is None else StepState.UNDONE)
-        return RunOutcome(self._journal.record, stopped, dict(self._refused), self._done)
+        return RunOutcome(self._journal.record, stopped, dict(self._refused), self._done, self._kept_rates)
 
     def _began(self) -> bool:
         return self._journal.record.state is RunState.UNFINISHED
@@ -402,7 +405,7 @@ class ReassignmentExecutor:
     def _end(self, snapshot: RunSnapshot, state: StepState) -> None:
         """Take back the throttle, elect preferred leaders after the last batch, and write the end of the run."""
         self._throttle.release(snapshot)
-        self._throttle.restore(snapshot)
+        self._kept_rates = self._throttle.restore(snapshot)
         if state is StepState.DONE and not self._journal.record.elected:
             self._elect(snapshot)
         self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])

@@ -279,8 +279,8 @@ class RunThrottle:
             self._control.subtract_entries(existing)
         self._journal.write(_removals(removed))
 
-    def restore(self, snapshot: RunSnapshot) -> None:
-        """Set the rates that the run has set to what they were before, and report those that stay.
+    def restore(self, snapshot: RunSnapshot) -> dict[BrokerRate, int | None]:
+        """Set the rates that the run has set to what they were before, and report and return those of others that stay.
 
         Raises:
             HeadroomError: the journal cannot be written.
@@ -317,6 +317,7 @@ class RunThrottle:
                 f"The list entries of {partitions_text(listed)} stay while others move these partitions. Afterwards: "
                 f"{self._output.clean_command}"
             )
+        return {name: now.own for name, now in plan.kept.items()}
 
 
 def _list_steps(entries: Mapping[ThrottledList, Collection[Entry]], snapshot: RunSnapshot) -> list[JournalStep]:

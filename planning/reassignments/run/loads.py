@@ -14,7 +14,7 @@ from headroom.planning.quotas.load import (
     worse_loads,
 )
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
-from headroom.planning.reassignments.run.changes import PlannedRate, entries_of
+from headroom.planning.reassignments.run.changes import PlannedRate, broker_roles_of, entries_of
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
@@ -46,9 +46,10 @@ def loads_now(snapshot: RunSnapshot) -> list[ThrottleLoad]:
 def loads_of_batch(
     snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], rates: Mapping[BrokerRate, PlannedRate]
 ) -> list[ThrottleLoad]:
-    """Return the loads as they will be once a batch has been submitted, with the worse of two leaderships.
+    """Return the loads on the throttles of a batch once it has been submitted, with the worse of two leaderships.
 
     These are the present leaders, and those that Kafka may elect meanwhile (``PartitionPlacement.leader_during``).
+    Throttles that limit only others' moves are left out.
 
     Args:
         snapshot: the cluster now.
@@ -72,13 +73,14 @@ def loads_of_batch(
 
 
 def loads_during(snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission]) -> list[ThrottleLoad]:
-    """Return the loads of moves that are running, with the worse of two leaderships, as ``loads_of_batch``."""
+    """Return the loads on the throttles of running moves, with the worse of two leaderships, as ``loads_of_batch``."""
     return _with_switches(snapshot, moves, _throttles(snapshot))
 
 
 def _with_switches(
     snapshot: RunSnapshot, moves: Mapping[TopicPartition, Submission], throttles: Mapping[BrokerRole, float | None]
 ) -> list[ThrottleLoad]:
+    limiting = broker_roles_of(moves)
     elected = {}
     for name, move in moves.items():
         # A partition that gains no replica is in no list.
@@ -87,10 +89,11 @@ def _with_switches(
         leader = partition.leader_during(move.after, snapshot.alive, snapshot.auto_leader_rebalance)
         if leader not in (None, partition.leader):
             elected[name] = replace(partition, leader=leader)
-    present = _loads(snapshot, throttles)
-    if not elected:
-        return present
-    return worse_loads(present, _loads(replace(snapshot, partitions={**snapshot.partitions, **elected}), throttles))
+    loads = _loads(snapshot, throttles)
+    if elected:
+        after = _loads(replace(snapshot, partitions={**snapshot.partitions, **elected}), throttles)
+        loads = worse_loads(loads, after)
+    return [load for load in loads if load.broker_role in limiting]
 
 
 def _throttles(snapshot: RunSnapshot) -> dict[BrokerRole, float | None]:

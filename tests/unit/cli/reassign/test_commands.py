@@ -156,6 +156,35 @@ def test_a_rollback_names_what_was_deleted_and_moves_the_others_back(cluster: Fa
     assert "orders-0 has no topic orders" in str(run("rollback", run_id, "--execute", "--yes", code=1).exception)
 
 
+@pytest.mark.parametrize("then", ["end", "clean"])
+def test_a_rate_that_others_have_changed_is_not_said_to_be_as_before(
+    cluster: FakeReassignedCluster, plan: str, then: str
+) -> None:
+    name = BrokerRole(3, Role.LEADER)
+
+    def change(fake: FakeReassignedCluster) -> None:
+        if fake.left:
+            fake.rates[name] = 80_000_000
+
+    if then == "end":
+        cluster.on_look = change
+        ended = run("run", plan, "--throttle", "10MB", "--execute", "--yes")
+        assert "are as before, except those that others have changed: broker 3 as leader 80.00 MB/s." in ended.stdout
+        assert "Nothing of its throttle is left" not in ended.stdout
+        return
+    unfinished()
+    cluster.rates[BrokerRole(1, Role.LEADER)] = 7_000_000
+    cleaned = run("clean", "--execute").stdout
+    assert "its rates are as before, except those that others have changed: broker 1 as leader 7.00 MB/s." in cleaned
+
+
+def test_the_rates_that_stay_are_in_the_json_of_a_run(cluster: FakeReassignedCluster, plan: str) -> None:
+    cluster.on_look = lambda fake: fake.rates.update({BrokerRole(3, Role.LEADER): 80_000_000} if fake.left else {})
+    ended = of(run("run", plan, "--throttle", "10MB", "--execute", "--yes", "--format", "json"))
+    assert ended["kept_rates"] == [{"broker": 3, "role": "leader", "bytes_per_s": 80_000_000}]
+    assert ended["left_behind"] == {"entries": [], "rates": []}
+
+
 def test_only_the_plan_that_was_estimated_runs(cluster: FakeReassignedCluster, plan: str) -> None:
     fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
     refused = run("run", plan, "--fingerprint", "0123", "--execute", "--yes", code=1)

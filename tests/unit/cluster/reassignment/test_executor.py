@@ -450,9 +450,10 @@ def test_a_rate_that_somebody_has_changed_since_stays_and_is_named() -> None:
             cluster.rates[BrokerRole(3, LEADER)] = 77 * MB
 
     stage.cluster.on_look = change
-    stage.run()
+    outcome = stage.run()
     assert stage.cluster.rates == {**fresh().rates, BrokerRole(3, LEADER): 77 * MB}
     assert [line for line in stage.lines if "stays at 77.00 MB/s: it was changed since" in line] != []
+    assert outcome.kept_rates == {BrokerRole(3, LEADER): 77 * MB}
     assert stage.left_behind() == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -226,3 +226,24 @@ def test_entries_of_a_partition_that_others_move_now_stay_until_it_has_ended_and
         stage.cluster.advance()
     stage.clean()
     assert (stage.cluster.lists, stage.left_behind()) == ({}, [])
+
+
+@pytest.mark.parametrize("up_to", [None, 50_000_000])
+def test_the_throttles_of_moves_of_others_are_not_those_of_a_run_beside_them(up_to: int | None) -> None:
+    # Others move C, written with 90 MB/s, from broker 2 to 5 under 1 MB/s. A batch from broker 3 to 4 needs neither.
+    stage = Stage(batches=[plan(B)], policy=RunPolicy(RATE, pause_s=0, adopt=True, auto_up_to_bytes_per_s=up_to))
+    others = {BrokerRole(2, Role.LEADER): 1_000_000, BrokerRole(5, Role.FOLLOWER): 1_000_000}
+    stage.cluster.partitions[B] = replace(
+        stage.cluster.partitions[B], replicas=(3,), isr=(3,), leader=3, write_bytes_per_s=1_000.0
+    )
+    stage.cluster.partitions[A] = replace(stage.cluster.partitions[A], write_bytes_per_s=0.0)
+    stage.batches = [ReassignmentPlan((TargetAssignment(*B, (4,)),))]
+    stage.cluster.alive.add(5)
+    stage.start(C, (5, 3))
+    stage.cluster.partitions[C] = replace(stage.cluster.partitions[C], write_bytes_per_s=90_000_000.0)
+    stage.cluster.rates = dict(others)
+    stage.cluster.lists = {ThrottledList("t", Role.LEADER): "2:2,2:3", ThrottledList("t", Role.FOLLOWER): "2:5"}
+    assert stage.run().stopped is None
+    rates = {change[1] for kind, change in stage.cluster.requests if kind == "rate"}  # type: ignore[index]
+    assert rates == {RATE, None}
+    assert (stage.cluster.rates, stage.lines[-1]) == (others, "Batch 1 of 1: ended, 1 partitions")
