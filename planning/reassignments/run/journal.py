@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -105,6 +106,19 @@ class JournalRow:
     after: str | None
     by: str
     at_ms: int
+
+
+def in_time_order(rows: Iterable[JournalRow]) -> list[JournalRow]:
+    """Return the rows of a journal in the order of time, those of one run in the order in which it wrote them.
+
+    A clock that is set back during a run gives its later rows earlier times.
+    """
+    latest_ms: dict[str, int] = {}
+    timed: list[tuple[int, JournalRow]] = []
+    for row in sorted(rows, key=lambda row: (row.run_id, row.seq)):
+        latest_ms[row.run_id] = max(row.at_ms, latest_ms.get(row.run_id, row.at_ms))
+        timed.append((latest_ms[row.run_id], row))
+    return [row for _, row in sorted(timed, key=lambda item: (item[0], item[1].run_id, item[1].seq))]
 
 
 def rate_subject(rate: BrokerRate) -> str:

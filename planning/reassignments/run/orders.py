@@ -10,6 +10,7 @@ from headroom.planning.reassignments.run.journal import (
     JournalRow,
     StepKind,
     StepState,
+    in_time_order,
     partition_of_subject,
     replicas_of_text,
 )
@@ -55,7 +56,7 @@ def known_orders(rows: Iterable[JournalRow]) -> KnownOrders:
     """
     submitted: dict[TopicPartition, Submission] = {}
     interrupted: dict[TopicPartition, Interrupted] = {}
-    for row in sorted(rows, key=lambda row: (row.at_ms, row.run_id, row.seq)):
+    for row in in_time_order(rows):
         try:
             _add(row, submitted, interrupted)
         # A damaged row costs only itself, as in the record of a run.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState
+from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState, in_time_order
 from headroom.planning.throttles.rate_options import accept_low_rates
 
 # Steps of the journal that say whose a throttle is.
@@ -57,13 +57,13 @@ def owners_by_subject(rows: Iterable[JournalRow], process: str | None = None) ->
     intended may have been taken before a crash, so it counts.
 
     Args:
-        rows: rows of one cluster with the steps ``OWNER_STEPS``, in the order of time.
+        rows: rows of one cluster with the steps ``OWNER_STEPS``, in any order.
         process: process that carries on a run of the cluster now, as text; None if none does, or if that is unknown.
     """
     runs: dict[str, _Run] = {}
     # By subject: the commands that have set it, the newest last.
     in_force: dict[str, dict[str, set[str]]] = {}
-    for row in rows:
+    for row in in_time_order(rows):
         run = runs.setdefault(row.run_id, _Run(row.run_id))
         run.add(row)
         if row.step in (StepKind.RATE.value, StepKind.LIST.value):
@@ -134,7 +134,7 @@ class _Run:
         return bool(self.states) and self.states[-1] is StepState.INTENDED
 
     def add(self, row: JournalRow) -> None:
-        self.last_ms = row.at_ms
+        self.last_ms = max(self.last_ms, row.at_ms)
         if row.step != StepKind.RUN.value:
             # A run keeps the command that began it: clean writes to its journal too.
             self.command, self.by = self.command or row.command, self.by or row.by

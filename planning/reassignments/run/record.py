@@ -14,6 +14,7 @@ from headroom.planning.reassignments.run.journal import (
     StepKind,
     StepState,
     ThrottledList,
+    in_time_order,
     list_of_subject,
     partition_of_subject,
     rate_of_subject,
@@ -202,7 +203,7 @@ def _rates_before_all(rows: Iterable[JournalRow]) -> Callable[[JournalRow], Jour
     befores: dict[tuple[str, int], str | None] = {}
     # By rate and run: what the run has set, and what was before it.
     in_force: dict[str, dict[str, tuple[set[str], str | None]]] = {}
-    for row in sorted(rows, key=lambda row: (row.at_ms, row.run_id, row.seq)):
+    for row in in_time_order(rows):
         if row.step != StepKind.RATE.value:
             continue
         of_runs = in_force.setdefault(row.subject, {})

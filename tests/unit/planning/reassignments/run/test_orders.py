@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.run.journal import JournalRow
 from headroom.planning.reassignments.run.orders import known_orders
@@ -39,6 +41,12 @@ def test_the_order_before_a_move_is_that_of_its_submission_until_its_end() -> No
         row("cancel", "done", None, "[3,2,1]", at_ms=3),
     ):
         assert known_orders([ended, SUBMITTED]).before(moving()) is None
+
+
+def test_a_clock_that_was_set_back_during_a_run_does_not_make_its_end_the_first_row() -> None:
+    ended = replace(row("finish", "done", "[0,2,1]", "[0,2,1]"), seq=2, at_ms=0)
+    assert ended.run_id == SUBMITTED.run_id
+    assert known_orders([SUBMITTED, ended]).before(moving()) is None
 
 
 def test_an_interrupted_cancellation_is_finished_where_the_order_is_as_kafka_left_it() -> None:
