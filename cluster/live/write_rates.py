@@ -6,8 +6,10 @@ write rate of a partition is known from before the switch, so the need is known 
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.schemas.config import Settings
@@ -15,10 +17,13 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.threads import run_in_daemon_thread
 
+log = logging.getLogger(__name__)
 # Between two measurements, each of which takes about 5 s.
 _PAUSE_S = 2.0
 # A first measurement includes the start of the metrics source.
 _FIRST_S = 30.0
+# Rates that have not been measured for longer are unknown. A broker that fails over answers again within seconds.
+_MOST_AGE_S = 60.0
 
 
 class WriteRates:
@@ -26,15 +31,19 @@ class WriteRates:
 
     Args:
         settings: the cluster and its metrics source.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._live = LiveCluster(settings)
+        self._clock = clock
         self._stop = threading.Event()
         self._measured = threading.Event()
         self._lock = threading.Lock()
         self._written: dict[TopicPartition, float] = {}
         self._cluster_written: float | None = None
+        self._measured_s: float | None = None
+        self._last_error = ""
 
     def start(self) -> None:
         """Begin to measure, and wait for a first measurement; without one the rates are unknown.
@@ -51,8 +60,13 @@ class WriteRates:
         self._stop.set()
 
     def now(self) -> tuple[Mapping[TopicPartition, float], float | None]:
-        """Return the last known write rate by partition, and that of the whole cluster; bytes per second."""
+        """Return the last known write rate by partition, and that of the whole cluster; bytes per second.
+
+        Both are unknown if no measurement has succeeded for a minute.
+        """
         with self._lock:
+            if self._measured_s is None or self._clock() - self._measured_s > _MOST_AGE_S:
+                return {}, None
             return dict(self._written), self._cluster_written
 
     def _measure(self) -> None:
@@ -60,15 +74,24 @@ class WriteRates:
             while not self._stop.is_set():
                 try:
                     traffic = self._live.leadership_with_traffic().traffic
-                except HeadroomError:
-                    # The last rates stay: a broker that is about to fail over answers again within seconds.
-                    traffic = None
-                if traffic is not None:
+                # Whatever it is, the thread goes on: the next measurement may succeed, and old rates end by their age.
+                except Exception as error:
+                    self._log(error)
+                else:
                     with self._lock:
                         # Topics whose leaders changed meanwhile have no rate in this measurement.
                         self._written |= traffic.written
                         self._cluster_written = traffic.cluster_written
+                        self._measured_s = self._clock()
+                        self._last_error = ""
                 self._measured.set()
                 self._stop.wait(_PAUSE_S)
         finally:
             self._live.__exit__(None, None, None)
+
+    def _log(self, error: Exception) -> None:
+        """Log why write rates were not measured, once for each reason."""
+        text = str(error) if isinstance(error, HeadroomError) else f"{type(error).__name__}: {error}"
+        if text != self._last_error:
+            self._last_error = text
+            log.warning("write rates were not measured, and are unknown after %g s: %s", _MOST_AGE_S, text)

@@ -21,7 +21,7 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 class Measurements:
     """A cluster that is measured; the last measurement waits until the test has looked."""
 
-    def __init__(self, *found: Traffic | HeadroomError) -> None:
+    def __init__(self, *found: Traffic | Exception) -> None:
         self.found = list(found)
         self.looked = threading.Event()
         self.closed = threading.Event()
@@ -40,7 +40,7 @@ class Measurements:
             self.looked.wait(120)
             return SimpleNamespace(traffic=Traffic())
         traffic = self.found.pop(0)
-        if isinstance(traffic, HeadroomError):
+        if isinstance(traffic, Exception):
             raise traffic
         return SimpleNamespace(traffic=traffic)
 
@@ -61,3 +61,36 @@ def test_rates_from_before_a_switch_or_a_failure_stay(monkeypatch: pytest.Monkey
     rates.stop()
     measured.looked.set()
     assert measured.closed.wait(60)
+
+
+def test_any_other_error_does_not_end_the_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
+    # kafka-python has such errors, for example of an answer that it cannot decode.
+    measured = Measurements(Traffic({A: 5.0}, cluster_written=5.0), KeyError("topics"), Traffic({A: 9.0}, cluster_written=9.0))
+    monkeypatch.setattr(write_rates, "LiveCluster", measured)
+    monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
+    rates = WriteRates(Settings())
+    rates.start()
+    until(lambda: not measured.found, rates.now)
+    until(lambda: rates.now()[0] == {A: 9.0}, rates.now)
+    rates.stop()
+    measured.looked.set()
+
+
+def test_rates_that_are_not_measured_any_more_are_unknown_after_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_s = [0.0]
+    failures = [HeadroomError("the cluster", "did not answer", "Wait.") for _ in range(3)]
+    measured = Measurements(Traffic({A: 5.0}, cluster_written=5.0), *failures)
+    monkeypatch.setattr(write_rates, "LiveCluster", measured)
+    monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
+    rates = WriteRates(Settings(), clock=lambda: now_s[0])
+    rates.start()
+    until(lambda: not measured.found, rates.now)
+    assert rates.now() == ({A: 5.0}, 5.0)
+    now_s[0] = 61.0
+    assert rates.now() == ({}, None)
+    rates.stop()
+    measured.looked.set()
+    assert measured.closed.wait(60)
+    assert len(caplog.records) == 1
