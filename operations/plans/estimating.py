@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.elections.quiet_hours import DailyWindow
@@ -60,7 +59,7 @@ class BatchingRequest:
             batches=None if wanted == AUTO else int(wanted),
             max_throttle_bytes_per_s=min(known, default=None),
             finish_within_s=finish_within_s,
-            window_s=None if self.window is None else length_s(self.window),
+            window_s=None if self.window is None else self.window.length_s(),
             margin_ratio=margin_ratio,
         )
 
@@ -145,10 +144,3 @@ def made_notes(made: MadePlan) -> list[str]:
             more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
             notes.append(f"Left out: {names[0]}{more}, because {reason.value}.")
     return notes
-
-
-def length_s(window: DailyWindow) -> float:
-    """Return the length of a window in seconds, on a day without a change of the clock."""
-    day = datetime(2000, 1, 1).date()
-    length = datetime.combine(day, window.ends) - datetime.combine(day, window.begins)
-    return (length % timedelta(days=1)).total_seconds()

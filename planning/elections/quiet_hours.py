@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, time, tzinfo
+from datetime import date, datetime, time, timedelta, tzinfo
 
 from headroom.schemas.quantities import parse_window
 
@@ -33,6 +33,18 @@ class DailyWindow:
         if self.begins < self.ends:
             return self.begins <= now < self.ends
         return now >= self.begins or now < self.ends
+
+    def left_s(self, at_s: float) -> float:
+        """Return the seconds from a moment, in epoch seconds, until the window ends next."""
+        now = datetime.fromtimestamp(at_s, self.zone)
+        day = now.date() if now.time() < self.ends else now.date() + timedelta(days=1)
+        return datetime.combine(day, self.ends, self.zone).timestamp() - at_s
+
+    def length_s(self) -> float:
+        """Return its length in seconds, on a day without a change of the clock."""
+        day = date(2000, 1, 1)
+        length = datetime.combine(day, self.ends) - datetime.combine(day, self.begins)
+        return (length % timedelta(days=1)).total_seconds()
 
 
 @dataclass(frozen=True)

@@ -51,3 +51,17 @@ def finish_times(
         return math.inf if finish is None else finish.middle_s
 
     return finish_s
+
+
+def plan_time_s(plan: ReassignmentPlan, state: ClusterState, throttle_bytes_per_s: int) -> float | None:
+    """Return the time of a plan that is about to begin under a throttle, seconds; None if it is unknown.
+
+    Args:
+        plan: the plan; every partition of it exists.
+        state: the cluster.
+        throttle_bytes_per_s: throttle of every broker that takes part.
+    """
+    changes = plan_changes(plan, state)
+    times = MoveTimes(planned_traffic(state, changes, changes.lists), state, {})
+    finish = times.at(throttle_bytes_per_s, 1).finish
+    return None if finish is None else finish.middle_s

@@ -11,9 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from headroom.cli.plan.command import plan as plan_command
-from headroom.operations.plans.estimating import length_s
 from headroom.operations.plans.state_file import write_state
-from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.reassignments.cluster_state import ClusterState
 from tests.support.random_placements import cluster_state, placement
 
@@ -156,8 +154,3 @@ def test_files_of_other_plans_are_kept(plan: Plan) -> None:
     assert "exists and is not a reassignment plan" in str(plan("--drain", "0", *out, "--batches", "3").exception)
     Path("out/batch-01.json").write_text(json.dumps(before["batch-01.json"]))
     assert files() == before
-
-
-def test_a_window_over_midnight_has_its_length() -> None:
-    assert length_s(DailyWindow.of("22:00-06:00 Europe/Berlin")) == 8 * 3600
-    assert length_s(DailyWindow.of("01:00-05:30")) == 4.5 * 3600

@@ -52,3 +52,22 @@ def test_either_condition_is_enough() -> None:
     assert both.allows(noon, 50)
     assert not both.allows(noon, 500)
     assert not QuietPolicy(DailyWindow.of("01:00-05:00")).allows(noon, 50)
+
+
+@pytest.mark.parametrize(
+    ("window", "moment", "left_s"),
+    [
+        ("01:00-05:00", "2026-01-15T04:59", 60),
+        ("22:00-02:00", "2026-01-15T23:30", 2.5 * 3600),
+        ("22:00-02:00", "2026-01-15T01:30", 1800),
+        # At 03:00 of this night clocks are set back from 03:00 to 02:00: the night is an hour longer.
+        ("22:00-06:00 Europe/Berlin", "2026-10-24T22:00", 7 * 3600),
+    ],
+)
+def test_what_is_left_of_a_window_ends_by_the_clock_of_its_zone(window: str, moment: str, left_s: float) -> None:
+    assert DailyWindow.of(window).left_s(at(moment)) == left_s
+
+
+def test_the_length_of_a_window_is_that_of_ordinary_days() -> None:
+    assert DailyWindow.of("22:00-06:00 Europe/Berlin").length_s() == 8 * 3600
+    assert DailyWindow.of("01:00-05:30").length_s() == 4.5 * 3600
