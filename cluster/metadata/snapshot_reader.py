@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +75,8 @@ class SnapshotReader:
         brokers = self._topics.read(_topics_of(self._last_reassignments) | self._configs.listed_topics())
         reassignments = self._reassignments()
         moving = _topics_of(reassignments)
+        # One that has ended since its topic was read, or that the broker does not know yet to have ended.
+        self._topics.mark_stale(_topics_of(self._last_reassignments.keys() - reassignments.keys()))
         configs = self._configs.read(cache.ids(), moving)
         # Topics whose reassignment or list is new were not read yet in this snapshot.
         newly_moving = [
@@ -184,7 +186,7 @@ def rates_remedy(error: Exception) -> str:
     return "See that the broker is up and can be reached from here; its log may have the reason."
 
 
-def _topics_of(reassignments: Mapping[TopicPartition, _Reassignment]) -> set[str]:
+def _topics_of(reassignments: Iterable[TopicPartition]) -> set[str]:
     return {name.topic for name in reassignments}
 
 

@@ -97,6 +97,24 @@ def test_a_topic_that_begins_to_move_is_read_at_once() -> None:
     assert snapshot.ages_ms["t11"] == 0
 
 
+def test_a_topic_whose_move_ends_after_it_was_read_is_read_again_in_the_next_tick() -> None:
+    made = ticks(moving=[("t11", 0)])
+    answer = made.connection.MetadataRequest
+
+    def end_afterwards(request: object) -> object:
+        answered = answer(request)
+        made.connection.moving = []
+        return answered
+
+    made.connection.MetadataRequest = end_afterwards  # type: ignore[method-assign]
+    ended = made.next().partitions[TopicPartition("t11", 0)]
+    # Read before the end, and listed after it.
+    assert (ended.moving, ended.replicas) == (False, (1, 2, 3))
+    made.connection.topics_asked()
+    assert made.next().partitions[TopicPartition("t11", 0)].replicas == (1, 2)
+    assert "t11" in made.connection.topics_asked()
+
+
 def test_a_topic_that_changed_is_read_again_in_the_next_ticks() -> None:
     made = ticks()
     made.connection.leaders["t00", 1] = 2
