@@ -58,7 +58,9 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
         "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],
         "rollback": plan_json(changes.rollback),
-        "fingerprint": result.plan.fingerprint(state.topic_ids),
+        "fingerprint": result.plan.fingerprint(
+            state.topic_ids, {name: state.partitions[name].before for name in result.plan.by_name}
+        ),
     }
 
 
@@ -123,7 +125,7 @@ def nothing_json(state: ClusterState, notes: Sequence[str]) -> dict[str, Any]:
         "warnings": list(notes),
         "batches": [],
         "rollback": plan_json(nothing),
-        "fingerprint": nothing.fingerprint(state.topic_ids),
+        "fingerprint": nothing.fingerprint(state.topic_ids, {}),
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
@@ -61,6 +61,7 @@ class RunOptions:
         words: words of the command after ``headroom``, for the command that goes on.
         skip_missing: whether partitions of the plan that do not exist are left out, and named.
         rates_are_given: whether the rates are options of the command, and not those of a proposal.
+        topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
     """
 
     config: str | None
@@ -76,6 +77,7 @@ class RunOptions:
     words: str
     skip_missing: bool = False
     rates_are_given: bool = True
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
@@ -88,6 +90,7 @@ class RunOptions:
             self.if_cleared,
             self.skip_missing,
             self.config,
+            self.topic_ids,
         )
 
     def rate_of_option(self) -> dict[str, int | None]:

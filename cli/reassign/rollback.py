@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from headroom.cli.common.changing import execute_option_of
+from headroom.cli.common.changing import execute_option_of, print_note
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
 from headroom.cli.config.load import read_settings
@@ -60,7 +60,8 @@ def rollback(
     """Move the partitions of RUN back to the replicas, in their order and log directories, that they had before it.
 
     This is a run like any other: throttled, journalled, and resumed by the same command. The id of a run is listed by
-    headroom reassign runs. Partitions that were deleted since are named, and the others are moved back.
+    headroom reassign runs. Partitions that were deleted since, or are of a topic that was made again, are named, and
+    the others are moved back.
 
     \b
     Example:  headroom reassign rollback 3f9a01c2 --throttle 50MB
@@ -82,7 +83,10 @@ def rollback(
         low_rate,
         words,
         skip_missing=True,
+        topic_ids=record.topic_ids,
     )
+    if not record.topic_ids:
+        print_note("Whether topics were made again since is unknown: the journal of this run does not have their ids.")
     return run_of_plan([plan_back(record)], options, "reassign rollback")
 
 

@@ -18,6 +18,7 @@ from headroom.cluster.live.live_control import LiveClusterControl
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches, whole_plan
 from headroom.planning.log_dirs.progress import DirectoryProgress, DirectoryState
+from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.directories import named_partitions
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.planning.reassignments.run.verification import AssignmentStatus, VerifiedAssignment, verify_plan
@@ -47,7 +48,7 @@ def verify(plans: tuple[Path, ...], config: str | None) -> CommandOutcome:
     assignments = verify_plan(plan, snapshot)
     fingerprint = plan.fingerprint(snapshot.topic_ids)
     session = RunSession(settings, "reassign verify")
-    runs, running = [record for record in session.records if record.fingerprint == fingerprint], session.running()
+    runs, running = [r for r in session.records if plan_part(r.fingerprint) == fingerprint], session.running()
     counts = Counter(v.status for v in assignments)
 
     def print_text() -> None:

@@ -121,6 +121,7 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
         "refused": [{**partition_json(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
         "left_behind": left_behind_json(outcome.record),
         "kept_rates": kept_rates_json(outcome.kept_rates),
+        "unelected": [partition_json(name) for name in outcome.unelected],
         "error": error_json(error),
     }
 
@@ -193,7 +194,9 @@ def restored_rates_text(kept: Mapping[BrokerRate, int | None]) -> str:
     """
     if not kept:
         return "rates are as before"
-    rates = [f"{rate_subject(name)} {'none' if rate is None else rate_text(rate)}" for name, rate in sorted(kept.items())]
+    rates = [
+        f"{rate_subject(name)} {'none' if rate is None else rate_text(rate)}" for name, rate in sorted(kept.items())
+    ]
     return f"rates are as before, except those that others have changed: {', '.join(rates)}"
 
 

@@ -93,6 +93,10 @@ class LiveClusterControl:
             rebalances_leaders(of_broker.balancing for of_broker in configs.values()),
         )
 
+    def refresh(self, topics: Collection[str]) -> None:
+        """Let the next look read these topics again: in a large cluster it takes most of them from its cache."""
+        self._cluster.mark_stale(topics)
+
     def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
         """Return the log directories of brokers with the logs of some partitions, or of all if None."""
         return self._cluster.log_dirs(brokers, names)

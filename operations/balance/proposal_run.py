@@ -14,6 +14,7 @@ from headroom.operations.balance.written_proposal import WrittenProposal, curren
 from headroom.operations.journal.session import RunSession
 from headroom.planning.balance.reports.progress import proposal_progress
 from headroom.planning.balance.reports.rest import RestOfProposal, rest_of_proposal
+from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
@@ -126,7 +127,8 @@ def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> N
         HeadroomError: the proposal is older than the assignment, or something else moves its partitions.
     """
     progress = proposal_progress(proposal.batches, current_partitions(settings), str(folder))
-    unfinished = {r.fingerprint for r in RunSession(settings, COMMAND).records if r.state is RunState.UNFINISHED}
+    records = RunSession(settings, COMMAND).records
+    unfinished = {plan_part(record.fingerprint) for record in records if record.state is RunState.UNFINISHED}
     begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
     if begun:
         return NextBatch(begun[0], True, progress.left)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
+from headroom.planning.reassignments.plan import plan_part
 from headroom.planning.reassignments.run.orders import KnownOrders, known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState, run_records
 from headroom.schemas.config import Settings
@@ -89,8 +90,13 @@ class RunSession:
         return {max(unfinished, key=lambda record: record.last_ms or 0).run_id: process}
 
     def resumable(self, fingerprint: str) -> RecordedRun | None:
-        """Return the last run of a plan that has not reached its end; None if there is none."""
-        unfinished = [r for r in self.records if r.fingerprint == fingerprint and r.state is not RunState.DONE]
+        """Return the last run of a plan that has not reached its end; None if there is none.
+
+        Args:
+            fingerprint: fingerprint of the plan; the present replicas in it do not count, because a run changes them.
+        """
+        of_plan = [r for r in self.records if plan_part(r.fingerprint) == plan_part(fingerprint)]
+        unfinished = [r for r in of_plan if r.state is not RunState.DONE]
         return unfinished[-1] if unfinished else None
 
     def of_id(self, run_id: str) -> RecordedRun:

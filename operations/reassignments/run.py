@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from headroom.alerts.recommendations.commands import headroom_reassign_clean
@@ -18,15 +18,18 @@ from headroom.operations.progress import ProgressReceiver
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
 from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
-from headroom.planning.reassignments.plan import ReassignmentPlan
-from headroom.planning.reassignments.run.conditions import require_only_run
+from headroom.planning.reassignments.plan import ReassignmentPlan, plan_part
+from headroom.planning.reassignments.run.changes import replicas_before
+from headroom.planning.reassignments.run.conditions import partitions_text, require_only_run
 from headroom.planning.reassignments.run.directories import named_partitions
 from headroom.planning.reassignments.run.record import RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import duration_text, rate_text
+
+_ESTIMATE_AGAIN = "Estimate the plan again: headroom plan."
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class RunRequest:
         if_cleared: what to do when others clear the throttle while partitions move.
         skip_missing: whether partitions of the plan that do not exist are left out.
         config: settings file that recommended commands name; the default one if None.
+        topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
     """
 
     rates: RunRates
@@ -52,6 +56,7 @@ class RunRequest:
     if_cleared: IfCleared = IfCleared.RESTORE
     skip_missing: bool = False
     config: str | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,12 +127,17 @@ class PlanRunner:
             HeadroomError: the plan does not fit the cluster, or another run is unfinished.
         """
         snapshot = self._control.read()
-        actual = self._plan.fingerprint(snapshot.topic_ids)
-        if fingerprint is not None and fingerprint != actual:
+        of_plan = self._plan.fingerprint(snapshot.topic_ids)
+        record = self._session.resumable(of_plan) or self._session.journal().record
+        topics = {name.topic for name in self._plan.by_name}
+        present = {topic: snapshot.topic_ids[topic] for topic in topics if topic in snapshot.topic_ids}
+        # A topic that is made again until the first step is another one, too.
+        topic_ids = {**present, **self._request.topic_ids, **record.topic_ids}
+        record = replace(record, interrupted=self._session.orders().interrupted, topic_ids=topic_ids)
+        actual = self._plan.fingerprint(snapshot.topic_ids, replicas_before(self._plan, snapshot, record))
+        if fingerprint is not None and plan_part(fingerprint) != of_plan:
             rule = f"is {fingerprint}, but that of the plan and its topics is {actual}: it is not what was estimated"
-            raise HeadroomError("--fingerprint", rule, "Estimate the plan again: headroom plan.")
-        record = self._session.resumable(actual) or self._session.journal().record
-        record = replace(record, interrupted=self._session.orders().interrupted)
+            raise HeadroomError("--fingerprint", rule, _ESTIMATE_AGAIN)
         if to_execute:
             # First, because its moves would be reasons to refuse the plan.
             require_only_run(self._session.records, record.run_id, self._clean)
@@ -138,6 +148,10 @@ class PlanRunner:
         planned = planned_run(
             self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
         )
+        # One of an earlier version is that of the plan alone. What changes nothing may be repeated.
+        if fingerprint not in (None, of_plan, actual) and not planned.empty:
+            rule = f"is {fingerprint}, but that of the plan is {actual} now: replicas have changed since the estimate"
+            raise HeadroomError("--fingerprint", rule, _ESTIMATE_AGAIN)
         if to_execute:
             require_this_host(record, self._request.force)
         return planned
@@ -196,11 +210,23 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
             reasons.append(f"producers write {rate_text(written)}, not less than {limit} (reassign.quiet_below)")
         return "; ".join(reasons)
 
+    def late_reason(snapshot: RunSnapshot, lasts_s: float) -> str | None:
+        """Batches begin in the window; one that is shorter than the window ends in it too."""
+        now_s, window = time.time(), quiet.window
+        if window is None or not window.contains(now_s) or quiet.is_quiet(snapshot.cluster_write_bytes_per_s):
+            return None
+        left_s = window.left_s(now_s)
+        if not left_s < lasts_s <= window.length_s():
+            return None
+        ends = f"{reassign.window} ends in {duration_text(left_s)} (reassign.window)"
+        return f"it takes about {duration_text(lasts_s)}, and {ends}"
+
     return RunPolicy(
         throttle_bytes_per_s=request.rates.throttle_bytes_per_s,
         auto_up_to_bytes_per_s=request.auto_up_to_bytes_per_s,
         throttles=ThrottlePolicy(settings.alerts.margin_ratio, None, settings.cluster.replication_capacity),
         blocked_reason=blocked_reason,
+        late_reason=None if quiet.window is None else late_reason,
         adopt=request.adopt,
         force=request.force,
         cancel_on_stop=request.cancel_on_stop,
@@ -213,8 +239,9 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
 
 
 def is_finished(planned: PlannedRun) -> bool:
-    """Return whether there is nothing to do: every partition is at its target, and no run of it is unfinished."""
-    return planned.empty and planned.record.state is not RunState.UNFINISHED
+    """Return whether there is nothing to do: every partition is at its target, and no run or election of it is left."""
+    record = planned.record
+    return planned.empty and record.state is not RunState.UNFINISHED and not record.elections_failed
 
 
 def _error_of(outcome: RunOutcome, again: str, clean: str) -> HeadroomError | None:
@@ -224,6 +251,9 @@ def _error_of(outcome: RunOutcome, again: str, clean: str) -> HeadroomError | No
     if outcome.refused:
         rule = f"{len(outcome.refused)} partitions are not at their target"
         return HeadroomError(subject, rule, f"See the reasons above, then run it again: {again}")
+    if outcome.unelected:
+        rule = f"preferred leaders of {partitions_text(outcome.unelected)} were not elected, see above"
+        return HeadroomError(subject, rule, f"To try again: {again}")
     if outcome.record.leaves_behind:
         rule = "some of its throttle is still set"
         return HeadroomError(subject, rule, f"When the brokers are up: {clean}")

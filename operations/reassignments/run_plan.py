@@ -25,6 +25,7 @@ from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
+from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import LogDirsRate
 from headroom.schemas.text.names import broker_names
 
@@ -125,9 +126,17 @@ class PlannedRun:
             notes.append(
                 f"{broker_names(sorted(unknown))}: throttle rates are unknown. No batch begins that needs them there."
             )
-        missing = [name for changes in self.changes for name in changes.missing]
-        if missing:
-            notes.append(f"Partitions of the plan that do not exist: {partitions_text(missing)}.")
+        missing = {name for changes in self.changes for name in changes.missing}
+        remade = missing & self.snapshot.partitions.keys()
+        if missing - remade:
+            notes.append(f"Partitions of the plan that do not exist: {partitions_text(missing - remade)}.")
+        if remade:
+            notes.append(
+                f"Left out, because their topics were deleted, and others of the same names made: "
+                f"{partitions_text(remade)}."
+            )
+        if self.record.elections_failed:
+            notes.append("Preferred leader elections of this run failed. They are tried again.")
         return notes
 
 
@@ -161,9 +170,9 @@ def planned_run(
     """
     unchecked: list[str] = []
     if record.state is not RunState.UNFINISHED:
-        known = snapshot.partitions
-        existing = [ReassignmentPlan(tuple(a for a in batch if a.name in known)) for batch in batches]
-        checked = existing if skip_missing and any(existing) else batches
+        existing = [_existing(batch, snapshot, record) for batch in batches] if skip_missing else batches
+        _require_own_topics(existing, batches, snapshot)
+        checked = existing if any(existing) else batches
         plan = whole_plan(checked)
         may_move = plan.by_name.keys() if adopt else record.submitted.keys()
         require_feasible(plan, state, "the plan", may_move)
@@ -180,6 +189,27 @@ def planned_run(
     ]
     directories = [_directories(batch, snapshot, state, options) for batch in batches]
     return PlannedRun(batches, changes, snapshot, record, fingerprint, options, directories, unchecked)
+
+
+def _existing(batch: ReassignmentPlan, snapshot: RunSnapshot, record: RecordedRun) -> ReassignmentPlan:
+    ids = snapshot.topic_ids
+    return ReassignmentPlan(
+        tuple(a for a in batch if a.name in snapshot.partitions and not record.is_remade(a.name.topic, ids))
+    )
+
+
+def _require_own_topics(
+    existing: Sequence[ReassignmentPlan], batches: Sequence[ReassignmentPlan], snapshot: RunSnapshot
+) -> None:
+    """Check that not all partitions that are left of a plan are of topics that were made again.
+
+    Raises:
+        HeadroomError: nothing else is left of it.
+    """
+    remade = [name for batch in batches for name in batch.by_name if name in snapshot.partitions]
+    if not any(existing) and remade:
+        rule = "is of another topic: its own was deleted, and one of its name made again"
+        raise HeadroomError(partitions_text(remade), rule, "Nothing of the plan is left to move.")
 
 
 def _directories(

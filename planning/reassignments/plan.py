@@ -16,6 +16,8 @@ from headroom.schemas.quantities import is_id
 from headroom.schemas.text.json_text import parse_json
 
 PLAN_VERSION = 1
+# Digits of the two parts of a fingerprint.
+_PLAN_DIGITS, _REPLICAS_DIGITS = 16, 8
 # Kafka's text for "the broker chooses the log directory".
 ANY_LOG_DIR = "any"
 _FIX = "Correct the file; its format is that of kafka-reassign-partitions.sh."
@@ -78,20 +80,36 @@ class ReassignmentPlan:
         """The target replicas by partition."""
         return {assignment.name: assignment for assignment in self.assignments}
 
-    def fingerprint(self, topic_ids: Mapping[str, str]) -> str:
-        """Return a digest of the assignments and of the ids of their topics.
+    def fingerprint(
+        self, topic_ids: Mapping[str, str], before: Mapping[TopicPartition, tuple[int, ...]] | None = None
+    ) -> str:
+        """Return a digest of the assignments and of the ids of their topics, and a second one of the present replicas.
 
         It does not depend on the order of the partitions. A topic that was deleted and made again has another id, and
-        so the plan another fingerprint.
+        so the plan another fingerprint. So has a plan whose partitions have other replicas than when it was estimated.
 
         Args:
             topic_ids: id of each topic; a missing one counts as unknown.
+            before: replicas of each partition before the plan; None: the digest of the plan alone, which does not
+                change while it is carried out.
         """
-        rows = sorted(
+        of_plan = _digest(
             (*a.name, list(a.replicas), list(a.log_dirs or ()), topic_ids.get(a.name.topic, ""))
             for a in self.assignments
-        )
-        return sha256(json.dumps(rows, separators=(",", ":")).encode()).hexdigest()[:16]
+        )[:_PLAN_DIGITS]
+        if before is None:
+            return of_plan
+        of_replicas = _digest((*a.name, list(before.get(a.name, ()))) for a in self.assignments)
+        return f"{of_plan}-{of_replicas[:_REPLICAS_DIGITS]}"
+
+
+def plan_part(fingerprint: str) -> str:
+    """Return the part of a fingerprint that does not depend on the present replicas."""
+    return fingerprint.partition("-")[0]
+
+
+def _digest(rows: Iterable[tuple[Any, ...]]) -> str:
+    return sha256(json.dumps(sorted(rows), separators=(",", ":")).encode()).hexdigest()
 
 
 def plan_json(assignments: Iterable[TargetAssignment]) -> dict[str, Any]:

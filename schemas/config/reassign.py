@@ -13,7 +13,8 @@ class ReassignSettings:
         rate_hours: length of the history that estimates take write rates from, in hours.
         rate_percentile: percentile of a partition's hourly mean write rates that estimates use. 100: its busiest hour.
         window: time of day in which batches begin, such as "22:00-06:00" in UTC or "22:00-06:00 Europe/Berlin". A batch
-            that has begun is not interrupted. Empty: any time.
+            begins if it is expected to end in the window, or takes longer than the window. One that has begun is not
+            interrupted. Empty: any time.
         quiet_below: cluster write rate below which batches begin, in bytes per second (or "50MB"). If ``window`` is set
             too, either condition is enough; None: batches begin at any rate.
         settle_s: maximum time for a change to be in force on the brokers, and for the cluster or the store to fail

@@ -68,7 +68,11 @@ def clean_run(
     throttle = RunThrottle(control, journal, RunPolicy(None), output)
     record, snapshot = journal.record, control.read()
     # What others move meanwhile is cancelled already, and theirs.
-    begun = [name for name in record.cancelling & record.unended if not is_moved_by_others(name, snapshot, record)]
+    begun = [
+        name
+        for name in record.cancelling & record.unended
+        if not is_moved_by_others(name, snapshot, record) and not record.is_remade(name.topic, snapshot.topic_ids)
+    ]
     moves.cancel({name: record.submitted[name].before for name in begun})
     while True:
         snapshot = control.read()

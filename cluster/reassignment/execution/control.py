@@ -42,6 +42,10 @@ class ClusterControl(Protocol):
         """Return the state of the cluster now."""
         ...
 
+    def refresh(self, topics: Collection[str]) -> None:
+        """Let the next look read these topics again, whatever is known of them."""
+        ...
+
     def read_logs(self, brokers: Collection[int], names: Collection[TopicPartition] | None) -> LogDirsReading:
         """Return the log directories of brokers with the logs of some partitions, or of all if None."""
         ...
@@ -94,6 +98,8 @@ class RunPolicy:
             raises none.
         throttles: margin and capacity of recommended throttles.
         blocked_reason: returns why no batch may begin now; None if one may.
+        late_reason: returns why no batch may begin now that takes so many seconds; None if one may. It is not asked
+            about batches whose time is unknown. None: no batch is too late.
         adopt: whether to run although reassignments of others are running.
         force: whether to run with a throttle that is known to be too low.
         cancel_on_stop: whether a stop takes back the batch at hand instead of waiting for its end.
@@ -110,6 +116,7 @@ class RunPolicy:
     auto_up_to_bytes_per_s: int | None = None
     throttles: ThrottlePolicy = field(default_factory=ThrottlePolicy)
     blocked_reason: Callable[[RunSnapshot], str | None] = lambda snapshot: None
+    late_reason: Callable[[RunSnapshot, float], str | None] | None = None
     adopt: bool = False
     force: bool = False
     cancel_on_stop: bool = False

@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from headroom.cluster.reassignment.execution.control import ClusterControl, RunOutput, RunPolicy
+from headroom.cluster.reassignment.execution.copy_progress import CopyProgress
 from headroom.cluster.reassignment.execution.moves import STALE_S, RunMoves
 from headroom.cluster.reassignment.execution.placement import RunPlacement
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.cluster.reassignment.execution.throttling import RunThrottle
+from headroom.planning.reassignments.batches.finish_times import plan_time_s
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room.checks import room_errors
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
@@ -33,10 +35,11 @@ from headroom.planning.reassignments.run.journal import (
     JournalStep,
     StepKind,
     StepState,
+    numbers_by_topic,
 )
 from headroom.planning.reassignments.run.orders_first import leads_to_give_up, orders_first, without_passed_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.planning.reassignments.run.snapshot import RunSnapshot, cluster_state_of_run
+from headroom.planning.reassignments.run.snapshot import LostReplicas, RunSnapshot, cluster_state_of_run
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 from headroom.schemas.text.names import broker_names
@@ -47,6 +50,7 @@ _STOPPED = "stopped by the operator"
 # LogManager.deleteLogs). Until then its bytes are not free.
 _DELETION_S, _ROOM_POLL_S = 90.0, 10.0
 _SHOWN_ERRORS = 3
+_ELECTION_TRIES = 3
 _MB = 1e6
 
 
@@ -60,6 +64,7 @@ class RunOutcome:
         refused: partitions that are not at their target, with the reason.
         batches: number of batches that ended.
         kept_rates: rates of the run that stay, because others have changed them since; None for no rate.
+        unelected: partitions whose preferred leaders were not elected in the end, because the elections failed.
     """
 
     record: RecordedRun
@@ -67,6 +72,7 @@ class RunOutcome:
     refused: Mapping[TopicPartition, str]
     batches: int
     kept_rates: Mapping[BrokerRate, int | None] = field(default_factory=dict)
+    unelected: tuple[TopicPartition, ...] = ()
 
 
 class ReassignmentExecutor:
@@ -112,9 +118,12 @@ class ReassignmentExecutor:
         self._throttle = RunThrottle(control, journal, policy, self._output)
         self._moves = RunMoves(control, journal, policy.settle_s, clock, sleep)
         self._placement = RunPlacement(control, journal, clock=clock)
+        self._copies = CopyProgress(control, clock)
         self._refused: dict[TopicPartition, str] = {}
         self._done = 0
         self._kept_rates: dict[BrokerRate, int | None] = {}
+        self._unelected: tuple[TopicPartition, ...] = ()
+        self._lost_before = LostReplicas(frozenset(), frozenset())
 
     def run(self) -> RunOutcome:
         """Execute the batches, take back the throttle, and elect preferred leaders.
@@ -124,6 +133,13 @@ class ReassignmentExecutor:
                 run moves, its throttle is taken back; otherwise the same run goes on, or is cleaned.
         """
         start = self._control.read()
+        record = self._journal.record
+        if not record.topic_ids:
+            topics = {assignment.name.topic for batch in self._batches for assignment in batch}
+            ids = {topic: start.topic_ids[topic] for topic in topics if topic in start.topic_ids}
+            self._journal.record = record = replace(record, topic_ids=ids)
+        # What was lost before a crash, and since, counts against the cluster on which the run began.
+        self._lost_before = (record.lost_before if self._began() else None) or start.lost
         if not self._policy.adopt and not self._began():
             require_no_foreign_moves(start, self._journal.record)
         try:
@@ -135,9 +151,13 @@ class ReassignmentExecutor:
                 with suppress(HeadroomError):
                     self._end(self._watch(), StepState.UNDONE)
             raise
+        if stopped is None and self._journal.record.elections_failed:
+            self._begin()
         if self._began():
             self._end(self._watch(), StepState.DONE if stopped is None else StepState.UNDONE)
-        return RunOutcome(self._journal.record, stopped, dict(self._refused), self._done, self._kept_rates)
+        return RunOutcome(
+            self._journal.record, stopped, dict(self._refused), self._done, self._kept_rates, self._unelected
+        )
 
     def _began(self) -> bool:
         return self._journal.record.state is RunState.UNFINISHED
@@ -145,16 +165,17 @@ class ReassignmentExecutor:
     def _restore_orders(self, start: RunSnapshot) -> None:
         """Finish cancellations that a crash has interrupted: the batch that submits these again may not begin."""
         record = self._journal.record
-        begun = {name: record.submitted[name].before for name in record.cancelling & record.unended}
-        self._moves.cancel({name: before for name, before in begun.items() if not start.moves(name)})
+        begun = [name for name in record.cancelling & record.unended if not start.moves(name)]
+        own = [name for name in begun if not record.is_remade(name.topic, start.topic_ids)]
+        self._moves.cancel({name: record.submitted[name].before for name in own})
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
         for number, whole in enumerate(self._batches, start=1):
-            snapshot = self._retry(f"batch {number}", self._control.read)
+            snapshot = self._complete(number, whole, start, self._retry(f"batch {number}", self._control.read))
             batch = without_passed_orders(whole, self._again[number - 1], snapshot.partitions)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
-            self._refused |= dict.fromkeys(changes.missing, "does not exist")
+            self._note_missing(changes, snapshot)
             if not changes.moves and not self._leads_to_give_up(number, batch, snapshot):
                 self._done += 1
                 continue
@@ -163,11 +184,12 @@ class ReassignmentExecutor:
                 self._stop.wait(self._policy.pause_s)
                 snapshot = self._retry(f"batch {number}", self._control.read)
             no_room = self._lack_of_room(number, batch, snapshot)
-            snapshot, reason = self._lasting_reason(number, changes.moves.keys(), start, snapshot)
-            reason = reason or no_room
+            snapshot, reason = self._lasting_reason(number, changes.moves.keys(), snapshot)
+            reason = reason or no_room or self._reason_of_time(batch, snapshot)
             if reason is not None:
                 return f"batch {number} did not begin: {reason}"
             if changes.moves:
+                snapshot = self._complete(number, whole, start, snapshot)
                 self._run_batch(number, batch, self._with_known_rates(number, batch, snapshot))
             if (reason := self._reason_to_take_back()) is not None:
                 return f"batch {number} was taken back: {reason}"
@@ -175,8 +197,33 @@ class ReassignmentExecutor:
             self._done += 1
         return None
 
+    def _complete(self, number: int, batch: ReassignmentPlan, start: RunSnapshot, snapshot: RunSnapshot) -> RunSnapshot:
+        """Return the newest snapshot: a partition that one answer leaves out may be there all the same.
+
+        It is missing if later answers leave it out too.
+        """
+        known = self._journal.record.topic_ids
+        give_up_s = self._clock() + STALE_S
+        while True:
+            gone = {
+                a.name.topic
+                for a in batch
+                if a.name not in snapshot.partitions and (a.name in start.partitions or a.name.topic in known)
+            }
+            if not gone or self._stop.is_set() or self._clock() >= give_up_s:
+                return snapshot
+            self._control.refresh(gone)
+            self._sleep(self._policy.poll_s)
+            snapshot = self._retry(f"batch {number}", self._control.read)
+
+    def _note_missing(self, changes: BatchChanges, snapshot: RunSnapshot) -> None:
+        for name in changes.missing:
+            is_remade = name in snapshot.partitions
+            self._refused[name] = "is of another topic: its own was deleted" if is_remade else "does not exist"
+
     def _leads_to_give_up(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[TopicPartition]:
-        return leads_to_give_up(batch, self._again[number - 1] & batch.by_name.keys(), snapshot.partitions)
+        leads = leads_to_give_up(batch, self._again[number - 1] & batch.by_name.keys(), snapshot.partitions)
+        return [name for name in leads if not self._journal.record.is_remade(name.topic, snapshot.topic_ids)]
 
     def _give_up_leads(self, number: int, batch: ReassignmentPlan) -> None:
         """Elect the first replicas of partitions that a later batch copies, so that the copies leave from these.
@@ -194,23 +241,21 @@ class ReassignmentExecutor:
             self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
 
     def _lasting_reason(
-        self, number: int, batch: Collection[TopicPartition], start: RunSnapshot, snapshot: RunSnapshot
+        self, number: int, batch: Collection[TopicPartition], snapshot: RunSnapshot
     ) -> tuple[RunSnapshot, str | None]:
         """Return the newest snapshot, and why no batch may begin; None if one may.
 
         A broker's metadata may say for some seconds after a move has ended that replicas are not in sync.
         """
         give_up_s = self._clock() + STALE_S
-        while (reason := self._reason_to_end(batch, start, snapshot)) is not None:
+        while (reason := self._reason_to_end(batch, snapshot)) is not None:
             if self._stop.is_set() or self._clock() >= give_up_s:
                 break
             self._sleep(self._policy.poll_s)
             snapshot = self._retry(f"batch {number}", self._control.read)
         return snapshot, reason
 
-    def _reason_to_end(
-        self, batch: Collection[TopicPartition], start: RunSnapshot, snapshot: RunSnapshot
-    ) -> str | None:
+    def _reason_to_end(self, batch: Collection[TopicPartition], snapshot: RunSnapshot) -> str | None:
         """Return why a batch may not begin now; None if it may."""
         if self._stop.is_set():
             return _STOPPED
@@ -224,7 +269,9 @@ class ReassignmentExecutor:
             foreign = [name for name in foreign if name in batch]
         if foreign and not self._policy.adopt:
             return f"{partitions_text(foreign)} is being reassigned, but not by this run"
-        return None if is_at_hand else lost_replicas(start, snapshot) or self._policy.blocked_reason(snapshot)
+        if is_at_hand:
+            return None
+        return lost_replicas(self._lost_before, snapshot) or self._policy.blocked_reason(snapshot)
 
     def _lack_of_room(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
         """Return which log directories or brokers have no room for a batch now; None if all have.
@@ -244,12 +291,29 @@ class ReassignmentExecutor:
             self._sleep(_ROOM_POLL_S)
             snapshot = self._retry(f"batch {number}", self._control.read)
 
-    def _room_now(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+    def _reason_of_time(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        """Return why it is too late for a batch; None if it is not, if it has begun, or if its time is unknown."""
+        rate, late_reason = self._policy.throttle_bytes_per_s, self._policy.late_reason
+        if rate is None or late_reason is None:
+            return None
+        changes = self._changes(batch, snapshot, rate)
+        if changes.moves.keys() != changes.submit.keys():
+            return None
+        reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
+        plan = ReassignmentPlan(tuple(a for a in batch if a.name in changes.submit))
+        lasts_s = plan_time_s(plan, cluster_state_of_run(snapshot, reading.brokers), rate)
+        return None if lasts_s is None else late_reason(snapshot, lasts_s)
+
+    def _brokers_of(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[int]:
+        """Return the brokers that are up and have, or get, replicas of a batch."""
         targets = {broker for assignment in batch for broker in assignment.replicas}
         # Their leaders report the sizes.
         partitions = (snapshot.partitions[name] for name in batch.by_name if name in snapshot.partitions)
         present = {broker for partition in partitions for broker in partition.replicas}
-        reading = self._control.read_logs(sorted((targets | present) & snapshot.alive), None)
+        return sorted((targets | present) & snapshot.alive)
+
+    def _room_now(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> str | None:
+        reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
         if reading.errors:
             names = broker_names(sorted(reading.errors))
             self._output.line(f"Batch {number}: room is not checked on {names}: no log directories were reported")
@@ -276,6 +340,7 @@ class ReassignmentExecutor:
         changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
         rate = self._throttle.rate_for(snapshot, changes)
         changes = self._changes(batch, snapshot, rate)
+        self._note_missing(changes, snapshot)
         # An earlier batch may have left one where it was.
         self._refused = {name: reason for name, reason in self._refused.items() if name not in changes.moves}
         self._begin()
@@ -310,6 +375,9 @@ class ReassignmentExecutor:
             "partitions": partitions,
             "log_dirs_bytes_per_s": self._policy.log_dirs_bytes_per_s,
             "command": self._policy.command,
+            "topic_ids": dict(self._journal.record.topic_ids),
+            "offline": numbers_by_topic(self._lost_before.offline),
+            "under_replicated": numbers_by_topic(self._lost_before.under_replicated),
         }
         self._journal.write(
             [JournalStep(StepKind.RUN, StepState.INTENDED, self._fingerprint, None, json.dumps(options))]
@@ -321,6 +389,7 @@ class ReassignmentExecutor:
         Raises:
             HeadroomError: the cluster or the journal failed for longer than the policy allows.
         """
+        self._copies = CopyProgress(self._control, self._clock)
         while True:
             snapshot, moving, placing = self._retry(what, self._look)
             if not moving and not placing:
@@ -337,6 +406,8 @@ class ReassignmentExecutor:
             targets = [submitted[name].after for name in moving if name in submitted]
             down = {broker for target in targets for broker in target} - snapshot.alive
             parts += [f"they wait for {broker_names(sorted(down))}, down"] * bool(down)
+            copied = self._copies.text(moving, snapshot)
+            parts += [copied] * bool(copied)
         if placing:
             left = remaining_bytes(self._journal.record, snapshot) / _MB
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")
@@ -406,20 +477,35 @@ class ReassignmentExecutor:
         """Take back the throttle, elect preferred leaders after the last batch, and write the end of the run."""
         self._throttle.release(snapshot)
         self._kept_rates = self._throttle.restore(snapshot)
-        if state is StepState.DONE and not self._journal.record.elected:
-            self._elect(snapshot)
+        if state is StepState.DONE and not self._journal.record.elected and not self._elect(snapshot):
+            # The same command tries them again.
+            state = StepState.UNDONE
         self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])
 
-    def _elect(self, snapshot: RunSnapshot) -> None:
-        """Elect preferred leaders of the plan's partitions; a failure does not stop the end of the run."""
+    def _elect(self, snapshot: RunSnapshot) -> bool:
+        """Elect preferred leaders of the plan's partitions, and return whether that did not fail."""
+        for tries_left in range(_ELECTION_TRIES - 1, -1, -1):
+            names = self._to_elect(snapshot)
+            if not names or self._elect_all(LAST_ELECTIONS, names) is not None:
+                break
+            if not tries_left or self._stop.is_set():
+                self._unelected = tuple(names)
+                return False
+            self._output.note("preferred leaders were not all elected; trying again")
+            self._sleep(self._policy.pause_s)
+            snapshot = self._retry("the elections", self._control.read)
+        return True
+
+    def _to_elect(self, snapshot: RunSnapshot) -> list[TopicPartition]:
+        record = self._journal.record
         targets = {a.name: a.replicas for batch in self._batches for a in batch}
-        names = [
+        return [
             name
             for name, target in targets.items()
-            if (p := snapshot.partitions.get(name)) is not None and p.replicas == target and p.leader != target[0]
+            if (p := snapshot.partitions.get(name)) is not None
+            and (p.replicas == target and p.leader != target[0])
+            and not record.is_remade(name.topic, snapshot.topic_ids)
         ]
-        if names:
-            self._elect_all(LAST_ELECTIONS, names)
 
     def _elect_all(self, subject: str, names: Sequence[TopicPartition]) -> int | None:
         """Elect preferred leaders, and return how many were elected; None if that failed."""

@@ -75,19 +75,31 @@ class RunMoves:
     def note_ended(self, snapshot: RunSnapshot) -> dict[TopicPartition, str]:
         """Write the reassignments that have ended since, and return those that ended with other replicas, with these.
 
+        Metadata may be older than the end: what is not as it should be counts only if later looks, which read its topic
+        again, show the same.
+
         Raises:
             HeadroomError: the journal cannot be written.
         """
         record, steps, elsewhere = self._journal.record, [], {}
-        for name in sorted(record.submitted.keys() - record.finished):
+        stale: set[str] = set()
+        for name in sorted(record.unended):
             partition, target = snapshot.partitions.get(name), record.submitted[name].after
-            replicas = () if partition is None else partition.replicas
-            if partition is not None and (partition.moving or self._may_be_stale(name, replicas, target)):
+            if record.is_remade(name.topic, snapshot.topic_ids):
+                partition = None
+            elif partition is not None and partition.moving:
+                self._elsewhere_s.pop(name, None)
                 continue
+            elif self._may_be_stale(name, () if partition is None else partition.replicas, target):
+                stale.add(name.topic)
+                continue
+            replicas = () if partition is None else partition.replicas
             state = StepState.DONE if replicas == target else StepState.FAILED
             steps.append(JournalStep(StepKind.FINISH, state, str(name), replicas_text(target), replicas_text(replicas)))
             if state is StepState.FAILED:
                 elsewhere[name] = replicas_text(replicas) if replicas else "gone with the partition"
+        if stale:
+            self._control.refresh(stale)
         self._journal.write(steps)
         return elsewhere
 

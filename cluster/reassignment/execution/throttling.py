@@ -271,10 +271,16 @@ class RunThrottle:
         Raises:
             HeadroomError: a topic refused, or the journal cannot be written.
         """
-        removed = entries_to_remove(self._journal.record, snapshot)
+        record = self._journal.record
+        removed = entries_to_remove(record, snapshot)
         if not removed:
             return
-        existing = {name: entries for name, entries in removed.items() if name.topic in snapshot.topic_ids}
+        # With its topic a list is gone for good; one of a topic that was made again is of others.
+        existing = {
+            name: entries
+            for name, entries in removed.items()
+            if name.topic in snapshot.topic_ids and not record.is_remade(name.topic, snapshot.topic_ids)
+        }
         if existing:
             self._control.subtract_entries(existing)
         self._journal.write(_removals(removed))

@@ -64,4 +64,4 @@ def plan_time_s(plan: ReassignmentPlan, state: ClusterState, throttle_bytes_per_
     changes = plan_changes(plan, state)
     times = MoveTimes(planned_traffic(state, changes, changes.lists), state, {})
     finish = times.at(throttle_bytes_per_s, 1).finish
-    return None if finish is None else finish.middle_s
+    return None if finish is None else float(finish.middle_s)

@@ -35,7 +35,7 @@ class BatchChanges:
         entries: entries to append to throttled replica lists.
         rates: rates to set: where none, or a lower one, is in force.
         places: log directories of replicas that are not in the one that the plan names.
-        missing: partitions that do not exist.
+        missing: partitions that do not exist, or are of a topic that was made again.
         unknown_rates: rates that the batch needs, of brokers that are up and do not report theirs.
     """
 
@@ -65,17 +65,19 @@ def batch_changes(
         log_dirs_bytes_per_s: rate that brokers are to have at least which move replicas between their log directories;
             None: no throttle.
     """
-    moves, submit, missing = {}, {}, []
+    moves, submit = {}, {}
+    missing = tuple(
+        a.name for a in batch if a.name not in snapshot.partitions or record.is_remade(a.name.topic, snapshot.topic_ids)
+    )
+    if missing:
+        batch = ReassignmentPlan(tuple(a for a in batch if a.name not in frozenset(missing)))
     places = placements_of(batch, snapshot, record)
     requested = requested_of(places)
     # Killed before it was submitted, a run may find its copies at their end: what it placed is its own all the same.
     unsubmitted = {replica.name for replica in record.placed} - record.submitted.keys()
     placed = unsubmitted | {replica.name for replica in requested}
     for assignment in batch:
-        partition = snapshot.partitions.get(assignment.name)
-        if partition is None:
-            missing.append(assignment.name)
-            continue
+        partition = snapshot.partitions[assignment.name]
         is_under_way = partition.moving and partition.target == assignment.replicas
         if is_under_way or partition.moving or partition.replicas != assignment.replicas:
             moves[assignment.name] = _submission(assignment, partition, record)
@@ -90,7 +92,7 @@ def batch_changes(
     wanted = wanted_rates(moves, copying_brokers(requested, snapshot), throttle_bytes_per_s, log_dirs_bytes_per_s)
     entries = {} if throttle_bytes_per_s is None else _missing_entries(entries_of(moves), snapshot)
     rates, unknown = rates_to_set(wanted, snapshot, record), unknown_rates(wanted, snapshot)
-    return BatchChanges(moves, submit, entries, rates, places, tuple(missing), unknown)
+    return BatchChanges(moves, submit, entries, rates, places, missing, unknown)
 
 
 def _submission(assignment: TargetAssignment, partition: PartitionPlacement, record: RecordedRun) -> Submission:
@@ -108,6 +110,24 @@ def _submission(assignment: TargetAssignment, partition: PartitionPlacement, rec
     elif interrupted is not None and not partition.moving and interrupted.left == before:
         before = interrupted.before
     return Submission(before, assignment.replicas)
+
+
+def replicas_before(
+    plan: ReassignmentPlan, snapshot: RunSnapshot, record: RecordedRun
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas of a plan's partitions before a run of it, also in the middle of that run.
+
+    Args:
+        plan: the plan.
+        snapshot: the cluster now.
+        record: the run so far.
+    """
+    before = {name: p.before for name in plan.by_name if (p := snapshot.partitions.get(name)) is not None}
+    for name in before.keys() & record.submitted.keys():
+        move = record.submitted[name]
+        if name in record.unended or before[name] == move.after:
+            before[name] = move.before
+    return before
 
 
 def _is_left_of(move: Submission, replicas: tuple[int, ...]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.planning.reassignments.run.snapshot import RunSnapshot
+from headroom.planning.reassignments.run.snapshot import LostReplicas, RunSnapshot
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from headroom.schemas.text.names import broker_names
@@ -26,6 +26,8 @@ def is_moved_by_others(name: TopicPartition, snapshot: RunSnapshot, record: Reco
     """Return whether a partition is reassigned, but not by this run: later than by it, or to other replicas."""
     if not snapshot.moves(name):
         return False
+    if record.is_remade(name.topic, snapshot.topic_ids):
+        return True
     return name not in record.unended or snapshot.partitions[name].target != record.submitted[name].after
 
 
@@ -81,15 +83,15 @@ def require_known_rates(changes: BatchChanges) -> None:
         raise HeadroomError(f"the throttle rates of {brokers}", rule, remedy)
 
 
-def lost_replicas(start: RunSnapshot, now: RunSnapshot) -> str | None:
+def lost_replicas(before: LostReplicas, now: RunSnapshot) -> str | None:
     """Return which replicas were lost since the run began, as text; None if none was.
 
     Args:
-        start: the cluster when the run began.
+        before: those that were lost when the run began.
         now: the cluster now, while nothing of the run moves.
     """
-    offline = now.offline - start.offline
+    offline = now.offline - before.offline
     if offline:
         return f"replicas of {partitions_text(offline)} are offline: a broker is down, or a disk has failed or is full"
-    lost = now.under_replicated - start.under_replicated
+    lost = now.under_replicated - before.under_replicated
     return f"replicas of {partitions_text(lost)} are no longer in sync" if lost else None

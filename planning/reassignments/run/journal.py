@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
@@ -151,6 +151,28 @@ def replica_of_subject(subject: str) -> ReplicaKey | None:
     """Return the replica of a subject such as ``orders-0 on broker 1``; None if it is no replica."""
     match = _REPLICA.fullmatch(subject)
     return None if match is None else ReplicaKey(partition_of_subject(match["partition"]), int(match["broker"]))
+
+
+def options_of(row: JournalRow) -> dict[str, Any]:
+    """Return the options with which a run began; empty if its row has none, as of older versions."""
+    try:
+        options = json.loads(row.after or "{}")
+    except ValueError:
+        return {}
+    return options if isinstance(options, dict) else {}
+
+
+def numbers_by_topic(names: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the numbers of some partitions by topic, for the options of a run."""
+    numbers: dict[str, list[int]] = {}
+    for name in sorted(names):
+        numbers.setdefault(name.topic, []).append(name.partition)
+    return numbers
+
+
+def partitions_of_numbers(numbers: Mapping[str, Iterable[int]]) -> frozenset[TopicPartition]:
+    """Return the partitions of ``numbers_by_topic``."""
+    return frozenset(TopicPartition(topic, number) for topic, of_topic in numbers.items() for number in of_topic)
 
 
 def replicas_text(replicas: tuple[int, ...]) -> str:

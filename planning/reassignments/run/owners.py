@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState, in_time_order
+from headroom.planning.reassignments.run.journal import JournalRow, StepKind, StepState, in_time_order, options_of
 from headroom.planning.throttles.rate_options import accept_low_rates
 
 # Steps of the journal that say whose a throttle is.
@@ -144,22 +143,19 @@ class _Run:
             self.states.append(state)
         if row.state == StepState.INTENDED.value:
             self.command, self.by = row.command, row.by
-            self.continue_command = _command_of(row.after)
+            self.continue_command = _command_of(row)
 
     def owner(self, process: str | None) -> ThrottleOwner:
         again = self.continue_command if self.unfinished else None
         return ThrottleOwner(self.run_id, self.command, self.by, bool(self.states), self.unfinished, again, process)
 
 
-def _command_of(options: str | None) -> str | None:
+def _command_of(row: JournalRow) -> str | None:
     """Return the command in the options of a run; None if they have none, as those of older versions."""
-    try:
-        recorded = json.loads(options or "{}")
-    except ValueError:
-        return None
-    command = recorded.get("command") if isinstance(recorded, dict) else None
+    options = options_of(row)
+    command = options.get("command")
     if not isinstance(command, str) or not command:
         return None
     # The throttle of a proposal is not among the words of its command.
-    rates = (recorded.get(name) for name in ("throttle_bytes_per_s", "log_dirs_bytes_per_s"))
+    rates = (options.get(name) for name in ("throttle_bytes_per_s", "log_dirs_bytes_per_s"))
     return accept_low_rates(command, [rate for rate in rates if isinstance(rate, int)])

@@ -16,11 +16,14 @@ from headroom.planning.reassignments.run.journal import (
     ThrottledList,
     in_time_order,
     list_of_subject,
+    options_of,
     partition_of_subject,
+    partitions_of_numbers,
     rate_of_subject,
     replica_of_subject,
     replicas_of_text,
 )
+from headroom.planning.reassignments.run.snapshot import LostReplicas
 from headroom.planning.throttles.replica_lists import parse_replica_list
 from headroom.schemas.keys import BrokerRate, ReplicaKey, TopicPartition
 
@@ -31,7 +34,7 @@ class RunState(str, Enum):
     Attributes:
         UNFINISHED: started and not ended: it is running, or was killed.
         DONE: ended after its last batch.
-        ENDED: ended before its last batch.
+        ENDED: ended before its last batch, or without its elections.
     """
 
     UNFINISHED = "unfinished"
@@ -125,9 +128,12 @@ class RecordedRun:
         placed: log directories of the replicas of partitions for which the plan names any.
         placing: replicas of these that are not known to be in their directory yet.
         elected: whether the elections at the end are done.
+        elections_failed: whether they failed, so that the same command is to try them again.
         last_step: step, subject and state of its last row: ``finish orders-0 done``.
         rows: number of its rows, which is the number of the last one.
         damaged_rows: numbers of its rows that cannot be understood, or that a disk has lost: what they set is unknown.
+        topic_ids: ids of the plan's topics when the run began; empty if they are unknown.
+        lost_before: partitions with lost replicas when the run began, or went on after an early end; None if unknown.
         interrupted: interrupted cancellations of all commands, for a run that is about to begin or to go on.
     """
 
@@ -149,9 +155,12 @@ class RecordedRun:
     placed: Mapping[ReplicaKey, DirectoryPlacement] = field(default_factory=dict)
     placing: frozenset[ReplicaKey] = frozenset()
     elected: bool = False
+    elections_failed: bool = False
     last_step: str = ""
     rows: int = 0
     damaged_rows: frozenset[int] = frozenset()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    lost_before: LostReplicas | None = None
     interrupted: Mapping[TopicPartition, Interrupted] = field(default_factory=dict)
 
     @property
@@ -166,6 +175,16 @@ class RecordedRun:
         A later reassignment of the same partition is not of the run.
         """
         return frozenset(self.submitted.keys() - self.finished)
+
+    def is_remade(self, topic: str, topic_ids: Mapping[str, str]) -> bool:
+        """Return whether a topic was deleted since the run began, and another one of its name was made.
+
+        Args:
+            topic: name of the topic.
+            topic_ids: id of each topic now.
+        """
+        known, now = self.topic_ids.get(topic), topic_ids.get(topic)
+        return known is not None and now is not None and known != now
 
     def after(self, rows: Iterable[JournalRow]) -> RecordedRun:
         """Return the record after further rows of this run, in their order."""
@@ -309,6 +328,14 @@ class _Fold:
             self._record = replace(
                 self._record, cluster=row.cluster, command=row.command, fingerprint=row.subject, by=row.by
             )
+            options = options_of(row)
+            # A journal of an older version has neither.
+            if "topic_ids" in options:
+                self._record = replace(self._record, topic_ids=dict(options["topic_ids"]))
+            offline, out_of_sync = options.get("offline"), options.get("under_replicated")
+            if offline is not None and out_of_sync is not None:
+                lost = LostReplicas(partitions_of_numbers(offline), partitions_of_numbers(out_of_sync))
+                self._record = replace(self._record, lost_before=lost)
 
     def _add_list(self, row: JournalRow, state: StepState) -> None:
         name, listed = list_of_subject(row.subject), parse_replica_list(row.after)
@@ -385,4 +412,5 @@ class _Fold:
 
     def _add_elections(self, row: JournalRow, state: StepState) -> None:
         if row.subject != FIRST_ELECTIONS:
-            self._record = replace(self._record, elected=state is StepState.DONE)
+            failed = state is StepState.FAILED
+            self._record = replace(self._record, elected=state is StepState.DONE, elections_failed=failed)

@@ -30,6 +30,19 @@ class RateInForce:
 
 
 @dataclass(frozen=True)
+class LostReplicas:
+    """Partitions with replicas that are not as they should be.
+
+    Attributes:
+        offline: partitions with an offline replica.
+        under_replicated: partitions with an out-of-sync replica that no reassignment adds.
+    """
+
+    offline: frozenset[TopicPartition]
+    under_replicated: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True)
 class RunSnapshot:
     """State of the cluster at one look of a run.
 
@@ -60,6 +73,11 @@ class RunSnapshot:
     def under_replicated(self) -> frozenset[TopicPartition]:
         """Partitions with an out-of-sync replica that no reassignment adds."""
         return frozenset(name for name, p in self.partitions.items() if p.is_under_replicated)
+
+    @property
+    def lost(self) -> LostReplicas:
+        """Partitions with replicas that are offline or out of sync."""
+        return LostReplicas(self.offline, self.under_replicated)
 
     def moves(self, name: TopicPartition) -> bool:
         """Return whether a reassignment of a partition is running; a missing partition does not move."""

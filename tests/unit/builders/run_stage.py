@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from headroom.cluster.reassignment.execution.control import RunOutput, RunPolicy
 from headroom.cluster.reassignment.execution.executor import ReassignmentExecutor, RunOutcome
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
-from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
+from headroom.schemas.keys import TopicPartition
 from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, SteppedTime
+
+Replicas = Mapping[TopicPartition, tuple[int, ...]]
+
+
+def stage_of(before: Replicas, *batches: Replicas, brokers: int = 4, policy: RunPolicy | None = None) -> RunStage:
+    """Return a stage whose partitions are led by their first replica, with the targets of some batches."""
+    placed = {name: PartitionPlacement(*name, r[0], r, r) for name, r in before.items()}
+    plans = [ReassignmentPlan(tuple(TargetAssignment(n, r) for n, r in batch.items())) for batch in batches]
+    cluster = FakeReassignedCluster(placed, set(range(1, brokers + 1)))
+    return RunStage(cluster, plans, policy or RunPolicy(10_000_000, pause_s=0))
 
 
 @dataclass
@@ -74,6 +87,13 @@ class RunStage:
 
     def replicas(self) -> dict[tuple[str, int], tuple[int, ...]]:
         return {tuple(name): p.replicas for name, p in self.cluster.partitions.items()}  # type: ignore[misc]
+
+    def end_topic_and_make_it_again(self, topic: str) -> None:
+        """Delete a topic with its moves and lists, and make another one with the same partitions and replicas."""
+        self.cluster.remade[topic] = self.cluster.remade.get(topic, 0) + 1
+        for name in [name for name in self.cluster.left if name.topic == topic]:
+            self.cluster._cancel(name)
+        self.cluster.lists = {name: text for name, text in self.cluster.lists.items() if name.topic != topic}
 
     def left_behind(self) -> list[RecordedRun]:
         return [record for record in self.journal.records() if record.leaves_behind]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
@@ -68,6 +68,11 @@ class FakeReassignedCluster:
         free_bytes: free bytes of every directory.
         free_of: free bytes of every directory of a broker, where they differ.
         size_bytes: size of every log.
+        hidden_topics: topics that looks leave out.
+        remade: number of times that a topic was deleted and made again.
+        caches_ends: whether looks show a partition at its end as it was before, until its topic is read again.
+        refreshed: topics that the next look was asked to read again.
+        failing_elections: number of elections that fail from now on.
         auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
     """
 
@@ -96,6 +101,12 @@ class FakeReassignedCluster:
     free_of: dict[int, int] = field(default_factory=dict)
     size_bytes: int = 1_000_000
     auto_leader_rebalance: bool | None = False
+    hidden_topics: set[str] = field(default_factory=set)
+    remade: dict[str, int] = field(default_factory=dict)
+    caches_ends: bool = False
+    refreshed: list[str] = field(default_factory=list)
+    failing_elections: int = 0
+    _cached: dict[TopicPartition, PartitionPlacement] = field(default_factory=dict)
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
     def read(self) -> RunSnapshot:
@@ -111,16 +122,21 @@ class FakeReassignedCluster:
         return self.snapshot(before if looks > 0 else self.partitions)
 
     def snapshot(self, partitions: Mapping[TopicPartition, PartitionPlacement]) -> RunSnapshot:
+        shown = {n: p for n, p in {**partitions, **self._cached}.items() if n.topic not in self.hidden_topics}
         return RunSnapshot(
-            dict(partitions),
+            shown,
             frozenset(self.alive),
             {role: self._rate(role) for role in self._roles()},
             dict(self.lists),
-            {name.topic: f"id-{name.topic}" for name in self.partitions},
+            {name.topic: f"id-{name.topic}" + "'" * self.remade.get(name.topic, 0) for name in shown},
             frozenset(self.offline),
             logs=self.read_logs(sorted(self.alive), None).brokers,
             auto_leader_rebalance=self.auto_leader_rebalance,
         )
+
+    def refresh(self, topics: Collection[str]) -> None:
+        self.refreshed += sorted(topics)
+        self._cached = {name: p for name, p in self._cached.items() if name.topic not in topics}
 
     def _roles(self) -> list[BrokerRate]:
         reporting = sorted(self.alive - self.silent.keys())
@@ -143,9 +159,15 @@ class FakeReassignedCluster:
         return BrokerLogs(
             broker,
             tuple(LogDirectory(path, 10**12 + number, free_bytes) for number, path in enumerate(PATHS)),
-            {r.name: ReplicaLog(self.path_of(r), self.size_bytes, 0) for r in replicas},
+            {r.name: ReplicaLog(self.path_of(r), self._size_of(r), 0) for r in replicas},
             {r.name: ReplicaLog(self.futures[r][0], self.size_bytes // 2, 1) for r in replicas if r in self.futures},
         )
+
+    def _size_of(self, replica: ReplicaKey) -> int:
+        """Return the size of a log; that of a new replica grows at every look."""
+        if replica.broker not in self.partitions[replica.name].adding:
+            return self.size_bytes
+        return self.size_bytes * max(0, self.looks - self.left[replica.name]) // max(1, self.looks)
 
     def place(self, directories: Mapping[ReplicaKey, str]) -> Mapping[ReplicaKey, str]:
         refused = {}
@@ -184,6 +206,8 @@ class FakeReassignedCluster:
         partition, target = self.partitions[name], self.partitions[name].target
         leader = partition.leader if partition.leader in target else target[0]
         self._remove_logs(name, target)
+        if self.caches_ends:
+            self._cached[name] = replace(partition, adding=(), removing=())
         self.partitions[name] = _placed(name, target, leader)
         del self.left[name]
 
@@ -282,6 +306,9 @@ class FakeReassignedCluster:
 
     def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
         self.crash.step()
+        if self.failing_elections:
+            self.failing_elections -= 1
+            raise HeadroomError("batch 1", "has not settled within 60 s", "Run it again.")
         for name in names:
             partition = self.partitions[name]
             self.partitions[name] = _placed(name, partition.replicas, partition.replicas[0])

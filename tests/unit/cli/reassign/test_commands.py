@@ -30,7 +30,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
 from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.builders.live_commands import let_commands_open
-from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
+from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 
 BEFORE = {0: (1, 2), 1: (2, 3), 2: (3, 2, 1)}
 AFTER = {0: [3, 2], 1: [2, 3], 2: [4, 2, 1]}
@@ -192,6 +192,95 @@ def test_only_the_plan_that_was_estimated_runs(cluster: FakeReassignedCluster, p
     assert cluster.requests == []
     run("run", plan, "--fingerprint", fingerprint, "--execute", "--yes")
     assert replicas(cluster) == AFTER
+
+
+def test_a_plan_whose_replicas_have_changed_since_the_estimate_does_not_run(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
+    name = TopicPartition("orders", 0)
+    before = cluster.partitions[name]
+    cluster.partitions[name] = replace(before, replicas=(4, 2), isr=(4, 2), leader=4)
+    refused = run("run", plan, "--fingerprint", fingerprint, "--execute", "--yes", code=1)
+    assert "replicas have changed since the estimate" in str(refused.exception)
+    assert cluster.requests == []
+    # That of an earlier version, which is of the plan alone.
+    run("run", plan, "--fingerprint", fingerprint.partition("-")[0])
+    cluster.partitions[name] = before
+    run("run", plan, "--fingerprint", fingerprint, "--execute", "--yes")
+    # It may be repeated, although the run itself has changed the replicas.
+    run("run", plan, "--fingerprint", fingerprint, "--execute", "--yes")
+    assert replicas(cluster) == AFTER
+
+
+def test_a_run_that_was_killed_goes_on_with_the_fingerprint_of_its_estimate(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    shown = of(run("run", plan, "--format", "json"))
+    cluster.looks = 10
+
+    def kill(fake: FakeReassignedCluster) -> None:
+        if len(fake.left) == 1:
+            raise Killed
+
+    cluster.looks, cluster.on_look = 3, kill
+    slow = TopicPartition("orders", 2)
+    first = lambda fake: fake.left.update({slow: 50} if slow in fake.left else {})  # noqa: E731
+    cluster.on_look = lambda fake: (first(fake), kill(fake))[1]
+    with pytest.raises(Killed):
+        run("run", plan, "--fingerprint", shown["fingerprint"], "--execute", "--yes", code=None)
+    assert replicas(cluster)[0] == AFTER[0]
+    cluster.on_look = lambda fake: None
+    cluster.left[slow] = 2
+    done = of(run("run", plan, "--fingerprint", shown["fingerprint"], "--execute", "--yes", "--format", "json"))
+    assert (done["resumes"], done["state"], done["fingerprint"]) == (True, "done", shown["fingerprint"])
+
+
+def test_a_rollback_leaves_a_topic_that_was_made_again_as_it_is(cluster: FakeReassignedCluster, plan: str) -> None:
+    other = TopicPartition("payments", 0)
+    cluster.partitions[other] = PartitionPlacement(*other, 1, (1, 2), (1, 2))
+    rows = json.loads(Path(plan).read_text())["partitions"]
+    rows.append({"topic": "payments", "partition": 0, "replicas": [3, 2]})
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    run_id = of(run("run", plan, "--execute", "--yes", "--format", "json"))["run_id"]
+    cluster.remade["payments"] = 1
+    cluster.requests.clear()
+    shown = run("rollback", run_id)
+    assert "their topics were deleted, and others of the same names made: payments-0." in shown.stderr
+    done = run("rollback", run_id, "--execute", "--yes", code=1)
+    assert "Not at their target: payments-0 (is of another topic: its own was deleted)" in done.stdout
+    assert {n: list(p.replicas) for n, p in cluster.partitions.items() if n.topic == "orders"} == {
+        TopicPartition("orders", n): list(r) for n, r in BEFORE.items()
+    }
+    assert cluster.partitions[other].replicas == (3, 2)
+    cluster.remade["orders"] = 1
+    refused = run("rollback", run_id, "--execute", "--yes", code=1)
+    assert "is of another topic: its own was deleted" in str(refused.exception)
+
+
+def test_a_rollback_of_a_run_whose_journal_has_no_ids_says_so(cluster: FakeReassignedCluster, plan: str) -> None:
+    before = [JournalStep(StepKind.RUN, StepState.INTENDED, "f"), JournalStep(StepKind.RUN, StepState.DONE, "f")]
+    moved = JournalStep(StepKind.SUBMIT, StepState.INTENDED, "orders-0", "[3,2]", "[1,2]")
+    RunSession(load_settings(None), "reassign run").journal(RecordedRun("old")).write([before[0], moved, before[1]])
+    assert "Whether topics were made again since is unknown" in run("rollback", "old").stderr
+
+
+def test_elections_that_fail_end_with_code_1_and_are_tried_by_the_same_command(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    # Both orders give the lead to broker 2.
+    targets = {0: [2, 1], 2: [2, 3, 1]}
+    rows = [{"topic": "orders", "partition": n, "replicas": r} for n, r in targets.items()]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    cluster.failing_elections = 3
+    failed = run("run", plan, "--execute", "--yes", "--format", "json", code=1)
+    assert "preferred leaders of orders-0, orders-2 were not elected" in of(failed)["error"]["rule"]
+    assert [row["partition"] for row in of(failed)["unelected"]] == [0, 2]
+    shown = run("run", plan)
+    assert "Preferred leader elections of this run failed. They are tried again." in shown.stderr
+    assert "To do it: headroom reassign run" in shown.stdout
+    assert of(run("run", plan, "--execute", "--yes", "--format", "json"))["unelected"] == []
+    assert [p.leader for p in cluster.partitions.values()] == [2, 2, 2]
 
 
 def test_another_unfinished_run_is_refused_until_it_is_cleaned(cluster: FakeReassignedCluster, plan: str) -> None:

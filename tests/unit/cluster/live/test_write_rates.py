@@ -65,7 +65,9 @@ def test_rates_from_before_a_switch_or_a_failure_stay(monkeypatch: pytest.Monkey
 
 def test_any_other_error_does_not_end_the_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     # kafka-python has such errors, for example of an answer that it cannot decode.
-    measured = Measurements(Traffic({A: 5.0}, cluster_written=5.0), KeyError("topics"), Traffic({A: 9.0}, cluster_written=9.0))
+    measured = Measurements(
+        Traffic({A: 5.0}, cluster_written=5.0), KeyError("topics"), Traffic({A: 9.0}, cluster_written=9.0)
+    )
     monkeypatch.setattr(write_rates, "LiveCluster", measured)
     monkeypatch.setattr(write_rates, "_PAUSE_S", 0.0)
     rates = WriteRates(Settings())

@@ -237,7 +237,7 @@ def test_the_throttles_of_moves_of_others_are_not_those_of_a_run_beside_them(up_
         stage.cluster.partitions[B], replicas=(3,), isr=(3,), leader=3, write_bytes_per_s=1_000.0
     )
     stage.cluster.partitions[A] = replace(stage.cluster.partitions[A], write_bytes_per_s=0.0)
-    stage.batches = [ReassignmentPlan((TargetAssignment(*B, (4,)),))]
+    stage.batches = [ReassignmentPlan((TargetAssignment(B, (4,)),))]
     stage.cluster.alive.add(5)
     stage.start(C, (5, 3))
     stage.cluster.partitions[C] = replace(stage.cluster.partitions[C], write_bytes_per_s=90_000_000.0)

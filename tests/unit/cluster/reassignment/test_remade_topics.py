@@ -1,0 +1,115 @@
+"""A topic that is deleted and made again under its name is another one: a run neither moves nor cancels it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from headroom.cluster.reassignment.execution.control import RunPolicy
+from headroom.planning.reassignments.run.journal import ThrottledList
+from headroom.planning.reassignments.run.record import RunState
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import TopicPartition
+from tests.unit.builders.run_stage import RunStage, stage_of
+from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+BEFORE = {A: (1, 2), B: (1, 2)}
+AFTER = {A: (3, 2), B: (2, 1)}
+OF_ANOTHER = "is of another topic: its own was deleted"
+
+
+def staged(policy: RunPolicy | None = None) -> RunStage:
+    stage = stage_of(BEFORE, {A: AFTER[A]}, {B: AFTER[B]}, policy=policy)
+    stage.cluster.looks = 6
+    return stage
+
+
+def remade_while_a_moves(stage: RunStage, topic: str) -> None:
+    def look(cluster: FakeReassignedCluster) -> None:
+        if A in cluster.left and topic not in cluster.remade:
+            stage.end_topic_and_make_it_again(topic)
+
+    stage.cluster.on_look = look
+
+
+def test_a_topic_that_is_made_again_before_its_batch_is_not_moved_and_named() -> None:
+    stage = staged()
+    remade_while_a_moves(stage, "b")
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused) == (None, {B: OF_ANOTHER})
+    assert stage.replicas() == {("a", 0): AFTER[A], ("b", 0): BEFORE[B]}
+    assert [p.leader for p in stage.cluster.partitions.values()] == [3, 1]
+    assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
+
+
+def test_a_topic_that_is_made_again_while_it_moves_has_ended_and_its_lists_are_of_others() -> None:
+    stage = staged()
+    follower = ThrottledList("a", Role.FOLLOWER)
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if A in cluster.left and not cluster.remade:
+            stage.end_topic_and_make_it_again("a")
+            # Others throttle the new one, by chance the same replica.
+            cluster.lists[follower] = "0:3"
+
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert A in outcome.refused
+    assert "gone with the partition" in outcome.refused[A]
+    assert (set(stage.replicas()["a", 0]), stage.cluster.lists) == (set(BEFORE[A]), {follower: "0:3"})
+    assert (stage.cluster.rates, stage.left_behind()) == ({}, [])
+
+
+def test_a_move_of_the_new_topic_is_neither_waited_for_nor_cancelled() -> None:
+    stage = staged(RunPolicy(10_000_000, pause_s=0, adopt=True, cancel_on_stop=True))
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if A in cluster.left and not cluster.remade:
+            stage.end_topic_and_make_it_again("a")
+            cluster._start(A, AFTER[A])
+            cluster.left[A] = 1000
+            stage.stop.set()
+
+    stage.cluster.on_look = look
+    stage.run()
+    assert stage.cluster.partitions[A].target == AFTER[A]
+    assert A in stage.cluster.left
+    assert (stage.cluster.rates, stage.cluster.lists) == ({}, {})
+
+
+@pytest.mark.parametrize("then", ["run", "clean"])
+def test_what_others_make_while_the_run_is_dead_is_not_touched(then: str) -> None:
+    steps = staged().steps()
+    for step in range(1, steps + 1):
+        stage = staged()
+        with pytest.raises(Killed):
+            stage.run(step)
+        if not stage.journal.records() or stage.journal.records()[0].state is not RunState.UNFINISHED:
+            continue
+        before = dict(stage.cluster.partitions)
+        for topic in ("a", "b"):
+            stage.end_topic_and_make_it_again(topic)
+        again = {name: (p.replicas[::-1] if not p.moving else BEFORE[name]) for name, p in before.items()}
+        for name, replicas in again.items():
+            stage.cluster._start(name, replicas)
+        stage.cluster.requests.clear()
+        if then == "run":
+            stage.run()
+        else:
+            stage.clean()
+        assert [change for kind, change in stage.cluster.requests if kind in ("reassign", "append")] == []
+        assert stage.replicas() == {tuple(name): replicas for name, replicas in again.items()}
+        assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
+
+
+def test_the_ids_of_the_topics_are_in_the_journal() -> None:
+    stage = staged()
+    stage.run()
+    (record,) = stage.journal.records()
+    assert record.topic_ids == {"a": "id-a", "b": "id-b"}
+    options = json.loads(next(row.after or "" for row in stage.journal.kept if row.step == "run"))
+    assert options["topic_ids"] == {"a": "id-a", "b": "id-b"}
+    # A journal of an earlier version has none: then no topic counts as another one.
+    assert not record.is_remade("c", {"c": "id-c"})

@@ -1,0 +1,92 @@
+"""A run whose cluster answers with metadata that is older than what has happened, or incomplete."""
+
+from __future__ import annotations
+
+import pytest
+
+from headroom.schemas.keys import TopicPartition
+from tests.unit.builders.run_stage import RunStage, stage_of
+from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
+
+A, B, C = TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("c", 0)
+BEFORE = {A: (1, 2), B: (1, 2), C: (1, 2)}
+AFTER = {A: (3, 2), B: (3, 2), C: (3, 2)}
+# Seconds for which metadata may be stale, and the interval between two looks.
+STALE_S, POLL_S = 5.0, 2.0
+
+
+def staged() -> RunStage:
+    stage = stage_of(BEFORE, *({name: AFTER[name]} for name in (A, B, C)))
+    stage.cluster.looks = 8
+    return stage
+
+
+def hide(stage: RunStage, topic: str, looks: list[int]) -> list[bool]:
+    """Leave a topic out of some looks, counted from 1; return whether anything else began while its partition moved."""
+    name, count, wrong = TopicPartition(topic, 0), [0], []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        count[0] += 1
+        cluster.hidden_topics = {topic} if count[0] in looks else set()
+        wrong.append(name in cluster.left and len(cluster.left) > 1)
+
+    stage.cluster.on_look = look
+    return wrong
+
+
+@pytest.mark.parametrize("look", range(1, 14))
+def test_one_answer_without_a_topic_is_not_its_end(look: int) -> None:
+    stage = staged()
+    wrong = hide(stage, "a", [look])
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused, any(wrong)) == (None, {}, False)
+    assert stage.replicas() == {tuple(name): replicas for name, replicas in AFTER.items()}
+    assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
+
+
+def test_answers_without_a_topic_now_and_then_are_not_its_end() -> None:
+    stage = staged()
+    stage.cluster.looks = 40
+    # More than 5 s apart, and each alone.
+    wrong = hide(stage, "a", [5, 12, 20, 30])
+    assert (stage.run().refused, any(wrong)) == ({}, False)
+
+
+def test_a_batch_whose_topic_one_answer_leaves_out_is_not_left_out() -> None:
+    stage = staged()
+    order: list[TopicPartition] = []
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        # At the look before batch 2.
+        order.extend(name for name in cluster.left if name not in order)
+        cluster.hidden_topics = {"b"} if order == [A] and not cluster.left and not hidden else set()
+        hidden.extend(cluster.hidden_topics)
+
+    hidden: list[str] = []
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert (outcome.refused, outcome.batches, order, hidden) == ({}, 3, [A, B, C], ["b"])
+
+
+def test_a_topic_that_is_gone_for_good_is_named_and_the_next_batch_begins() -> None:
+    stage = staged()
+
+    def look(cluster: FakeReassignedCluster) -> None:
+        if A in cluster.left:
+            cluster.hidden_topics = {"a"}
+
+    stage.cluster.on_look = look
+    outcome = stage.run()
+    assert outcome.refused == {A: "cancelled or changed by others, its replicas are gone with the partition"}
+    assert stage.replicas()["b", 0] == AFTER[B]
+    assert stage.left_behind() == []
+
+
+def test_a_cached_topic_is_read_again_before_its_end_counts_as_a_cancellation() -> None:
+    # Above 5,000 partitions a look takes most topics from its cache: the end is known, the replicas are from before.
+    stage = staged()
+    stage.cluster.caches_ends = True
+    outcome = stage.run()
+    assert (outcome.stopped, outcome.refused) == (None, {})
+    assert stage.replicas() == {tuple(name): replicas for name, replicas in AFTER.items()}
+    assert set(stage.cluster.refreshed) == {"a", "b", "c"}
