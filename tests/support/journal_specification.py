@@ -1,8 +1,8 @@
 """What the journal of a run may look like: its states, which step may follow which, and what its end means.
 
-It is written from ``docs/reassigning.md`` and ``schemas/tables/actions.py``, and shares only the names of steps and states
-with the code that writes or reads the journal. Every journal of the tests is checked against it, and every state that a
-search over crashes reaches.
+It is written from ``docs/reassigning.md`` and ``schemas/tables/actions.py``, and shares only the names of steps and
+states with the code that writes or reads the journal. Every journal of the tests is checked against it, and every state
+that a search over crashes reaches.
 """
 
 from __future__ import annotations
