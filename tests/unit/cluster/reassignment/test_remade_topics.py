@@ -113,3 +113,47 @@ def test_the_ids_of_the_topics_are_in_the_journal() -> None:
     assert options["topic_ids"] == {"a": "id-a", "b": "id-b"}
     # A journal of an earlier version has none: then no topic counts as another one.
     assert not record.is_remade("c", {"c": "id-c"})
+
+
+def test_after_a_crash_a_move_of_the_new_topic_to_the_same_replicas_is_of_others() -> None:
+    for step in range(1, 100):
+        stage = staged()
+        with pytest.raises(Killed):
+            stage.run(step)
+        if A in stage.cluster.left and stage.journal.records():
+            break
+    stage.end_topic_and_make_it_again("a")
+    stage.cluster._start(A, AFTER[A])
+    stage.cluster.left[A] = 1000
+    outcome = stage.run()
+    assert outcome.stopped == "batch 2 did not begin: a-0 is being reassigned, but not by this run"
+    assert stage.replicas()["b", 0] == BEFORE[B]
+    assert A in stage.cluster.left
+
+
+@pytest.mark.parametrize("then", ["run", "clean"])
+def test_an_interrupted_cancellation_is_not_finished_on_the_new_topic(then: str) -> None:
+    def taking_back() -> RunStage:
+        stage = staged(RunPolicy(10_000_000, pause_s=0, cancel_on_stop=True))
+        stage.cluster.on_look = lambda cluster: stage.stop.set() if A in cluster.left else None
+        return stage
+
+    interrupted = 0
+    for step in range(1, taking_back().steps() + 1):
+        stage = taking_back()
+        with pytest.raises(Killed):
+            stage.run(step)
+        records = stage.journal.records()
+        if not records or not records[0].cancelling:
+            continue
+        interrupted += 1
+        stage.end_topic_and_make_it_again("a")
+        # The order that others have chosen for the new one.
+        stage.cluster._start(A, BEFORE[A][::-1])
+        if then == "clean":
+            stage.clean()
+        else:
+            stage.run()
+        assert stage.replicas()["a", 0] == BEFORE[A][::-1]
+        assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
+    assert interrupted > 2
