@@ -329,11 +329,11 @@ class ReassignmentExecutor:
         parts = []
         if moving:
             parts.append(f"{len(moving)} partitions are moving, such as {moving[0]}")
-            submitted = self._journal.record.submitted
-            # Without those that were just cancelled.
-            targets = [submitted[name].after for name in moving if name in submitted]
-            down = {broker for target in targets for broker in target} - snapshot.alive
-            parts += [f"they wait for {broker_names(sorted(down))}, down"] * bool(down)
+            awaited = sorted(ReplicaKey(name, broker) for name in moving for broker in snapshot.awaited(name))
+            if awaited:
+                down = broker_names(sorted({replica.broker for replica in awaited}))
+                more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
+                parts.append(f"waiting for {down}, down: the replica of {awaited[0].name}{more}")
         if placing:
             left = remaining_bytes(self._journal.record, snapshot) / _MB
             parts.append(f"{len(placing)} replicas are on their way to a log directory, such as {placing[0]}")

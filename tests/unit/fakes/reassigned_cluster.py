@@ -69,6 +69,7 @@ class FakeReassignedCluster:
         free_of: free bytes of every directory of a broker, where they differ.
         size_bytes: size of every log.
         auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
+        waits_for_kept: whether a reassignment ends only once all its target replicas are up, as before Kafka 4.3.
     """
 
     partitions: dict[TopicPartition, PartitionPlacement]
@@ -96,6 +97,7 @@ class FakeReassignedCluster:
     free_of: dict[int, int] = field(default_factory=dict)
     size_bytes: int = 1_000_000
     auto_leader_rebalance: bool | None = False
+    waits_for_kept: bool = False
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
     def read(self) -> RunSnapshot:
@@ -120,6 +122,7 @@ class FakeReassignedCluster:
             frozenset(self.offline),
             logs=self.read_logs(sorted(self.alive), None).brokers,
             auto_leader_rebalance=self.auto_leader_rebalance,
+            waits_for_kept=self.waits_for_kept,
         )
 
     def _roles(self) -> list[BrokerRate]:
@@ -168,7 +171,7 @@ class FakeReassignedCluster:
         """Let a look's time pass: new replicas of live brokers come closer, and reassignments end."""
         for name in list(self.left):
             partition = self.partitions[name]
-            if not set(partition.adding) <= self.alive:
+            if not self._may_end(partition):
                 continue
             self.left[name] -= 1
             if self.left[name] <= 0:
@@ -179,6 +182,11 @@ class FakeReassignedCluster:
                 if looks <= 1:
                     self.paths[replica] = path
                     del self.futures[replica]
+
+    def _may_end(self, partition: PartitionPlacement) -> bool:
+        is_smaller = len(partition.adding) < len(partition.removing)
+        awaited = partition.target if self.waits_for_kept or is_smaller else partition.adding
+        return set(awaited) <= self.alive
 
     def _finish(self, name: TopicPartition) -> None:
         partition, target = self.partitions[name], self.partitions[name].target
