@@ -23,6 +23,8 @@ class EvidenceCause(str, Enum):
     UNKNOWN = "unknown"
     NO_RATE = "no_rate"
     NOT_LISTED = "not_listed"
+    FAR_ABOVE = "far_above_observed"
+    EXCEEDED = "observed_above_rate"
 
 
 @dataclass(frozen=True)

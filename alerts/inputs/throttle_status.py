@@ -9,6 +9,7 @@ from typing import Any
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.long_run import burst_bytes
+from headroom.planning.throttles.effect import ObservedThrottle
 from headroom.schemas.alerts import BELOW_REQUIRED, TOO_LOW, Role, Verdict
 from headroom.schemas.keys import TopicPartition
 
@@ -281,6 +282,14 @@ class ThrottleStatus:
         """Return whether the rate in force could not be read, in contrast to none that is set."""
         load = self.load
         return load.throttle_bytes_per_s is None and not load.throttle_known and self.throttle_source != "none"
+
+    @property
+    def observed_throttle(self) -> ObservedThrottle | None:
+        """Return the throttle with what counts against it; None if it limits no replica."""
+        rate = self.load.throttle_bytes_per_s
+        if rate is None or not self.load.limited_replicas:
+            return None
+        return ObservedThrottle(rate, self.load.used_bytes_per_s, len(self.peers), self.below_required)
 
     @property
     def too_low(self) -> bool:

@@ -54,6 +54,14 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "directory_moves": [directory_json(moves) for moves in result.directories],
         "unknown_rates": [partition_json(name) for name in estimate.unknown_rates],
         "unknown_sizes": [partition_json(name) for name in estimate.unknown_sizes],
+        "waits_for": [
+            {
+                "broker": awaited.broker,
+                "partitions": [partition_json(name) for name in awaited.partitions],
+                "certain": awaited.is_certain,
+            }
+            for awaited in result.awaited
+        ],
         "warnings": result.warnings(),
         "batches": [_batch(number, batch, result) for number, batch in enumerate(result.batches, start=1)],
         "batch_options": [] if result.cut is None else [option_json(option) for option in result.cut.options],

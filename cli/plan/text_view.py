@@ -14,9 +14,11 @@ from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
+from headroom.schemas.text.names import broker_names
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
+_MAX_NAMED = 5
 _NEVER = "never"
 
 
@@ -59,7 +61,15 @@ _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "pa
 
 
 def verdict(result: PlanResult) -> str:
-    """Return in one line whether the move fits, its throttle, its time and its bottleneck."""
+    """Return in one line whether the move fits, its throttle, its time and bottleneck, and what its end waits for."""
+    awaited = sorted({awaited.broker for awaited in result.awaited if awaited.is_certain})
+    if not awaited:
+        return _copy_verdict(result)
+    back = f"{broker_names(awaited, _MAX_NAMED)} {'is' if len(awaited) == 1 else 'are'} back"
+    return f"{_copy_verdict(result)} But it ends only when {back} (see the notes)."
+
+
+def _copy_verdict(result: PlanResult) -> str:
     estimate, time = result.estimate, result.estimate.time
     if not estimate.changes.gaining:
         between = "Nothing is copied between brokers" if result.directories else "Nothing is copied"

@@ -13,7 +13,7 @@ from headroom.cli.common.output import echo, print_table
 from headroom.cli.config.load import load_settings
 from headroom.cli.throttle.apply import apply
 from headroom.cli.throttle.clear import clear
-from headroom.cli.throttle.show.text_view import print_left_behind, print_needs
+from headroom.cli.throttle.show.text_view import print_left_behind, print_needs, print_without_effect
 from headroom.cluster.live.live_cluster import read_throttles
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.log_dirs.describe import LogDirsReading
@@ -23,6 +23,7 @@ from headroom.operations.throttles.left_behind import left_behind
 from headroom.operations.throttles.needs.directory_needs import read_limited_log_dirs
 from headroom.operations.throttles.needs.needs import read_needs
 from headroom.operations.throttles.throttle_view import notes, view_header, view_json, view_rows
+from headroom.operations.throttles.without_effect import throttles_without_effect
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms
@@ -50,7 +51,8 @@ def show(config: str | None, measure: bool) -> CommandOutcome:
 
     If a rate for moves between the log directories of a broker is set, it has a column too. While something moves,
     the required rate of each broker and role is shown with the partitions that need it. It comes from the newest tick
-    of headroom watch; if none is running, write rates are measured. Rates and lists that no running move uses are
+    of headroom watch; if none is running, write rates are measured. Rates that are set but limit nothing of a move
+    are named with the reason, the rate in force, and the observed one. Rates and lists that no running move uses are
     shown as left behind.
 
     While headroom watch runs, the last line predicts when the moves finish at the throttles in force.
@@ -63,6 +65,7 @@ def show(config: str | None, measure: bool) -> CommandOutcome:
     view = read_throttles(settings)
     reading = _read_log_dirs(settings, view)
     needs = read_needs(settings, view, reading, measure, print_step)
+    without_effect = throttles_without_effect(view, needs)
     left = left_behind(view, reading, owners_or_none(settings, print_step))
 
     def as_json() -> dict[str, Any]:
@@ -73,6 +76,7 @@ def show(config: str | None, measure: bool) -> CommandOutcome:
             **view_json(view),
             "expected_finish": finish,
             "needs": needs.as_json(),
+            "without_effect": [throttle.as_json() for throttle in without_effect],
             "left_behind": left.as_json(),
         }
 
@@ -82,6 +86,7 @@ def show(config: str | None, measure: bool) -> CommandOutcome:
         for note in notes(view, config):
             echo(note)
         print_needs(needs, now_ms())
+        print_without_effect(without_effect)
         print_left_behind(left)
         if view.moving():
             echo(finish_note(settings))

@@ -15,14 +15,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
-from headroom.cluster.metrics.mbeans import topic_bytes, topic_messages
+from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA, topic_bytes, topic_messages
 from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.alerts import Role
+from headroom.schemas.keys import BrokerRole, TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 # Share of a topic's new messages up to which they count as taken by the logs that grew: log ends and counters are not
 # read at the same moment.
 _MOST_UNSEEN_RATIO = 0.2
+# What a broker sends as leader and receives as destination.
+_COPIED = {
+    Role.LEADER: Meter("BrokerTopicMetrics.ReassignmentBytesOutPerSec"),
+    Role.FOLLOWER: Meter("BrokerTopicMetrics.ReassignmentBytesInPerSec"),
+}
+_COUNTED = {Role.LEADER: LEADER_QUOTA, Role.FOLLOWER: FOLLOWER_QUOTA}
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,9 @@ class Traffic:
         read: consumers' read rate from the leader, by partition; missing if unknown.
         requested: produce and fetch requests to the leader per second, by partition; missing if unknown. They are known
             only if the counters of requests were read.
+        copied: bytes that reassignments copy per second, by broker and role; missing if unknown.
+        counted: bytes per second that brokers count against their replication quotas, by broker and role; missing if
+            they have no such gauge.
         cluster_written: write rate of all producers to all brokers; None if a broker was not measured.
         unmeasured: brokers that are alive but could not be measured, with the reason.
     """
@@ -43,6 +53,8 @@ class Traffic:
     cluster_written: float | None = None
     unmeasured: Mapping[int, str] = field(default_factory=dict)
     requested: Mapping[TopicPartition, float] = field(default_factory=dict)
+    copied: Mapping[BrokerRole, float] = field(default_factory=dict)
+    counted: Mapping[BrokerRole, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,7 +103,19 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
     is_complete = bool(totals) and not unmeasured and len(known) == len(totals)
-    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested)
+    copied = {
+        BrokerRole(broker, role): rate
+        for broker, interval in complete.items()
+        for role, meter in _COPIED.items()
+        if (rate := interval.rate(meter)) is not None
+    }
+    counted = {
+        BrokerRole(broker, role): metrics.gauges[meter].value
+        for broker, metrics in later.metrics.items()
+        for role, meter in _COUNTED.items()
+        if meter in metrics.gauges
+    }
+    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested, copied, counted)
 
 
 class _Interval:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from headroom.cluster.admin.elect_leaders import ElectionResults, elect_preferred
+from headroom.cluster.admin.features import read_waits_for_kept
 from headroom.cluster.connection.admin_connection import AdminConnection
 from headroom.cluster.elections.leadership import (
     LeadershipSnapshot,
@@ -87,6 +88,7 @@ class LiveCluster:
         self._plans = ReadPlanner(scope)
         self._sleep, self._measure_s = sleep, settings.collect.measure_s
         self._clock_ms = clock_ms
+        self._waits_for_kept: bool | None = None
 
     def __enter__(self) -> LiveCluster:
         """Connect and return this object.
@@ -169,7 +171,7 @@ class LiveCluster:
         if known is None:
             return self.measured_state(names)[0]
         snapshot = self.snapshot()
-        return cluster_state_of(self._name, self._clock_ms(), snapshot, self._read(snapshot, names), known)
+        return self._state_of(snapshot, self._read(snapshot, names), known)
 
     def measured_state(self, names: Collection[TopicPartition] | None) -> tuple[ClusterState, Traffic]:
         """Return the state that a plan rests on, with write rates of two readings ``collect.measure_s`` apart.
@@ -182,7 +184,29 @@ class LiveCluster:
         """
         reading = self._measure(names)
         rates = KnownRates(reading.traffic.written, f"two readings {self._measure_s:g} s apart")
-        return cluster_state_of(self._name, self._clock_ms(), reading.snapshot, reading.reads, rates), reading.traffic
+        return self._state_of(reading.snapshot, reading.reads, rates), reading.traffic
+
+    def waits_for_kept(self, snapshot: Snapshot) -> bool | None:
+        """Return whether reassignments end only once every replica that stays is in sync, as before Kafka 4.3.
+
+        It matters only while a broker is down, so only then is it read. What is known is not read again.
+
+        Args:
+            snapshot: the metadata.
+
+        Returns:
+            None if unknown, or if no broker is down.
+
+        Raises:
+            HeadroomError: no broker could be reached at all.
+        """
+        if self._waits_for_kept is None and not all(info.alive for info in snapshot.brokers.values()):
+            self._waits_for_kept = read_waits_for_kept(self.connection, self.timeout_s)
+        return self._waits_for_kept
+
+    def _state_of(self, snapshot: Snapshot, reads: dict[int, BrokerRead], known: KnownRates) -> ClusterState:
+        state = cluster_state_of(self._name, self._clock_ms(), snapshot, reads, known)
+        return replace(state, waits_for_kept=self.waits_for_kept(snapshot))
 
     def leadership(self) -> LeadershipSnapshot:
         """Return the leaders now, from the metadata alone.

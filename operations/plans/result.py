@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchedPlan
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.estimate import MoveEstimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.validation import AwaitedBroker, awaited_brokers
 from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
 from headroom.schemas.text.amounts import rate_text
 
@@ -43,6 +45,11 @@ class PlanResult:
     made: bool = False
     cut: BatchedPlan | None = None
     directories: Sequence[DirectoryEstimate] = ()
+
+    @cached_property
+    def awaited(self) -> tuple[AwaitedBroker, ...]:
+        """The brokers that are down and that moves of the plan wait for."""
+        return awaited_brokers(self.plan, self.state)
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""

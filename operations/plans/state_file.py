@@ -22,7 +22,7 @@ STATE_VERSION = 1
 _REMEDY = "Write it again with headroom plan --save-state."
 _BROKERS = TypeAdapter(list[BrokerState])
 _PARTITIONS = TypeAdapter(list[PartitionPlacement])
-_BALANCES: TypeAdapter[bool | None] = TypeAdapter(bool | None)
+_TRUTH: TypeAdapter[bool | None] = TypeAdapter(bool | None)
 _LISTS = TypeAdapter(dict[str, TopicLists])
 _TOPIC_IDS = TypeAdapter(dict[str, str])
 _READ_MS = TypeAdapter(int)
@@ -67,6 +67,7 @@ def state_json(state: ClusterState) -> dict[str, Any]:
         "read_ms": state.read_ms,
         "rates_from": state.rates_from,
         "auto_leader_rebalance": state.auto_leader_rebalance,
+        "waits_for_kept": state.waits_for_kept,
         "brokers": _BROKERS.dump_python(list(state.brokers.values()), mode="json"),
         "partitions": _PARTITIONS.dump_python(list(state.partitions.values()), mode="json"),
         "topic_ids": dict(state.topic_ids),
@@ -97,7 +98,9 @@ def state_of_json(document: Any, subject: str) -> ClusterState:
         table = "topic_ids"
         topic_ids = _strict(_TOPIC_IDS, document.get(table, {}))
         table = "auto_leader_rebalance"
-        balances = _strict(_BALANCES, document.get(table))
+        balances = _strict(_TRUTH, document.get(table))
+        table = "waits_for_kept"
+        waits = _strict(_TRUTH, document.get(table))
         table = "read_ms"
         read_ms = _strict(_READ_MS, document.get(table, 0))
     except ValidationError as error:
@@ -113,6 +116,7 @@ def state_of_json(document: Any, subject: str) -> ClusterState:
         lists=lists,
         auto_leader_rebalance=balances,
         rates_from=str(document.get("rates_from", "unknown")),
+        waits_for_kept=waits,
     )
     counts: dict[str, Counter[Any]] = {
         "broker": Counter(b.broker for b in brokers),

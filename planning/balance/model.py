@@ -201,6 +201,13 @@ class ClusterModel:
         return has_unknown
 
     @cached_property
+    def has_dead_replica(self) -> BoolArray:
+        """Whether a partition has a replica on a broker that is down, (P,)."""
+        down = np.array([not b.alive for b in self.brokers], dtype=np.bool_)
+        has_dead: BoolArray = (down[self.replicas] & (self.replicas != NO_BROKER)).any(axis=1)
+        return has_dead
+
+    @cached_property
     def may_take(self) -> BoolArray:
         """Whether a broker may take replicas and leaders, (B,)."""
         allowed = np.array([not b.takes for b in self.brokers], dtype=np.bool_)

@@ -117,6 +117,25 @@ class PartitionPlacement(Reassigned):
         first = target[0]
         return first if rebalances is not False and first in self.isr and first in alive else None
 
+    def dead_kept(self, target: Sequence[int], alive: Collection[int], waits: bool | None) -> tuple[int, ...]:
+        """Return the brokers that are down, and whose present replicas the end of a move may wait for.
+
+        Before Kafka 4.3 a reassignment ends only once every target replica is in sync. Since then, only if it removes
+        more replicas than it adds; otherwise it waits for the added ones alone.
+
+        Args:
+            target: replicas after the move.
+            alive: brokers that are up.
+            waits: whether it is so as before Kafka 4.3; None: it may.
+
+        Source: Kafka 3.9.1 and 4.3.1, ``PartitionReassignmentReplicas.maybeCompleteReassignment`` (KAFKA-19975).
+        """
+        before = self.before
+        # The same brokers in another order are no move that could wait.
+        if set(target) == set(before) or (waits is False and len(target) >= len(before)):
+            return ()
+        return tuple(broker for broker in target if broker in before and broker not in alive)
+
 
 @dataclass(frozen=True)
 class ClusterState:
@@ -131,6 +150,8 @@ class ClusterState:
         lists: throttled replica lists in force, by topic that has any.
         auto_leader_rebalance: whether Kafka gives leads back to preferred leaders by itself; None if unknown.
         rates_from: where the write rates come from, as text for people.
+        waits_for_kept: whether reassignments end only once every replica that stays is in sync, as before Kafka 4.3;
+            None if unknown, or if it was not read because no broker is down.
     """
 
     cluster: str
@@ -141,6 +162,7 @@ class ClusterState:
     lists: Mapping[str, TopicLists] = field(default_factory=dict)
     auto_leader_rebalance: bool | None = None
     rates_from: str = "unknown"
+    waits_for_kept: bool | None = None
 
     @property
     def alive(self) -> frozenset[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from headroom.planning.reassignments.changes import Exemption, PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
@@ -187,27 +188,63 @@ def _health_notes(plan: ReassignmentPlan, changes: PlanChanges, state: ClusterSt
         yield f"Brokers that did not report their throttle rates: {', '.join(map(str, unknown))}."
 
 
-def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
-    """Yield, as a sentence, the partitions whose move waits for a broker that is down and keeps its replica.
+@dataclass(frozen=True)
+class AwaitedBroker:
+    """A broker that is down, and that moves of a plan wait for, because it keeps replicas of their partitions.
 
-    A move that only drops replicas waits for every replica that stays. One that adds some does so before Kafka 4.3.
-
-    Source: ``PartitionReassignmentReplicas.maybeCompleteReassignment``, and KAFKA-19975.
+    Attributes:
+        broker: its id.
+        partitions: the partitions, in the order of the plan.
+        is_certain: false if they wait for it before Kafka 4.3 alone, and the release is unknown.
+        moving: whether any of them moves already.
     """
-    for is_smaller in (True, False):
-        waiting: dict[int, list[TopicPartition]] = {}
-        for name, target in plan.by_name.items():
-            before = state.partitions[name].before if name in state.partitions else ()
-            # The same brokers in another order are no move that could wait.
-            if set(before) == set(target.replicas) or (len(target.replicas) < len(before)) is not is_smaller:
-                continue
-            for broker in target.replicas:
-                if broker in before and broker not in state.alive:
-                    waiting.setdefault(broker, []).append(name)
-        when = "ends only when it is back" if is_smaller else "before Kafka 4.3 ends only when it is back"
-        for broker, names in sorted(waiting.items()):
-            remedy = "Start it, or name targets without it."
-            yield f"Broker {broker} is down and keeps a replica of {_some(names)}: such a move {when}. {remedy}"
+
+    broker: int
+    partitions: tuple[TopicPartition, ...]
+    is_certain: bool
+    moving: bool = False
+
+
+def awaited_brokers(plan: ReassignmentPlan, state: ClusterState) -> tuple[AwaitedBroker, ...]:
+    """Return the brokers that moves of a plan wait for, those that they certainly wait for first."""
+    alive = state.alive
+    if len(alive) == len(state.brokers):
+        return ()
+    certain: dict[int, list[TopicPartition]] = {}
+    possible: dict[int, list[TopicPartition]] = {}
+    for name, target in plan.by_name.items():
+        placement = state.partitions.get(name)
+        # Most partitions of a large plan keep no replica that is down.
+        if placement is None or alive.issuperset(target.replicas):
+            continue
+        is_certain = state.waits_for_kept is True or len(target.replicas) < len(placement.before)
+        waiting = certain if is_certain else possible
+        for broker in placement.dead_kept(target.replicas, alive, state.waits_for_kept):
+            waiting.setdefault(broker, []).append(name)
+    return tuple(
+        AwaitedBroker(broker, tuple(names), waiting is certain, any(state.partitions[name].moving for name in names))
+        for waiting in (certain, possible)
+        for broker, names in sorted(waiting.items())
+    )
+
+
+def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
+    """Yield, as a sentence, the partitions whose move waits for a broker that is down and keeps its replica."""
+    for awaited in awaited_brokers(plan, state):
+        broker, names = awaited.broker, awaited.partitions
+        when = "ends only when it is back" if awaited.is_certain else "before Kafka 4.3 ends only when it is back"
+        cancelled = " after it is cancelled" if awaited.moving else ""
+        yield (
+            f"Broker {broker} is down and keeps a replica of {_some(names)}: such a move {when}, or with a target "
+            f"without it{cancelled}: {_plan_without(broker, names)}"
+        )
+
+
+def _plan_without(broker: int, names: Iterable[TopicPartition]) -> str:
+    """Return the command that makes a plan for the topics of partitions with no replica on a broker."""
+    topics = sorted({name.topic for name in names})
+    chosen = f" --topics {','.join(topics)}" if len(topics) <= _MOST_NAMES else ""
+    return f"headroom plan --drain {broker}{chosen} --save-plan without-{broker}.json"
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:

@@ -10,6 +10,7 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
+from headroom.planning.throttles.effect import rates_text
 from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
 from headroom.schemas.text.amounts import join_names
 
@@ -76,12 +77,21 @@ def _summary(
     count: int,
     rateless: bool,
 ) -> str:
-    why = "it has no rate" if rateless else "the leader throttled list does not name it"
+    why = "it has no rate" if rateless else f"the leader throttled list does not name it{_rates(status)}"
     since = f" since the leader switch of {join_names([p.name for p in switched])}" if switched else ""
     return (
         f"{status.subject.capitalize()} sends {join_names([p.name for p in which], count)} to new replicas without a "
         f"limit{since}: the move is throttled, but {why}"
     )
+
+
+def _rates(status: ThrottleStatus) -> str:
+    """Return the broker's rate, which does not count what is not listed, and what counts; empty without a rate."""
+    rate = status.load.throttle_bytes_per_s
+    if rate is None:
+        return ""
+    is_default = status.throttle_source == "default"
+    return f" ({rates_text(rate, status.load.used_bytes_per_s, is_default)})"
 
 
 def _set_rate(broker: int, tick: RuleInputs) -> Recommendation:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from headroom.cli.common.output import echo, print_table
 from headroom.operations.throttles.left_behind import LeftBehind, LeftList, LeftRate
 from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
+from headroom.operations.throttles.without_effect import ThrottleWithoutEffect
 from headroom.schemas.alerts import Verdict
 from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
@@ -33,6 +34,12 @@ def print_needs(needs: ThrottleNeeds, at_ms: int) -> None:
             )
     for problem in needs.problems:
         echo(problem)
+
+
+def print_without_effect(throttles: Sequence[ThrottleWithoutEffect]) -> None:
+    """Print a line for each throttle that limits nothing, or not all, of a move; nothing if there are none."""
+    for throttle in throttles:
+        echo(throttle.text)
 
 
 def print_left_behind(left: LeftBehind) -> None:

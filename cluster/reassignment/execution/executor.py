@@ -401,11 +401,11 @@ class ReassignmentExecutor:
         parts = []
         if moving:
             parts.append(f"{len(moving)} partitions are moving, such as {moving[0]}")
-            submitted = self._journal.record.submitted
-            # Without those that were just cancelled.
-            targets = [submitted[name].after for name in moving if name in submitted]
-            down = {broker for target in targets for broker in target} - snapshot.alive
-            parts += [f"they wait for {broker_names(sorted(down))}, down"] * bool(down)
+            awaited = sorted(ReplicaKey(name, broker) for name in moving for broker in snapshot.awaited(name))
+            if awaited:
+                down = broker_names(sorted({replica.broker for replica in awaited}))
+                more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
+                parts.append(f"waiting for {down}, down: the replica of {awaited[0].name}{more}")
             copied = self._copies.text(moving, snapshot)
             parts += [copied] * bool(copied)
         if placing:

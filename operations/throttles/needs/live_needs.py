@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from headroom.cluster.elections.leadership import LeadershipSnapshot
+from headroom.cluster.elections.traffic import Traffic
 from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.operations.throttles.needs.throttle_need import (
     MAX_PARTITIONS,
@@ -44,7 +45,7 @@ def needs_of(leadership: LeadershipSnapshot) -> ThrottleNeeds:
         f"Required rates are incomplete: broker {broker} could not be measured ({reason})."
         for broker, reason in sorted(leadership.traffic.unmeasured.items())
     )
-    needs = tuple(_need(loads[broker_role], by_role[broker_role], moving) for broker_role in ordered)
+    needs = tuple(_need(loads[r], by_role[r], moving, leadership.traffic) for r in ordered)
     return ThrottleNeeds(NeedsSource.LIVE, None, needs, problems)
 
 
@@ -62,7 +63,10 @@ def _copies_by_role(moving: Iterable[PartitionTraffic]) -> dict[BrokerRole, Coun
 
 
 def _need(
-    load: ThrottleLoad, copies: Counter[TopicPartition], moving: Mapping[TopicPartition, PartitionTraffic]
+    load: ThrottleLoad,
+    copies: Counter[TopicPartition],
+    moving: Mapping[TopicPartition, PartitionTraffic],
+    traffic: Traffic,
 ) -> MoveNeed:
     rates = {name: moving[name].write_bytes_per_s for name in copies}
     known = {name: rate for name, rate in rates.items() if rate is not None}
@@ -80,4 +84,6 @@ def _need(
         moving_partitions=len(copies),
         partitions=tuple(NeedingPartition(*name, rates[name]) for name in by_traffic[:MAX_PARTITIONS]),
         down_required_bytes_per_s=load.down_required_bytes_per_s,
+        quota_bytes_per_s=traffic.counted.get(load.broker_role),
+        copied_bytes_per_s=traffic.copied.get(load.broker_role),
     )

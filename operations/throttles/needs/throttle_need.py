@@ -59,6 +59,9 @@ class MoveNeed:
         remaining_bytes: bytes that they still have to copy; None if unknown.
         down_required_bytes_per_s: for a leader: what followers on dead brokers add to required_bytes_per_s once these
             are back; None if unknown.
+        quota_bytes_per_s: traffic that the broker counts against the rate; None if not measured.
+        copied_bytes_per_s: traffic of new replicas that the broker sends or receives, in the lists or not; None if not
+            measured.
     """
 
     broker: int
@@ -72,6 +75,17 @@ class MoveNeed:
     partitions: tuple[NeedingPartition, ...]
     remaining_bytes: int | None = None
     down_required_bytes_per_s: float | None = 0.0
+    quota_bytes_per_s: float | None = None
+    copied_bytes_per_s: float | None = None
+
+    @property
+    def observed_bytes_per_s(self) -> float | None:
+        """Return the higher of what is copied and what counts against the rate; None if neither was measured.
+
+        A quota does not count what is in no list, and copies do not include in-sync followers.
+        """
+        known = [rate for rate in (self.quota_bytes_per_s, self.copied_bytes_per_s) if rate is not None]
+        return max(known, default=None)
 
     @property
     def lasting_required_bytes_per_s(self) -> float | None:

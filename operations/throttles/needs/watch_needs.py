@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headroom.operations.evaluation import is_recent
@@ -13,8 +14,9 @@ from headroom.operations.throttles.needs.throttle_need import (
     NeedsSource,
     ThrottleNeeds,
 )
+from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
-from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query
 
@@ -34,10 +36,25 @@ def watch_needs(settings: Settings, at_ms: int | None = None) -> ThrottleNeeds |
     rows = query(settings.store.path, THROTTLE_HEADROOM.path, _SQL.format(recent=recent))
     if not rows:
         return None
-    return ThrottleNeeds(NeedsSource.WATCH, rows[0]["tick_ms"], tuple(_need(row) for row in rows))
+    copied = _copied(query(settings.store.path, REASSIGNMENT_PROGRESS.path, _COPIED_SQL.format(recent=recent)) or ())
+    needs = tuple(_need(row, copied.get((row["broker"], row["role"]))) for row in rows)
+    return ThrottleNeeds(NeedsSource.WATCH, rows[0]["tick_ms"], needs)
 
 
-def _need(row: Mapping[str, Any]) -> MoveNeed:
+def _copied(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float | None]:
+    """Return what new replicas copy by broker and role, bytes per second; None if that of one of them is unknown."""
+    copied: dict[tuple[int, str], list[float | None]] = defaultdict(list)
+    for row in rows:
+        copied[row["adding_replica"], Role.FOLLOWER.value].append(row["copied_bytes_per_s"])
+        if row["leader"] is not None:
+            copied[row["leader"], Role.LEADER.value].append(row["copied_bytes_per_s"])
+    return {
+        broker_role: None if None in rates else sum(max(0.0, rate) for rate in rates if rate is not None)
+        for broker_role, rates in copied.items()
+    }
+
+
+def _need(row: Mapping[str, Any], copied_bytes_per_s: float | None) -> MoveNeed:
     # Moving partitions come first in the evidence.
     moving = [p for p in row["partitions"] or () if p["moving"]]
     return MoveNeed(
@@ -54,11 +71,16 @@ def _need(row: Mapping[str, Any]) -> MoveNeed:
         ),
         remaining_bytes=row["remaining_bytes"],
         down_required_bytes_per_s=row["down_required_bytes_per_s"],
+        quota_bytes_per_s=row["quota_bytes_per_s"],
+        copied_bytes_per_s=copied_bytes_per_s,
     )
 
 
 _SQL = """SELECT tick_ms, broker, role, throttle_bytes_per_s, in_sync_bytes_per_s, required_bytes_per_s,
         moving_bytes_per_s, verdict, moving_partitions, partitions, remaining_bytes,
-        down_required_bytes_per_s
+        down_required_bytes_per_s, quota_bytes_per_s
     FROM data WHERE {recent} AND moving_partitions > 0 AND tick_ms = (SELECT max(tick_ms) FROM data WHERE {recent})
     ORDER BY broker, role DESC"""
+# A replica copies what its leader writes, and what it catches up.
+_COPIED_SQL = """SELECT adding_replica, leader, write_bytes_per_s + catch_up_bytes_per_s AS copied_bytes_per_s
+    FROM data WHERE {recent} AND NOT in_sync AND tick_ms = (SELECT max(tick_ms) FROM data WHERE {recent})"""

@@ -26,6 +26,8 @@ class Exclusion(str, Enum):
     Attributes:
         TOPIC: its topic is excluded, or is not among the chosen ones.
         MOVING: a reassignment of it is running.
+        DEAD_REPLICA: one of its replicas is on a broker that is down, so that its move might never end; it can still be
+            elected.
         UNKNOWN_LOAD: one of its rates is unknown.
         UNKNOWN_SIZE: its size is unknown, so a copy has no price; it can still be elected.
         OVER_THROTTLE: its writes alone require more than the throttle or the replication capacity; it can be elected.
@@ -33,6 +35,7 @@ class Exclusion(str, Enum):
 
     TOPIC = "topic"
     MOVING = "moving"
+    DEAD_REPLICA = "dead_replica"
     UNKNOWN_LOAD = "unknown_load"
     UNKNOWN_SIZE = "unknown_size"
     OVER_THROTTLE = "over_throttle"
@@ -42,6 +45,7 @@ class Exclusion(str, Enum):
 WHY_EXCLUDED: Mapping[Exclusion, str] = {
     Exclusion.TOPIC: "its topic is excluded",
     Exclusion.MOVING: "a reassignment of it is running",
+    Exclusion.DEAD_REPLICA: "one of its replicas is on a broker that is down, and its move might wait for it",
     Exclusion.UNKNOWN_LOAD: "its load is unknown",
     Exclusion.UNKNOWN_SIZE: "its size is unknown, so a copy has no price",
     Exclusion.OVER_THROTTLE: "its writes require more than the throttle",
@@ -108,6 +112,7 @@ class ProposalLimits:
         return {
             Exclusion.TOPIC: ~chosen[model.topic],
             Exclusion.MOVING: model.moving,
+            Exclusion.DEAD_REPLICA: model.has_dead_replica,
             Exclusion.UNKNOWN_LOAD: ~model.rates_known,
             Exclusion.UNKNOWN_SIZE: ~np.isfinite(model.size),
             Exclusion.OVER_THROTTLE: over,
@@ -121,7 +126,7 @@ class ProposalLimits:
 
 
 # Reasons that only exclude copies; an election of the partition is possible.
-COPIES_ONLY = (Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
+COPIES_ONLY = (Exclusion.DEAD_REPLICA, Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ class RunSnapshot:
         cluster_write_bytes_per_s: write rate of producers to the whole cluster; None if unknown.
         logs: logs of the partitions with a named log directory, by broker that has a replica of them and reported it.
         auto_leader_rebalance: whether Kafka gives leads to preferred leaders by itself; None if unknown.
+        waits_for_kept: whether reassignments end only once every replica that stays is in sync, as before Kafka 4.3;
+            None if unknown.
     """
 
     partitions: Mapping[TopicPartition, PartitionPlacement]
@@ -68,6 +70,7 @@ class RunSnapshot:
     cluster_write_bytes_per_s: float | None = None
     logs: Mapping[int, BrokerLogs] = field(default_factory=dict)
     auto_leader_rebalance: bool | None = None
+    waits_for_kept: bool | None = None
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
@@ -84,6 +87,17 @@ class RunSnapshot:
         partition = self.partitions.get(name)
         return partition is not None and partition.moving
 
+    def awaited(self, name: TopicPartition) -> tuple[int, ...]:
+        """Return the brokers that are down, and whose replica the running reassignment of a partition waits for.
+
+        These are replicas that it adds, and those that it keeps if its end waits for them too.
+        """
+        if not self.moves(name):
+            return ()
+        partition = self.partitions[name]
+        added = tuple(broker for broker in partition.adding if broker not in self.alive)
+        return added + partition.dead_kept(partition.target, self.alive, self.waits_for_kept)
+
 
 def cluster_state_of_run(snapshot: RunSnapshot, logs: Mapping[int, BrokerLogs]) -> ClusterState:
     """Return the state of the cluster that a plan is checked against before it is run.
@@ -94,6 +108,13 @@ def cluster_state_of_run(snapshot: RunSnapshot, logs: Mapping[int, BrokerLogs]) 
     """
     known = snapshot.alive | {broker for p in snapshot.partitions.values() for broker in p.replicas}
     brokers = {broker: BrokerState(broker, alive=broker in snapshot.alive) for broker in sorted(known)}
-    rebalance = snapshot.auto_leader_rebalance
-    state = ClusterState("", 0, brokers, snapshot.partitions, snapshot.topic_ids, auto_leader_rebalance=rebalance)
+    state = ClusterState(
+        "",
+        0,
+        brokers,
+        snapshot.partitions,
+        snapshot.topic_ids,
+        auto_leader_rebalance=snapshot.auto_leader_rebalance,
+        waits_for_kept=snapshot.waits_for_kept,
+    )
     return with_log_dirs(state, logs)

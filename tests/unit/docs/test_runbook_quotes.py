@@ -91,7 +91,17 @@ CASES = {
     AlertKind.LEADER_UNTHROTTLED: lambda: (
         assessment_of(
             status(1, LEADER, 9, 4, orders(1, leader=1)),
-            status(3, LEADER, 9, 0, orders(0, leader=3, **SWITCHED, **FREE), in_sync_mb=0, limited=0, free=1),
+            status(
+                3,
+                LEADER,
+                9,
+                0,
+                orders(0, leader=3, **SWITCHED, **FREE),
+                in_sync_mb=0,
+                limited=0,
+                free=1,
+                used_bytes_per_s=0.0,
+            ),
         ).findings
     ),
     # 2 of the 12 partitions are led by broker 1, which sends 2.00 MB/s to the 2 others of 3 replicas of each.

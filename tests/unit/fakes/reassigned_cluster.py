@@ -74,6 +74,7 @@ class FakeReassignedCluster:
         refreshed: topics that the next look was asked to read again.
         failing_elections: number of elections that fail from now on.
         auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
+        waits_for_kept: whether a reassignment ends only once all its target replicas are up, as before Kafka 4.3.
     """
 
     partitions: dict[TopicPartition, PartitionPlacement]
@@ -101,6 +102,7 @@ class FakeReassignedCluster:
     free_of: dict[int, int] = field(default_factory=dict)
     size_bytes: int = 1_000_000
     auto_leader_rebalance: bool | None = False
+    waits_for_kept: bool = False
     hidden_topics: set[str] = field(default_factory=set)
     remade: dict[str, int] = field(default_factory=dict)
     caches_ends: bool = False
@@ -132,6 +134,7 @@ class FakeReassignedCluster:
             frozenset(self.offline),
             logs=self.read_logs(sorted(self.alive), None).brokers,
             auto_leader_rebalance=self.auto_leader_rebalance,
+            waits_for_kept=self.waits_for_kept,
         )
 
     def refresh(self, topics: Collection[str]) -> None:
@@ -190,7 +193,7 @@ class FakeReassignedCluster:
         """Let a look's time pass: new replicas of live brokers come closer, and reassignments end."""
         for name in list(self.left):
             partition = self.partitions[name]
-            if not set(partition.adding) <= self.alive:
+            if not self._may_end(partition):
                 continue
             self.left[name] -= 1
             if self.left[name] <= 0:
@@ -201,6 +204,11 @@ class FakeReassignedCluster:
                 if looks <= 1:
                     self.paths[replica] = path
                     del self.futures[replica]
+
+    def _may_end(self, partition: PartitionPlacement) -> bool:
+        is_smaller = len(partition.adding) < len(partition.removing)
+        awaited = partition.target if self.waits_for_kept or is_smaller else partition.adding
+        return set(awaited) <= self.alive
 
     def _finish(self, name: TopicPartition) -> None:
         partition, target = self.partitions[name], self.partitions[name].target

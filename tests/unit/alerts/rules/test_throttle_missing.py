@@ -42,7 +42,7 @@ def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> 
     assert finding.recommendation.reason.endswith("leader.replication.throttled.replicas 1:2 of topic t")
     assert finding.summary == (
         "Broker 2 as leader sends t-1 to new replicas without a limit: the move is throttled, "
-        "but the leader throttled list does not name it"
+        "but the leader throttled list does not name it (rate in force 9.00 MB/s, observed unknown)"
     )
 
 
@@ -173,6 +173,59 @@ def test_a_move_of_which_too_little_is_known_is_held() -> None:
     assessment = assessment_of(free(1, LEADER, 0), replace(free(2, LEADER, 1), verdict=Verdict.NO_DATA))
     assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
     assert (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves") in assessment.keep_firing
+
+
+def rated(broker: int, role: Role, rate_mb: float, used_mb: float | None) -> ThrottleStatus:
+    """Return a status with a listed moving partition of 2 MB/s, the rate in force, and what counts against it."""
+    used = None if used_mb is None else used_mb * MB
+    return status(broker, role, rate_mb, 4, partition(0), in_sync_mb=0, used_bytes_per_s=used)
+
+
+def test_rates_that_no_list_names_are_named_with_what_is_observed() -> None:
+    leader = replace(free(1, LEADER, 0), throttle_source="default")
+    leader = replace(leader, load=replace(leader.load, throttle_bytes_per_s=5 * MB, used_bytes_per_s=0.0))
+    finding = found(leader, free(3, FOLLOWER, 0))
+    assert finding.summary == (
+        "1 partition(s) move without a throttle, as fast as brokers and network go: broker 1 as leader (rate in "
+        "force 5.00 MB/s (cluster default), observed 0 MB/s) limits nothing, because no throttled replica list names "
+        "what moves; to limit it, take more than 4.00 MB/s"
+    )
+    evidence = finding.evidence_json()
+    assert (evidence["cause"], evidence["throttle_bytes_per_s"], evidence["observed_bytes_per_s"]) == (
+        "not_listed",
+        5 * MB,
+        0.0,
+    )
+
+
+def test_rates_in_another_unit_limit_nothing() -> None:
+    finding = found(rated(1, LEADER, 5_000, 100), rated(3, FOLLOWER, 5_000, 50))
+    assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_WITHOUT_THROTTLE, "moves")
+    assert finding.hold_s == SETTINGS.stalled_s
+    assert (
+        "broker 1 as leader (rate in force 5,000 MB/s, observed 100 MB/s): it limits nothing, because it is 50 times"
+        in finding.summary
+    )
+    assert finding.evidence.cause == "far_above_observed"
+
+
+def test_more_than_the_rates_let_through_is_named() -> None:
+    finding = found(rated(1, LEADER, 5_000, 100), rated(3, FOLLOWER, 10, 100))
+    assert "broker 3 as destination (rate in force 10.00 MB/s, observed 100 MB/s): it does not hold" in finding.summary
+    assert finding.evidence.cause == "observed_above_rate"
+
+
+@pytest.mark.parametrize(
+    "limiting",
+    [
+        rated(3, FOLLOWER, 9, 8.8),
+        # What is observed is unknown, or nothing yet.
+        rated(3, FOLLOWER, 5_000, None),
+        rated(3, FOLLOWER, 5_000, 0),
+    ],
+)
+def test_a_throttle_that_may_limit_the_move_at_its_other_end_raises_nothing(limiting: ThrottleStatus) -> None:
+    assert kinds(rated(1, LEADER, 5_000, 100), limiting) == set()
 
 
 # --- a throttle that is too low after the next switch

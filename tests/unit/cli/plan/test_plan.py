@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,27 @@ def test_unknown_rates_cost_the_recommendation(tmp_path: Path) -> None:
     assert found(str(move), "--state", str(file))["throttle_bytes_per_s"] is None
 
 
+def test_what_never_ends_by_itself_is_in_the_first_line_and_in_the_json(tmp_path: Path) -> None:
+    file, move, smaller = tmp_path / "state.json", tmp_path / "move.json", tmp_path / "smaller.json"
+    down = {4: BrokerState(4, alive=False)}
+    state = state_of([placed(0, (1, 2, 4), isr=(1, 2)), placed(1, (1, 2))], down, waits_for_kept=True)
+    write_state(file, state)
+    move.write_text(plan_text(plan_of({0: (1, 3, 4), 1: (1, 3)})))
+    smaller.write_text(plan_text(plan_of({0: (1, 4)})))
+    verdict = output(str(move), "--state", str(file)).splitlines()[0]
+    assert verdict.startswith("It fits: ")
+    assert verdict.endswith(". But it ends only when broker 4 is back (see the notes).")
+    waits_for = [{"broker": 4, "partitions": [{"topic": "t", "partition": 0}], "certain": True}]
+    assert found(str(move), "--state", str(file))["waits_for"] == waits_for
+    # Since Kafka 4.3 the one ends without broker 4, and the other does not.
+    write_state(file, replace(state, waits_for_kept=False))
+    assert "ends only" not in output(str(move), "--state", str(file))
+    assert found(str(move), "--state", str(file))["waits_for"] == []
+    text = output(str(smaller), "--state", str(file))
+    assert "so no throttle is needed. But it ends only when broker 4 is back" in text
+    assert "headroom plan --drain 4 --topics t --save-plan without-4.json" in text
+
+
 def test_the_saved_state_is_complete(tmp_path: Path) -> None:
     state = ClusterState(
         "c",
@@ -170,6 +192,7 @@ def test_the_saved_state_is_complete(tmp_path: Path) -> None:
         {"t": TopicLists("*", None)},
         True,
         "somewhere",
+        True,
     )
     write_state(tmp_path / "state.json", state)
     assert read_state(tmp_path / "state.json") == state

@@ -37,6 +37,17 @@ def test_what_a_broker_takes_in_of_a_topic_goes_to_partitions_by_the_records_the
     assert (found.read, found.unmeasured) == ({}, {})
 
 
+def test_what_reassignments_copy_and_quotas_count_is_known_by_role() -> None:
+    sent, received = (Meter(f"BrokerTopicMetrics.ReassignmentBytes{way}PerSec") for way in ("Out", "In"))
+    earlier = metrics_at(0, {sent: 1_000, received: 0})
+    gauges = {Meter("LeaderReplication.byte-rate"): Reading(2_000, 7.0)}
+    later = replace(metrics_at(2_000, {sent: 9_000, received: 0}), gauges=gauges)
+    found = traffic_between([], CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.copied == {(1, "leader"): 4_000.0, (1, "follower"): 0.0}
+    assert found.counted == {(1, "leader"): 7.0}
+    assert traffic_between([], CounterSample({}), CounterSample({1: later})).copied == {}
+
+
 def test_without_all_log_ends_it_is_divided_evenly() -> None:
     earlier = metrics_at(0, {topic_bytes("t"): 0}, {("t", 0): 100})
     later = metrics_at(1_000, {topic_bytes("t"): 3_000}, {("t", 0): 130})

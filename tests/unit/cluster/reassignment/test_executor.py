@@ -769,10 +769,44 @@ def test_a_broker_that_comes_back_during_a_batch_gets_its_rate() -> None:
 
     stage.cluster.on_look = come_back
     stage.run()
-    waiting = "batch 1 of 1: 1 partitions are moving, such as a-0; they wait for broker 4, down; "
+    waiting = "batch 1 of 1: 1 partitions are moving, such as a-0; waiting for broker 4, down: the replica of a-0; "
     assert [note for note in stage.notes if note.startswith(waiting)] != []
     assert RATE in seen
     assert stage.throttles() == (fresh().rates, fresh().lists)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_run_names_the_kept_replica_on_a_dead_broker_that_its_end_waits_for(waits: bool) -> None:
+    """b-0 moves from 3, 2, 1 to 4, 2, 1 while broker 1 is down: before Kafka 4.3 that waits for its return."""
+    stage = Stage(batches=[plan(("b", 0))])
+    stage.cluster.alive.discard(1)
+    stage.cluster.waits_for_kept = waits
+
+    def come_back(cluster: FakeReassignedCluster) -> None:
+        if stage.time.now_s > 20:
+            cluster.alive.add(1)
+
+    stage.cluster.on_look = come_back
+    stage.run()
+    named = "batch 1 of 1: 1 partitions are moving, such as b-0; waiting for broker 1, down: the replica of b-0"
+    assert (named in stage.notes) is waits
+    assert not any("waiting for" in note for note in stage.notes if not waits)
+    assert stage.replicas()["b", 0] == (4, 2, 1)
+
+
+def test_a_run_that_drops_replicas_alone_names_the_dead_one_that_it_keeps() -> None:
+    """b-1 moves from 1, 2 to 1 while broker 1 is down: no release ends that before its return."""
+    stage = Stage(batches=[plan(("b", 1))])
+    stage.cluster.alive.discard(1)
+
+    def come_back(cluster: FakeReassignedCluster) -> None:
+        if stage.time.now_s > 20:
+            cluster.alive.add(1)
+
+    stage.cluster.on_look = come_back
+    stage.run()
+    assert any(note.endswith("waiting for broker 1, down: the replica of b-1") for note in stage.notes)
+    assert stage.replicas()["b", 1] == (1,)
 
 
 def written(cluster: FakeReassignedCluster, name: tuple[str, int], rate: float) -> None:

@@ -124,6 +124,17 @@ def test_brokers_that_must_not_take_or_are_unknown_take_nothing() -> None:
         assert {a.target for a in proposal.actions} == {1}
 
 
+def test_no_replica_moves_of_a_partition_with_one_on_a_dead_broker() -> None:
+    """Partitions 0 to 11 have a replica on broker 4, which is down: their move could wait for it for ever."""
+    model = model_of([*brokers(3), BalanceBroker(4, alive=False)], [[1, 4]] * 12 + [[1, 2]] * 24, [10.0 * MIB] * 36)
+    limits = ProposalLimits()
+    excluded = [(e.name.partition, e.reason) for e in excluded_partitions(model, limits)]
+    assert excluded == [(number, Exclusion.DEAD_REPLICA) for number in range(12)]
+    moved = {action.partition for action in propose(model, GOALS, limits).actions if action.copies}
+    assert moved
+    assert min(moved) >= 12
+
+
 def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
     model = model_of(brokers(3), [[1]] * 24 + [[3]], [10.0 * MIB] * 24 + [NAN])
     assert {a.target for a in propose(model, GOALS).actions} == {1}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,13 @@ import pytest
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, LogDirectory
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.validation import plan_notes, require_possible, require_room
+from headroom.planning.reassignments.validation import (
+    awaited_brokers,
+    plan_notes,
+    require_possible,
+    require_room,
+    waiting_notes,
+)
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
@@ -66,27 +73,49 @@ def test_a_replica_that_is_down_already_may_stay() -> None:
     assert "Under-replicated now: t-0" in " ".join(plan_notes(plan_of({0: (1, 4, 3)}), changes, state))
 
 
+# Broker 4 is down. What the end waits for before Kafka 4.3, since then, and where the release is unknown.
+ALWAYS, EARLIER, NEVER = ("certain", "certain", "certain"), ("certain", None, "possible"), (None, None, None)
+
+
 @pytest.mark.parametrize(
     ("replicas", "target", "waits"),
     [
-        # Broker 4 is down.
-        ((1, 2, 4), (1, 4), "Broker 4 is down and keeps a replica of t-0: such a move ends only when it is back. "),
-        ((1, 2, 4), (1, 3, 4), "keeps a replica of t-0: such a move before Kafka 4.3 ends only when it is back. "),
-        ((1, 2, 4), (1, 3, 5), None),
-        ((1, 2, 4), (1, 2), None),
-        ((1, 2, 4), (2, 1, 4), None),
-        ((1, 2, 3), (1, 2, 5), None),
+        ((1, 2, 4), (1, 4), ALWAYS),
+        ((1, 2, 3, 4), (5, 4), ALWAYS),
+        ((1, 2, 4), (1, 3, 4), EARLIER),
+        ((1, 2, 4), (1, 2, 3, 4), EARLIER),
+        ((1, 2, 4), (1, 3, 5), NEVER),
+        ((1, 2, 4), (1, 2), NEVER),
+        ((1, 2, 4), (2, 1, 4), NEVER),
+        ((1, 2, 3), (1, 2, 5), NEVER),
     ],
 )
 def test_a_kept_replica_on_a_dead_broker_is_what_a_move_waits_for(
-    replicas: tuple[int, ...], target: tuple[int, ...], waits: str | None
+    replicas: tuple[int, ...], target: tuple[int, ...], waits: tuple[str | None, ...]
 ) -> None:
     isr = tuple(broker for broker in replicas if broker != 4)
-    state = state_of([placed(0, replicas, isr=isr)], {4: BrokerState(4, alive=False)})
     plan = plan_of({0: target})
-    notes = [note for note in plan_notes(plan, plan_changes(plan, state), state) if "keeps a replica" in note]
-    assert len(notes) == (waits is not None)
-    assert all(waits is not None and waits in note for note in notes)
+    for release_waits, awaited in zip((True, False, None), waits, strict=True):
+        state = state_of([placed(0, replicas, isr=isr)], {4: BrokerState(4, alive=False)}, waits_for_kept=release_waits)
+        found = awaited_brokers(plan, state)
+        assert [(a.broker, a.is_certain) for a in found] == ([] if awaited is None else [(4, awaited == "certain")])
+        notes = [note for note in plan_notes(plan, plan_changes(plan, state), state) if "keeps a replica" in note]
+        assert len(notes) == len(found)
+
+
+def test_the_note_on_what_a_move_waits_for_names_a_plan_without_it() -> None:
+    state = state_of([placed(0, (1, 2, 4), isr=(1, 2))], {4: BrokerState(4, alive=False)})
+    plan = plan_of({0: (1, 3, 4)})
+    (possible,) = waiting_notes(plan, state)
+    assert possible == (
+        "Broker 4 is down and keeps a replica of t-0: such a move before Kafka 4.3 ends only when it is back, or with "
+        "a target without it: headroom plan --drain 4 --topics t --save-plan without-4.json"
+    )
+    (certain,) = waiting_notes(plan, replace(state, waits_for_kept=True))
+    assert "such a move ends only when it is back, or" in certain
+    running = state_of([placed(0, (1, 3, 4, 2), isr=(1, 2), adding=(3,), removing=(2,))], state.brokers)
+    (cancelled,) = waiting_notes(plan, running)
+    assert "or with a target without it after it is cancelled: headroom plan" in cancelled
 
 
 def test_a_destination_without_room_is_refused() -> None:

@@ -45,8 +45,50 @@ def gold(tick_ms: int = AT_MS, cluster: str = "c", broker: int = 1, moving: int 
         f"CAST(5.6e6 AS DOUBLE) AS throttle_bytes_per_s, CAST(4e6 AS DOUBLE) AS in_sync_bytes_per_s, "
         f"CAST({required} AS DOUBLE) AS required_bytes_per_s, CAST(8e6 AS DOUBLE) AS moving_bytes_per_s, "
         f"'losing' AS verdict, CAST({moving} AS INT) AS moving_partitions, make_array({evidence}) AS partitions, "
-        "CAST(9000000 AS BIGINT) AS remaining_bytes, CAST(0 AS DOUBLE) AS down_required_bytes_per_s"
+        "CAST(9000000 AS BIGINT) AS remaining_bytes, CAST(0 AS DOUBLE) AS down_required_bytes_per_s, "
+        "CAST(5.7e6 AS DOUBLE) AS quota_bytes_per_s"
     )
+
+
+def progress(
+    leader: int | None, write: float | None, catch_up: float, in_sync: bool = False, tick_ms: int = AT_MS
+) -> str:
+    """Return the SELECT of a row of gold/reassignment_progress of a new replica on broker 3."""
+    leads, written = ("NULL" if number is None else str(number) for number in (leader, write))
+    return (
+        f"SELECT CAST({tick_ms} AS BIGINT) AS tick_ms, 'c' AS \"cluster\", DATE '2023-11-14' AS date, "
+        "'t' AS topic, CAST(0 AS INT) AS partition, "
+        f"CAST(3 AS INT) AS adding_replica, CAST({leads} AS INT) AS leader, "
+        f"CAST({written} AS DOUBLE) AS write_bytes_per_s, CAST({catch_up} AS DOUBLE) AS catch_up_bytes_per_s, "
+        f"{str(in_sync).lower()} AS in_sync"
+    )
+
+
+def copied(folder: Path, *rows: str) -> list[float | None]:
+    """Return what brokers 1 as leader and 3 as destination copy by these rows."""
+    settings = write_gold(folder, gold(), gold(broker=3))
+    made = QueryBuilder().execute(" UNION ALL ".join(rows)).read_all()
+    write_deltalake(str(folder / "gold/reassignment_progress"), made)
+    found = watch_needs(settings, AT_MS + 3000)
+    assert found is not None
+    assert {need.quota_bytes_per_s for need in found.needs} == {5.7e6}
+    return [need.copied_bytes_per_s for need in found.needs]
+
+
+def test_a_running_watch_knows_what_new_replicas_copy(tmp_path: Path) -> None:
+    rows = (
+        # 2 + 3 and 1 + 1.5 MB/s; one that falls behind by all that is written copies nothing.
+        progress(1, 2e6, 3e6),
+        progress(1, 1e6, 1.5e6),
+        progress(1, 1e6, -1.1e6),
+        progress(1, 9e6, 9e6, in_sync=True),
+        progress(1, 9e6, 9e6, tick_ms=AT_MS - 1000),
+    )
+    assert copied(tmp_path, *rows) == [7.5e6, 7.5e6]
+
+
+def test_if_one_copy_is_unknown_so_is_the_sum(tmp_path: Path) -> None:
+    assert copied(tmp_path, progress(1, 2e6, 3e6), progress(None, None, 0)) == [5e6, None]
 
 
 def write_gold(folder: Path, *rows: str) -> Settings:
@@ -73,7 +115,7 @@ def test_a_running_watch_knows_the_needs_of_its_newest_tick(tmp_path: Path) -> N
         (3, "follower", 8e6),
     ]
     # Partition 7 is in the lists, but does not move.
-    assert found.needs[0] == replace(NEED, remaining_bytes=9_000_000)
+    assert found.needs[0] == replace(NEED, remaining_bytes=9_000_000, quota_bytes_per_s=5.7e6)
 
 
 def test_an_old_tick_is_no_running_watch(tmp_path: Path) -> None:
@@ -227,6 +269,8 @@ def test_json_has_the_needs_and_problems_go_to_standard_error(monkeypatch: pytes
             "partitions": [{"topic": "t", "partition": 0, "write_bytes_per_s": 4 * MB}],
             "remaining_bytes": None,
             "down_required_bytes_per_s": 0.0,
+            "quota_bytes_per_s": None,
+            "copied_bytes_per_s": None,
         }
     ]
     assert "Broker 4 is silent." in result.stderr
