@@ -122,7 +122,7 @@ def test_a_destination_that_is_back_begins_its_rate_again() -> None:
     stage.cluster.on_look = look
     stage.run()
     lines = progress(stage)
-    unknown = "waiting for broker 3, down: the replica of a-0; bytes, rate and expected end are unknown: no log sizes were reported"
+    unknown = "waiting for broker 3, down: the replica of t-0 and 1 more; bytes, rate and expected end are unknown: no log sizes were reported"
     assert lines[0] == unknown
     back = next(line for line in lines if "copied" in line)
     assert back.endswith("160.0 MB copied, rate unknown so far, expected end unknown so far")
