@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -61,6 +62,7 @@ class BatchingRequest:
             finish_within_s=finish_within_s,
             window_s=None if self.window is None else self.window.length_s(),
             margin_ratio=margin_ratio,
+            capacity_bytes_per_s=None if capacity is None else math.floor(capacity),
         )
 
 

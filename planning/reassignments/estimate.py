@@ -142,7 +142,7 @@ def estimate(
     recommendation = recommend(
         [replace(load, throttle_bytes_per_s=0.0) for load in loads],
         policy,
-        in_time_of=lambda _, within_s: times.lowest_in_time(within_s),
+        in_time_of=lambda _, within_s, most: times.lowest_in_time(within_s, most),
     )
     throttle = throttle_bytes_per_s
     if throttle is None and in_flight:

@@ -104,7 +104,7 @@ class MoveTimes:
         """Return the time until all is copied; None if it never is.
 
         A move that ends before Kafka gives leads to preferred leaders keeps the present ones. Where it is unknown
-        whether Kafka does, the range covers both.
+        whether Kafka does, the range covers both, and the move has no end if it has none with one of them.
 
         Args:
             throttle_bytes_per_s: throttle.
@@ -119,14 +119,21 @@ class MoveTimes:
         if before is not None and before.middle_s <= _REBALANCED_AFTER_S:
             return before
         after = self._finish(self.after, throttle_bytes_per_s, most)
-        if self._rebalances or before is None or after is None:
+        if self._rebalances:
             return after
+        if before is None or after is None:
+            return None
         return Finish(min(before.low_s, after.low_s), after.middle_s, max(before.high_s, after.high_s))
 
-    def lowest_in_time(self, within_s: float) -> float:
-        """Return the lowest throttle that ends the move in time, bytes per second; infinity if there is none."""
+    def lowest_in_time(self, within_s: float, most_bytes_per_s: float) -> float:
+        """Return the lowest throttle that ends the move in time, bytes per second; infinity if none does.
+
+        Args:
+            within_s: deadline, seconds.
+            most_bytes_per_s: highest throttle that a broker can carry; infinity if unknown.
+        """
         loads = [*self.before, *self.after]
-        return lowest_in_time(loads, within_s, self.finish) if loads else 0.0
+        return lowest_in_time(loads, within_s, self.finish, most_bytes_per_s) if loads else 0.0
 
     def alone_s(self, load: ThrottleLoad, throttle_bytes_per_s: float) -> float | None:
         """Return the time of a broker and role alone, seconds: bytes / (throttle - required).

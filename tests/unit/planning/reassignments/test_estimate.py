@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
+from headroom.planning.finish.finish_time import Finish
 from headroom.planning.reassignments import timing
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
 from headroom.planning.reassignments.estimate import ExpectedSwitch, MoveEstimate, estimate, running_plan, usual_rule
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
@@ -105,6 +108,49 @@ def test_a_deadline_raises_the_throttle() -> None:
     assert found.time is not None
     assert found.time.finish is not None
     assert found.time.finish.middle_s <= 600
+
+
+def test_a_deadline_just_beyond_the_capacity_gets_the_capacity_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both copies have 12 MB/s to exceed and 3.94 GB: at 14.4 MB/s 3,940 / 2.4 = 1,642 s, at 25 MB/s 3,940 / 13 = 303 s.
+
+    The first scenario alone ends before the median of all, so a deadline between both was searched for a long time.
+    """
+    state = state_of(
+        placed(n, r, write_bytes_per_s=6.0 * MB, size_bytes=1970 * MB) for n, r in ((0, (1, 2)), (1, (2, 1)))
+    )
+    plan = plan_of({0: (1, 3), 1: (2, 3)})
+    tried = []
+    real = timing.planned_finish
+
+    def counted(*arguments: Any) -> Finish | None:
+        tried.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(timing, "planned_finish", counted)
+    found = estimated(state, plan, policy=ThrottlePolicy(finish_within_s=300, capacity_bytes_per_s=25.0 * MB))
+    assert found.recommendation is not None
+    assert (found.throttle_bytes_per_s, found.recommendation.misses_deadline) == (25 * MB, True)
+    assert found.time is not None
+    assert found.time.finish is not None
+    assert found.time.finish.middle_s == pytest.approx(303, rel=0.1)
+    assert len(tried) < 50
+    # Without a deadline the margin is enough.
+    assert estimated(state, plan).throttle_bytes_per_s == 14_400_000
+
+
+def test_a_move_that_never_ends_with_the_present_leaders_has_no_end_where_they_may_stay() -> None:
+    """Broker 1 leads both, and requires 8 MB/s until Kafka, if it does, gives one lead to broker 2."""
+    placements = [placed(n, (1, 2), write_bytes_per_s=2.0 * MB, size_bytes=600 * MB) for n in (0, 1)]
+    plan = plan_of({0: (1, 3), 1: (2, 3)})
+
+    def time_of(rebalances: bool | None) -> TimeEstimate:
+        found = estimated(state_of(placements, auto_leader_rebalance=rebalances), plan, 7 * MB).time
+        assert found is not None
+        return found
+
+    assert (time_of(None).finish, time_of(None).known) == (None, True)
+    assert time_of(False).finish is None
+    assert time_of(True).finish is not None
 
 
 def test_a_move_is_never_faster_than_the_capacity() -> None:
