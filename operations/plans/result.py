@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchedPlan
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.estimate import MoveEstimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.validation import waiting_partitions
 from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
 from headroom.schemas.text.amounts import rate_text
 
 _NAMED = 5
+
+
+@dataclass(frozen=True)
+class FittingWay:
+    """A way in which a plan fits that does not fit as it was asked for.
+
+    Attributes:
+        throttle_bytes_per_s: throttle.
+        batches: number of batches that copy.
+        finish_s: time of all of them, seconds.
+    """
+
+    throttle_bytes_per_s: int
+    batches: int
+    finish_s: float
 
 
 @dataclass(frozen=True)
@@ -31,6 +48,7 @@ class PlanResult:
         made: whether the plan was made for a request, and not read.
         cut: batches with their throttles and times; None if the plan is not cut.
         directories: moves between log directories, by broker.
+        would_fit: how it would fit, if it does not; None if it does, or if no way is known.
     """
 
     plan: ReassignmentPlan
@@ -43,6 +61,41 @@ class PlanResult:
     made: bool = False
     cut: BatchedPlan | None = None
     directories: Sequence[DirectoryEstimate] = ()
+    would_fit: FittingWay | None = None
+
+    @cached_property
+    def fits(self) -> bool | None:
+        """Whether the plan, in its batches if it is cut, ends within the limits that were given; None if unknown."""
+        if waiting_partitions(self.plan, self.state, is_smaller=True):
+            return False
+        fits = self.fits_in_one if self.cut is None else self._fits_in_batches(self.cut)
+        # Since Kafka 4.3 such a move ends without the replica that is down.
+        waits = fits and not self.in_flight and waiting_partitions(self.plan, self.state, is_smaller=False)
+        return None if waits else fits
+
+    @property
+    def fits_in_one(self) -> bool | None:
+        """The same of the whole plan as one batch, apart from replicas on brokers that are down."""
+        estimate, time = self.estimate, self.estimate.time
+        if not estimate.changes.gaining:
+            return True
+        if estimate.throttle_bytes_per_s is None:
+            return None if estimate.recommendation is None or estimate.recommendation.unknown else False
+        if estimate.is_enough is False:
+            return False
+        if time is not None and time.known and (time.finish is None or self.misses_deadline):
+            return False
+        return None if estimate.is_enough is None or time is None or not time.known else True
+
+    @property
+    def misses_deadline(self) -> bool:
+        """Whether the whole plan, as one batch, ends only after the deadline."""
+        time, within_s = self.estimate.time, self.policy.finish_within_s
+        return within_s is not None and time is not None and time.finish is not None and time.finish.middle_s > within_s
+
+    @staticmethod
+    def _fits_in_batches(cut: BatchedPlan) -> bool | None:
+        return None if cut.chosen.total_s is None else cut.chosen.fits
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""

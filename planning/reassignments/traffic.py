@@ -221,7 +221,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     copies = added & ~in_sync
     newly_listed = np.zeros(len(placements), bool)
     newly_listed[: len(changes.gaining)] = [assignment.name.topic in lists for assignment in changes.gaining]
-    leaves_lists = newly_listed & np.array([p.name.topic not in state.lists for p in placements], bool)
+    leaves_lists = newly_listed & np.array([p.topic not in state.lists for p in placements], bool)
     newly_listed = newly_listed[partition]
     leader = _leading_replicas(placements, keys, partition, broker)
     return PlannedTraffic(

@@ -195,19 +195,34 @@ def waiting_notes(plan: ReassignmentPlan, state: ClusterState) -> Iterator[str]:
     Source: ``PartitionReassignmentReplicas.maybeCompleteReassignment``, and KAFKA-19975.
     """
     for is_smaller in (True, False):
-        waiting: dict[int, list[TopicPartition]] = {}
-        for name, target in plan.by_name.items():
-            before = state.partitions[name].before if name in state.partitions else ()
-            # The same brokers in another order are no move that could wait.
-            if set(before) == set(target.replicas) or (len(target.replicas) < len(before)) is not is_smaller:
-                continue
-            for broker in target.replicas:
-                if broker in before and broker not in state.alive:
-                    waiting.setdefault(broker, []).append(name)
+        waiting = waiting_partitions(plan, state, is_smaller)
         when = "ends only when it is back" if is_smaller else "before Kafka 4.3 ends only when it is back"
         for broker, names in sorted(waiting.items()):
             remedy = "Start it, or name targets without it."
             yield f"Broker {broker} is down and keeps a replica of {_some(names)}: such a move {when}. {remedy}"
+
+
+def waiting_partitions(
+    plan: ReassignmentPlan, state: ClusterState, is_smaller: bool
+) -> dict[int, list[TopicPartition]]:
+    """Return the partitions that keep a replica on a broker that is down, by broker; see ``waiting_notes``.
+
+    Args:
+        plan: the plan.
+        state: the cluster.
+        is_smaller: whether those are meant that get fewer replicas; otherwise all others.
+    """
+    waiting: dict[int, list[TopicPartition]] = {}
+    dead = state.brokers.keys() - state.alive
+    for name, target in plan.by_name.items() if dead else ():
+        before = state.partitions[name].before if name in state.partitions else ()
+        # The same brokers in another order are no move that could wait.
+        if set(before) == set(target.replicas) or (len(target.replicas) < len(before)) is not is_smaller:
+            continue
+        for broker in target.replicas:
+            if broker in before and broker in dead:
+                waiting.setdefault(broker, []).append(name)
+    return waiting
 
 
 def room_notes(changes: PlanChanges, state: ClusterState) -> Iterator[str]:

@@ -235,7 +235,7 @@ def test_a_deadline_that_no_number_of_batches_keeps_gets_the_best_and_a_throttle
 
 
 def test_a_deadline_beyond_the_capacity_gets_the_capacity() -> None:
-    """6 MB with 12 MB/s required in 1 s take 18 MB/s: at a capacity of 16 it is 6 / 4 = 1.5 s, with the margin 2.5 s."""
+    """6 MB with 12 MB/s required in 1 s take 18 MB/s. At a capacity of 16 it is 6 / 4 = 1.5 s, at 14.4 MB/s 2.5 s."""
     state, plan = growing([2e6] * 6)
     cut = cut_into_batches(state, plan, BatchPolicy(1, finish_within_s=1.0, capacity_bytes_per_s=16e6))
     assert (cut.chosen.throttle_bytes_per_s, cut.chosen.fits) == (16_000_000, False)
