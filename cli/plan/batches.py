@@ -54,7 +54,8 @@ def _lines(cut: BatchedPlan, result: PlanResult) -> Iterator[str]:
         else:
             remedy = "No throttle that a broker carries would be enough: move when less is written, or allow more time."
         if chosen.total_s == float("inf"):
-            yield f"Does not fit: {number} with copies never end, at {rate_text(chosen.throttle_bytes_per_s)}. {remedy}"
+            end, at = "ends" if chosen.batches == 1 else "end", rate_text(chosen.throttle_bytes_per_s)
+            yield f"Does not fit: {number} with copies never {end}, at {at}. {remedy}"
         else:
             yield f"The time is not kept: {number} with copies take {_time(chosen.total_s)} in all. {remedy}"
 

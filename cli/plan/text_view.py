@@ -15,6 +15,7 @@ from headroom.planning.reassignments.what_if import ReturnCase
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
+from headroom.schemas.text.names import broker_names
 
 # Rows printed of each table; a large cluster has more than an operator reads.
 MAX_ROWS = 20
@@ -63,6 +64,14 @@ _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "pa
 
 def verdict(result: PlanResult) -> str:
     """Return in one line whether the move fits, its throttle, its time and its bottleneck."""
+    if result.waits_for:
+        return f"Does not fit: the move does not end without {broker_names(result.waits_for)} (down)."
+    waits = result.waits_before_4_3_for
+    later = f" Before Kafka 4.3 it does not end without {broker_names(waits)} (down)." if waits else ""
+    return _verdict_without_dead(result) + later
+
+
+def _verdict_without_dead(result: PlanResult) -> str:
     estimate, time = result.estimate, result.estimate.time
     if not estimate.changes.gaining:
         between = "Nothing is copied between brokers" if result.directories else "Nothing is copied"

@@ -110,7 +110,7 @@ def estimate_plan(
         result = _with_batches(result, request.batching or BatchingRequest(), request.throttle, leads_first)
     if not result.in_flight:
         require_room(result.batches, state, subject)
-    if result.fits is False:
+    if result.fits is False and not result.waits_for:
         result = replace(result, would_fit=_fitting_way(result, leads_first))
     return result
 
@@ -147,7 +147,7 @@ def _fitting_way(result: PlanResult, leads_first: Sequence[TargetAssignment]) ->
     within_s = math.inf if policy.finish_within_s is None else policy.finish_within_s
     if result.cut is None and enough is not None and finish is not None and finish.middle_s <= within_s:
         return FittingWay(enough, 1, finish.middle_s)
-    # Of its own accord Kafka's controller starts all that runs at once.
+    # What runs already cannot be cut, and nothing is copied by the rest.
     if result.in_flight or not estimate.changes.gaining:
         return None
     try:

@@ -66,12 +66,20 @@ class PlanResult:
     @cached_property
     def fits(self) -> bool | None:
         """Whether the plan, in its batches if it is cut, ends within the limits that were given; None if unknown."""
-        if waiting_partitions(self.plan, self.state, is_smaller=True):
+        if self.waits_for:
             return False
         fits = self.fits_in_one if self.cut is None else self._fits_in_batches(self.cut)
-        # Since Kafka 4.3 such a move ends without the replica that is down.
-        waits = fits and not self.in_flight and waiting_partitions(self.plan, self.state, is_smaller=False)
-        return None if waits else fits
+        return None if fits and self.waits_before_4_3_for else fits
+
+    @cached_property
+    def waits_for(self) -> tuple[int, ...]:
+        """The brokers that are down, and without which the move does not end."""
+        return tuple(sorted(waiting_partitions(self.plan, self.state, is_smaller=True)))
+
+    @cached_property
+    def waits_before_4_3_for(self) -> tuple[int, ...]:
+        """The same where it depends on the version of Kafka: since 4.3 such a move ends without them."""
+        return tuple(sorted(waiting_partitions(self.plan, self.state, is_smaller=False)))
 
     @property
     def fits_in_one(self) -> bool | None:

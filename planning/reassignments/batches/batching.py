@@ -269,7 +269,9 @@ class _Cutter:
         )
 
     def _with_margin(self, batch: ReassignmentBatch) -> float:
-        return ThrottlePolicy(self._policy.margin_ratio).with_margin(batch.smallest_bytes_per_s)
+        smallest, policy = batch.smallest_bytes_per_s, self._policy
+        throttles = ThrottlePolicy(policy.margin_ratio, capacity_bytes_per_s=policy.capacity_bytes_per_s)
+        return throttles.throttle_above(smallest) or throttles.with_margin(smallest)
 
     def _durations(self, batches: Sequence[ReassignmentBatch]) -> tuple[float | None, ...]:
         return tuple(self._duration_s(batch) for batch in batches)

@@ -116,11 +116,18 @@ def test_a_smaller_factor_that_waits_for_a_dead_broker_has_no_end(tmp_path: Path
     write_state(file, state_of([placed(0, (1, 2, 3), isr=(1, 2))], {3: BrokerState(3, alive=False)}))
     move.write_text(plan_text(plan_of({0: (1, 3)})))
     values = found(str(move), "--state", str(file))
-    assert (values["finish_s"], values["fits"]) == (None, False)
+    assert (values["finish_s"], values["fits"], values["would_fit"]) == (None, False, None)
+    assert output(str(move), "--state", str(file)).startswith(
+        "Does not fit: the move does not end without broker 3 (down)."
+    )
     assert run(str(move), "--state", str(file), "--detailed-exitcode").exit_code == 4
     # Where a replica is added, it depends on the version of Kafka.
     move.write_text(plan_text(plan_of({0: (1, 4, 3)})))
     assert found(str(move), "--state", str(file))["fits"] is None
+    assert (
+        " Before Kafka 4.3 it does not end without broker 3 (down)."
+        in output(str(move), "--state", str(file)).splitlines()[0]
+    )
     assert run(str(move), "--state", str(file), "--detailed-exitcode").exit_code == 5
 
 

@@ -243,6 +243,16 @@ def test_a_deadline_beyond_the_capacity_gets_the_capacity() -> None:
     assert cut.in_time_bytes_per_s is None
 
 
+def test_the_margin_is_as_large_as_the_capacity_allows() -> None:
+    """12 MB/s required and the margin are 14.4 MB/s; a broker that carries 13 MB/s has no use for more."""
+    state, plan = growing([2e6] * 6)
+    cut = cut_into_batches(state, plan, BatchPolicy(1, capacity_bytes_per_s=13e6))
+    assert (cut.chosen.throttle_bytes_per_s, cut.chosen.fits) == (13_000_000, True)
+    # Where it is not enough, the throttle is what it should be.
+    short = cut_into_batches(state, plan, BatchPolicy(1, capacity_bytes_per_s=11e6))
+    assert short.chosen.throttle_bytes_per_s == 14_400_000
+
+
 def test_a_batch_that_never_ends_does_not_fit() -> None:
     """A duration that no throttle makes finite, as where a broker cannot carry what is required."""
     state, plan = growing([2e6])
