@@ -40,7 +40,8 @@ class WrittenFiles:
         cut = result.cut
         throttle = result.estimate.throttle_bytes_per_s if cut is None else cut.chosen.throttle_bytes_per_s
         copies = bool(result.estimate.changes.gaining)
-        if copies and throttle is None:
+        # A throttle that covers only known write rates is none to run with.
+        if copies and (throttle is None or result.estimate.unknown_rates):
             return
         if self.batches_dir is not None:
             plan = f"--batches-dir {shell_quoted(str(self.batches_dir))}"

@@ -149,6 +149,8 @@ def test_exit_codes_say_whether_it_fits_where_that_is_asked_for(plan: Plan, stat
     unknown = {name: replace(p, write_bytes_per_s=None) for name, p in state.partitions.items()}
     write_state(Path("state.json"), replace(state, partitions=unknown))
     assert plan("--drain", "0", "--batches", "1", code).exit_code == 5
+    made = json_of(plan("--drain", "0", "--batches", "1", "--batches-dir", "out", "--format", "json"))
+    assert (made["fits"], made["next_commands"]) == (None, [])
 
 
 def test_a_request_that_is_fulfilled_changes_nothing(plan: Plan) -> None:
