@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from headroom.alerts.inputs.throttle_status import MovingPartition
 from headroom.planning.elections.election_file import request_json
@@ -123,6 +123,18 @@ def headroom_throttle_show(config: str | None) -> str:
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
     return f"headroom throttle clear{config_option_of(config)} --execute"
+
+
+def headroom_reassign_run(plan: str, rates: Mapping[str, int | None], config: str | None) -> str:
+    """Return Headroom's own command that carries out a plan.
+
+    Args:
+        plan: plan file, or the option with the folder of its batches, quoted for a shell.
+        rates: rates by option, bytes per second; options with None are left out.
+        config: configuration file; None to search for it.
+    """
+    words = ["headroom reassign run", plan, *rate_options(rates)]
+    return f"{' '.join(words)}{config_option_of(config)} --execute"
 
 
 def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:

@@ -21,7 +21,7 @@ def print_batches(result: PlanResult) -> None:
     cut = result.cut
     if cut is None:
         return
-    for line in _lines(cut):
+    for line in _lines(cut, result):
         echo(line)
     echo()
     if cut.chosen.batches:
@@ -33,7 +33,7 @@ def print_batches(result: PlanResult) -> None:
         echo(f"and {len(rows) - MAX_ROWS} more; --format json shows all")
 
 
-def _lines(cut: BatchedPlan) -> Iterator[str]:
+def _lines(cut: BatchedPlan, result: PlanResult) -> Iterator[str]:
     chosen = cut.chosen
     number = f"{chosen.batches} batch" + ("" if chosen.batches == 1 else "es")
     if cut.leads_first:
@@ -45,9 +45,19 @@ def _lines(cut: BatchedPlan) -> Iterator[str]:
     elif chosen.total_s is None:
         yield f"{number} with copies. Unknown whether they keep the time: sizes or write rates are unknown."
     else:
-        enough = cut.in_time_bytes_per_s
-        remedy = "" if enough is None else f" A throttle of {rate_text(enough)} would be enough for these."
-        yield f"The time is not kept: {number} with copies take {_time(chosen.total_s)} in all.{remedy}"
+        enough, way = cut.in_time_bytes_per_s, result.would_fit
+        if enough is not None:
+            remedy = f"A throttle of {rate_text(enough)} would be enough for these."
+        elif way is not None:
+            rate = rate_text(way.throttle_bytes_per_s)
+            remedy = f"In {way.batches:,} batches it fits (--batches {way.batches}), at {rate}."
+        else:
+            remedy = "No throttle that a broker carries would be enough: move when less is written, or allow more time."
+        if chosen.total_s == float("inf"):
+            end, at = "ends" if chosen.batches == 1 else "end", rate_text(chosen.throttle_bytes_per_s)
+            yield f"Does not fit: {number} with copies never {end}, at {at}. {remedy}"
+        else:
+            yield f"The time is not kept: {number} with copies take {_time(chosen.total_s)} in all. {remedy}"
 
 
 def _option_row(option: BatchOption, cut: BatchedPlan) -> tuple[str, ...]:

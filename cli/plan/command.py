@@ -22,6 +22,7 @@ from headroom.cli.plan.json_view import nothing_json, result_json
 from headroom.cli.plan.making import MakingOptions, making_options
 from headroom.cli.plan.plot import write_plot
 from headroom.cli.plan.text_view import print_result
+from headroom.cli.plan.written import WrittenFiles, print_written, written_json
 from headroom.operations.plans.batch_files import write_batch_files
 from headroom.operations.plans.estimating import EstimateRequest, estimate_plan, made_notes
 from headroom.operations.plans.live_state import read_live_state
@@ -34,6 +35,10 @@ from headroom.planning.reassignments.room.volumes import with_volumes
 from headroom.planning.reassignments.validation import require_room
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.config import Settings
+
+# With --detailed-exitcode. Lower codes have meanings of their own.
+DOES_NOT_FIT, UNKNOWN_WHETHER_IT_FITS = 4, 5
+_EXIT_CODES = {True: 0, False: DOES_NOT_FIT, None: UNKNOWN_WHETHER_IT_FITS}
 
 
 @click.command(short_help="Estimate a planned reassignment: throttle, time, and what would make it fail.")
@@ -70,6 +75,11 @@ from headroom.schemas.config import Settings
     help="Plan from a saved state, without a cluster.",
 )
 @click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help=f"Exit with {DOES_NOT_FIT} if the plan does not fit, and with {UNKNOWN_WHETHER_IT_FITS} if that is unknown.",
+)
+@click.option(
     "--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the time by throttle."
 )
 def plan(
@@ -81,6 +91,7 @@ def plan(
     finish_within: float | None,
     save_state: Path | None,
     state_file: Path | None,
+    detailed_exitcode: bool,
     plot: Path | None,
     making: MakingOptions,
     batching: BatchingOptions,
@@ -92,6 +103,8 @@ def plan(
 
     The result has the throttle that every broker needs, as leader and as destination, the time that the move takes, its
     bottleneck, and the leader switches and lost brokers that would make the throttle too low. Nothing is changed.
+
+    With --detailed-exitcode the exit code says whether the plan fits: 0 if it does, or if nothing has to change.
 
     Write rates come from two readings, 5 s apart. Margin and capacity: alerts.margin_ratio and
     cluster.replication_capacity.
@@ -106,6 +119,7 @@ def plan(
               headroom plan --drain 3 --max-throttle 50MB --window "22:00-06:00 Europe/Berlin" --batches-dir drain3
               headroom plan --topics orders,payments --replication-factor 3 --save-plan move.json
               headroom plan --to-brokers 1,2,3,4,5 --batches 4
+              headroom plan move.json --throttle 50MB --detailed-exitcode && echo it fits
     """  # noqa: D301
     request = making.request()
     if sum((file is not None, in_flight, request is not None)) != 1:
@@ -137,7 +151,16 @@ def plan(
         write_batch_files(batching.batches_dir, result.batches, result.estimate.changes.rollback)
     if plot is not None:
         write_plot(plot, result.estimate.times)
-    return CommandOutcome(lambda: result_json(result), lambda: print_result(result))
+    written = WrittenFiles(batching.batches_dir, making.save_plan, config, log_dirs_throttle)
+
+    def print_text() -> None:
+        print_result(result)
+        print_written(written, result)
+
+    exit_code = _EXIT_CODES[result.fits] if detailed_exitcode else 0
+    return CommandOutcome(
+        lambda: {**result_json(result), **written_json(written, result)}, print_text, exit_code=exit_code
+    )
 
 
 def _print_nothing(state: ClusterState, notes: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headroom.cli.common.output import partition_json
-from headroom.operations.plans.result import PlanResult
+from headroom.operations.plans.result import FittingWay, PlanResult
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.batches.batching import BatchOption
 from headroom.planning.reassignments.cluster_state import ClusterState
@@ -16,6 +16,8 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, plan_json
 from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.reassignments.what_if import WhatIf
 from headroom.schemas.keys import BrokerRole
+
+_NO_TIME = {"finish_s": 0.0, "finish_low_s": 0.0, "finish_high_s": 0.0, "never_finishes": False, "bottleneck": None}
 
 
 def result_json(result: PlanResult) -> dict[str, Any]:
@@ -44,7 +46,9 @@ def result_json(result: PlanResult) -> dict[str, Any]:
         "must_exceed_bytes_per_s": None if recommendation is None else recommendation.smallest_bytes_per_s,
         "usual_rule_bytes_per_s": estimate.usual_rule_bytes_per_s,
         "is_enough": estimate.is_enough,
-        **_time(estimate.time),
+        "fits": result.fits,
+        "would_fit": None if result.would_fit is None else _fitting_way(result.would_fit),
+        **_time_of_plan(result),
         "times": [{"throttle_bytes_per_s": time.throttle_bytes_per_s, **_time(time)} for time in estimate.times],
         "expected_switches": [
             {**partition_json(s.partition), "leader": s.leader, "next_leader": s.next_leader}
@@ -75,12 +79,12 @@ def result_json(result: PlanResult) -> dict[str, Any]:
 def _batch(number: int, batch: ReassignmentPlan, result: PlanResult) -> dict[str, Any]:
     if result.cut is None:
         # The whole plan, as it was estimated.
-        finish = None if result.estimate.time is None else result.estimate.time.finish
+        finish_s = _time_of_plan(result)["finish_s"]
         needs = [need.required_bytes_per_s for need in result.estimate.needs]
         known = [rate for rate in needs if rate is not None]
         figures = {
             "throttle_bytes_per_s": result.estimate.throttle_bytes_per_s,
-            "finish_s": None if finish is None else finish.middle_s,
+            "finish_s": finish_s,
             "required_bytes_per_s": max(known, default=0.0) if len(known) == len(needs) else None,
         }
     else:
@@ -130,6 +134,9 @@ def nothing_json(state: ClusterState, notes: Sequence[str]) -> dict[str, Any]:
         "read_ms": state.read_ms,
         "partitions": 0,
         "copied_bytes": 0,
+        "fits": True,
+        "would_fit": None,
+        **_NO_TIME,
         "warnings": list(notes),
         "batches": [],
         "rollback": plan_json(nothing),
@@ -156,6 +163,16 @@ def _need(need: ThrottleNeed) -> dict[str, Any]:
         "remaining_bytes": need.remaining_bytes,
         "alone_s": _finite(need.alone_s),
     }
+
+
+def _fitting_way(way: FittingWay) -> dict[str, Any]:
+    return {"throttle_bytes_per_s": way.throttle_bytes_per_s, "batches": way.batches, "finish_s": way.finish_s}
+
+
+def _time_of_plan(result: PlanResult) -> dict[str, Any]:
+    """Return the time of the whole plan. One that copies nothing at all takes none, unless it waits for a broker."""
+    copies = result.estimate.changes.gaining or result.directories
+    return _time(result.estimate.time) if copies or not result.fits else dict(_NO_TIME)
 
 
 def _time(time: TimeEstimate | None) -> dict[str, Any]:
@@ -200,6 +217,15 @@ def _what_if(estimate: MoveEstimate) -> dict[str, Any]:
                 "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
             }
             for case in what_if.losses
+        ],
+        "returns": [
+            {
+                "returned_broker": case.broker,
+                **_role(case.broker_role),
+                "required_bytes_per_s": case.required_bytes_per_s,
+                "short_by_bytes_per_s": _short_by(case.required_bytes_per_s, throttle),
+            }
+            for case in what_if.returns
         ],
         "must_exceed_bytes_per_s": what_if.required_bytes_per_s,
         "survives_bytes_per_s": estimate.survives_bytes_per_s,

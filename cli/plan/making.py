@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from headroom.schemas.errors import HeadroomError
 from headroom.schemas.quantities import QuantityError, parse_id, parse_names, quote
 
 _REPLACEMENT = re.compile(r"[0-9]+ *: *[0-9]+")
+_SHOWN = 5
 _FORMAT = 'The format is {"topics":[{"topic":"foo"}],"version":1}.'
 
 
@@ -137,13 +139,17 @@ def read_topics(file: Path) -> list[str]:
     """Return the topics in a file for ``kafka-reassign-partitions.sh --topics-to-move-json-file``.
 
     Raises:
-        HeadroomError: the file cannot be read, or has another format.
+        HeadroomError: the file cannot be read, has another format, or names a topic twice, which Kafka's tool refuses
+            too.
 
-    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parseTopicsData``.
+    Source: Kafka 4.3.1, ``ReassignPartitionsCommand.parseTopicsData`` and ``parseGenerateAssignmentArgs``.
     """
     document = read_json(file, _FORMAT)
     entries = document.get("topics") if isinstance(document, dict) and document.get("version", 1) == 1 else None
     names = [entry.get("topic") if isinstance(entry, dict) else None for entry in entries or ()]
     if not isinstance(entries, list) or not all(isinstance(name, str) and name for name in names) or not names:
         raise HeadroomError(str(file), "is no list of topics of version 1", _FORMAT)
+    twice = [str(name) for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise HeadroomError(str(file), f"names {', '.join(twice[:_SHOWN])} more than once", "Name each topic once.")
     return [str(name) for name in names]

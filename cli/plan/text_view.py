@@ -11,6 +11,7 @@ from headroom.operations.plans.result import PlanResult
 from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.estimate import ThrottleNeed
 from headroom.planning.reassignments.timing import TimeEstimate
+from headroom.planning.reassignments.what_if import ReturnCase
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
@@ -50,6 +51,7 @@ def print_result(result: PlanResult) -> None:
     echo()
     _print("Leader switches that make the throttle too low", _SWITCHES, list(_switch_rows(result)))
     _print("Lost brokers that make the throttle too low", _LOSSES, list(_loss_rows(result)))
+    _print("Brokers whose return makes the throttle too low", _RETURNS, list(_return_rows(result)))
     print_batches(result)
 
 
@@ -57,16 +59,22 @@ _NEEDS = ("broker", "role", "copies", "to copy", "in-sync use", "required", "rec
 DIRECTORIES_TITLE = "Moves between log directories"
 DIRECTORIES = ("broker", "replicas", "to copy", "throttle", "done in")
 _SWITCHES = ("partition", "leader", "then", "too low on", "requires", "short by")
+_RETURNS = ("back", "too low on", "requires", "short by")
 _LOSSES = ("lost", "too low on", "requires", "short by", "copies that stop", "partitions without a leader")
 
 
 def verdict(result: PlanResult) -> str:
     """Return in one line whether the move fits, its throttle, its time and bottleneck, and what its end waits for."""
-    awaited = sorted({awaited.broker for awaited in result.awaited if awaited.is_certain})
-    if not awaited:
-        return _copy_verdict(result)
-    back = f"{broker_names(awaited, _MAX_NAMED)} {'is' if len(awaited) == 1 else 'are'} back"
-    return f"{_copy_verdict(result)} But it ends only when {back} (see the notes)."
+    certain = sorted({awaited.broker for awaited in result.awaited if awaited.is_certain})
+    if certain:
+        return f"Does not fit: it ends only when {_back(certain)} (see the notes)."
+    possible = sorted({awaited.broker for awaited in result.awaited})
+    later = f" Before Kafka 4.3 it ends only when {_back(possible)} (see the notes)." if possible else ""
+    return _copy_verdict(result) + later
+
+
+def _back(brokers: Sequence[int]) -> str:
+    return f"{broker_names(brokers, _MAX_NAMED)} {'is' if len(brokers) == 1 else 'are'} back"
 
 
 def _copy_verdict(result: PlanResult) -> str:
@@ -82,16 +90,24 @@ def _copy_verdict(result: PlanResult) -> str:
         ends = "will not finish" if time is None or time.finish is None else "is too slow"
         after = "" if time is None or time.finish is None else f" (done in {_finish(time)})"
         return (
-            f"Does not fit: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
-            f"{rate_text(need.known_required_bytes_per_s)}.{_recommendation_text(result)}"
+            f"{_no(result)}: at {throttle} the move {ends}{after}; {_role(need.broker_role)} requires "
+            f"{rate_text(need.known_required_bytes_per_s)}.{_remedy(result)}"
         )
     if time is not None and time.known and time.finish is None:
         close = "is too close to what is required; the move will not finish"
-        return f"Does not fit: {throttle} {close}.{_recommendation_text(result)}"
+        return f"{_no(result)}: {throttle} {close}.{_remedy(result)}"
     if estimate.is_enough is None or time is None or not time.known:
         return f"Unknown whether it fits at {throttle}: sizes or write rates are unknown (see the notes)."
     bottleneck = "" if time.bottleneck is None else f"; bottleneck: {_role(time.bottleneck)}"
+    if result.misses_deadline:
+        late = f"at {throttle} the move is done in {_finish(time)}"
+        within = duration_text(result.policy.finish_within_s)
+        return f"{_no(result)}: {late}, not within {within}{bottleneck}.{_remedy(result)}"
     return f"It fits: at {throttle} on every broker the move is done in {_finish(time)}{bottleneck}."
+
+
+def _no(result: PlanResult) -> str:
+    return f"Does not fit{' in one batch' if result.cut is not None and result.cut.chosen.batches > 1 else ''}"
 
 
 def _without_throttle(result: PlanResult) -> str:
@@ -104,15 +120,28 @@ def _without_throttle(result: PlanResult) -> str:
             f"Unknown whether it fits: write rates are unknown; a throttle has to exceed at least {rate_text(least)}."
         )
     return (
-        f"Does not fit: a throttle has to exceed {rate_text(recommendation.smallest_bytes_per_s)}, and "
-        f"cluster.replication_capacity is {rate_text(result.policy.most_bytes_per_s)}. Move in smaller batches."
+        f"{_no(result)}: a throttle has to exceed {rate_text(recommendation.smallest_bytes_per_s)}, and "
+        f"cluster.replication_capacity is {rate_text(result.policy.most_bytes_per_s)}.{_remedy(result)}"
     )
 
 
-def _recommendation_text(result: PlanResult) -> str:
-    recommendation = result.estimate.recommendation
-    enough = None if recommendation is None else recommendation.throttle_bytes_per_s
-    return "" if enough is None else f" Recommended: {rate_text(enough)}."
+def _remedy(result: PlanResult) -> str:
+    """Return, in a sentence, what would make a plan fit that does not in one batch."""
+    if result.cut is not None:
+        # The lines on the batches say what becomes of these.
+        return ""
+    way = result.would_fit
+    if way is None:
+        if result.in_flight:
+            return " Cancel a part of it, and move that later."
+        more = "." if result.policy.finish_within_s is None else ", or allow more time."
+        return f" No number of batches would: move it when less is written{more}"
+    if way.batches == 1:
+        return f" Recommended: {rate_text(way.throttle_bytes_per_s)}."
+    return (
+        f" In {way.batches:,} batches it fits (--batches {way.batches}): at {rate_text(way.throttle_bytes_per_s)} they "
+        f"take {duration_text(way.finish_s)} in all."
+    )
 
 
 def _summary(result: PlanResult) -> str:
@@ -195,19 +224,36 @@ def _what_if_lines(result: PlanResult) -> Iterator[str]:
             "the leaders before and after."
         )
     effects = estimate.what_if
-    if not estimate.needs or not effects.switches:
+    if not estimate.needs or not (effects.switches or effects.returns):
         return
-    losses = sum(1 for _ in _loss_rows(result))
+    losses, returns = (sum(1 for _ in rows) for rows in (_loss_rows(result), _return_rows(result)))
     if estimate.throttle_bytes_per_s is not None:
         survives = estimate.survives_bytes_per_s
         rate = f" A throttle of {rate_text(survives)} survives any single one." if survives is not None else ""
         yield (
             f"What if: {effects.short_switches:,} of {effects.switches:,} single leader switches and {losses:,} of "
             f"{len(effects.losses):,} lost brokers make the throttle too low."
-            + (rate if effects.short_switches or losses else "")
+            + (_returns_text(effects.returns, returns) if effects.returns else "")
+            + (rate if effects.short_switches or losses or returns else "")
         )
     if effects.unknown_switches:
         yield f"Of {effects.unknown_switches:,} switches the effect is partly unknown, because write rates are."
+
+
+def _returns_text(returns: Sequence[ReturnCase], short: int) -> str:
+    if len(returns) == 1:
+        return f" So does the return of broker {returns[0].broker}." if short else ""
+    return f" So does the return of {short:,} of {len(returns):,} brokers that are down."
+
+
+def _return_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:
+    throttle = result.estimate.throttle_bytes_per_s
+    if throttle is None:
+        return
+    for case in result.estimate.what_if.returns:
+        if case.required_bytes_per_s >= throttle:
+            requires, short = case.required_bytes_per_s, case.required_bytes_per_s - throttle
+            yield f"broker {case.broker}", _role(case.broker_role), rate_text(requires), rate_text(short)
 
 
 def _switch_rows(result: PlanResult) -> Iterator[tuple[str, ...]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from headroom.operations.plans.result import PlanResult
+from headroom.operations.plans.result import FittingWay, PlanResult
 from headroom.planning.elections.quiet_hours import DailyWindow
 from headroom.planning.log_dirs.duration import directory_estimates
 from headroom.planning.reassignments.batches.batching import BatchPolicy, cut_into_batches
@@ -61,6 +62,7 @@ class BatchingRequest:
             finish_within_s=finish_within_s,
             window_s=None if self.window is None else self.window.length_s(),
             margin_ratio=margin_ratio,
+            capacity_bytes_per_s=None if capacity is None else math.floor(capacity),
         )
 
 
@@ -108,6 +110,8 @@ def estimate_plan(
         result = _with_batches(result, request.batching or BatchingRequest(), request.throttle, leads_first)
     if not result.in_flight:
         require_room(result.batches, state, subject)
+    if result.fits is False and not result.waits_for_dead:
+        result = replace(result, would_fit=_fitting_way(result, leads_first))
     return result
 
 
@@ -133,6 +137,27 @@ def _with_batches(
     cut = cut_into_batches(result.state, result.plan, limits, leads_first, times)
     batches = [ReassignmentPlan(batch.assignments) for batch in cut.batches]
     return replace(result, cut=cut, batches=batches)
+
+
+def _fitting_way(result: PlanResult, leads_first: Sequence[TargetAssignment]) -> FittingWay | None:
+    """Return how a plan fits that does not: under the recommended throttle, or in the fewest batches that do."""
+    estimate, policy = result.estimate, result.policy
+    enough = None if estimate.recommendation is None else estimate.recommendation.throttle_bytes_per_s
+    finish = next((time.finish for time in estimate.times if time.throttle_bytes_per_s == enough), None)
+    within_s = math.inf if policy.finish_within_s is None else policy.finish_within_s
+    if result.cut is None and enough is not None and finish is not None and finish.middle_s <= within_s:
+        return FittingWay(enough, 1, finish.middle_s)
+    # What runs already cannot be cut, and nothing is copied by the rest.
+    if result.in_flight or not estimate.changes.gaining:
+        return None
+    try:
+        cut = _with_batches(result, BatchingRequest(AUTO), None, leads_first).cut
+    except HeadroomError:
+        # One partition alone needs more.
+        return None
+    if cut is None or not cut.chosen.fits or cut.chosen.total_s is None or not cut.chosen.throttle_bytes_per_s:
+        return None
+    return FittingWay(cut.chosen.throttle_bytes_per_s, cut.chosen.batches, cut.chosen.total_s)
 
 
 def made_notes(made: MadePlan) -> list[str]:

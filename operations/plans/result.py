@@ -19,6 +19,21 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
+class FittingWay:
+    """A way in which a plan fits that does not fit as it was asked for.
+
+    Attributes:
+        throttle_bytes_per_s: throttle.
+        batches: number of batches that copy.
+        finish_s: time of all of them, seconds.
+    """
+
+    throttle_bytes_per_s: int
+    batches: int
+    finish_s: float
+
+
+@dataclass(frozen=True)
 class PlanResult:
     """Result of the command.
 
@@ -33,6 +48,7 @@ class PlanResult:
         made: whether the plan was made for a request, and not read.
         cut: batches with their throttles and times; None if the plan is not cut.
         directories: moves between log directories, by broker.
+        would_fit: how it would fit, if it does not; None if it does, or if no way is known.
     """
 
     plan: ReassignmentPlan
@@ -45,6 +61,44 @@ class PlanResult:
     made: bool = False
     cut: BatchedPlan | None = None
     directories: Sequence[DirectoryEstimate] = ()
+    would_fit: FittingWay | None = None
+
+    @cached_property
+    def fits(self) -> bool | None:
+        """Whether the plan, in its batches if it is cut, ends within the limits that were given; None if unknown."""
+        if self.waits_for_dead:
+            return False
+        fits = self.fits_in_one if self.cut is None else self._fits_in_batches(self.cut)
+        return None if fits and self.awaited else fits
+
+    @property
+    def waits_for_dead(self) -> bool:
+        """Whether the move certainly ends only when a broker is back that is down."""
+        return any(awaited.is_certain for awaited in self.awaited)
+
+    @property
+    def fits_in_one(self) -> bool | None:
+        """The same of the whole plan as one batch, apart from replicas on brokers that are down."""
+        estimate, time = self.estimate, self.estimate.time
+        if not estimate.changes.gaining:
+            return True
+        if estimate.throttle_bytes_per_s is None:
+            return None if estimate.recommendation is None or estimate.recommendation.unknown else False
+        if estimate.is_enough is False:
+            return False
+        if time is not None and time.known and (time.finish is None or self.misses_deadline):
+            return False
+        return None if estimate.is_enough is None or time is None or not time.known else True
+
+    @property
+    def misses_deadline(self) -> bool:
+        """Whether the whole plan, as one batch, ends only after the deadline."""
+        time, within_s = self.estimate.time, self.policy.finish_within_s
+        return within_s is not None and time is not None and time.finish is not None and time.finish.middle_s > within_s
+
+    @staticmethod
+    def _fits_in_batches(cut: BatchedPlan) -> bool | None:
+        return None if cut.chosen.total_s is None else cut.chosen.fits
 
     @cached_property
     def awaited(self) -> tuple[AwaitedBroker, ...]:

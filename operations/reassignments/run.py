@@ -95,7 +95,8 @@ class PlanRunner:
         self._request = request
         self._clean = headroom_reassign_clean((), request.config)
         topics = {assignment.name.topic for assignment in self._plan}
-        measured = request.rates != RunRates(None)
+        # Without a throttle too where a batch waits for a low write rate: an unknown one would never be low enough.
+        measured = request.rates != RunRates(None) or settings.reassign.quiet_below is not None
         self._connection = LiveClusterControl(settings, topics, measured, named_partitions(self._plan))
         self.cluster = self._session.cluster
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from headroom.planning.quotas.limits import DEFAULT_FETCH, FetchLimits
@@ -78,36 +78,44 @@ def _add_single_replicas(
     """Add the replicas that are known one by one."""
     known = [(destination.broker, replica) for destination in destinations for replica in destination.catching_up]
     behind = Counter(r.name for _, r in known)
-    copying = {(r.name, destination) for destination, r in known}
+    destinations_of: dict[TopicPartition, list[int]] = defaultdict(list)
+    for destination, r in known:
+        destinations_of[r.name].append(destination)
     moving: dict[TopicPartition, CopiedPartition] = {}
     for destination, r in known:
         name = r.name
         if name not in moving:
-            next_leader_copies = (name, r.target[0]) in copying
-            moving[name] = CopiedPartition(behind[name], list(_ending_traffic(r, next_leader_copies, ends)))
+            moving[name] = CopiedPartition(behind[name], list(_ending_traffic(r, destinations_of[name], ends)))
         parts[r.leader, destination].append(ReplicaCopy(r.remaining_bytes, r.write_bytes_per_s, moving[name]))
 
 
 def _ending_traffic(
-    replica: CatchingUpReplica, next_leader_copies: bool, ends: Mapping[BrokerRole, QuotaEndpoint]
+    replica: CatchingUpReplica, destinations: Collection[int], ends: Mapping[BrokerRole, QuotaEndpoint]
 ) -> Iterator[tuple[QuotaEndpoint, float]]:
-    """Yield the in-sync traffic that ends when the replica's partition has moved: the quota that counts it, and its
-    rate.
+    """Yield the in-sync traffic that no longer counts when the replica's partition has moved: the quota, and its rate.
+
+    If the partition leaves the lists, that is all of it: from the leader, and to the destinations.
 
     A leader that is removed hands over to the first target replica, and all other replicas then fetch from that one. If
     the new leader is an adding replica, no list throttles it as a leader.
 
     Args:
         replica: one of the copying replicas.
-        next_leader_copies: true if the first target replica copies too: as the leader, it stops fetching.
+        destinations: brokers of all its copying replicas. If the first target replica is one of them, it leads then,
+            and stops fetching.
         ends: quota by broker and role.
     """
     leaving = set(replica.replicas) - set(replica.target)
     leader_stays = replica.leader not in leaving
     fetching = leaving if leader_stays else set(replica.replicas) - {replica.leader}
-    ended: list[tuple[BrokerRole, int]] = [(BrokerRole(replica.leader, Role.LEADER), len(fetching))]
-    ended += [(BrokerRole(follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
-    if not leader_stays and next_leader_copies:
+    ended: list[tuple[BrokerRole, int]]
+    if replica.leaves_lists:
+        ended = [(BrokerRole(replica.leader, Role.LEADER), len(set(replica.replicas) - {replica.leader}))]
+        ended += [(BrokerRole(destination, Role.FOLLOWER), 1) for destination in destinations]
+    else:
+        ended = [(BrokerRole(replica.leader, Role.LEADER), len(fetching))]
+        ended += [(BrokerRole(follower, Role.FOLLOWER), 1) for follower in sorted(leaving - {replica.leader})]
+    if not leader_stays and not replica.leaves_lists and replica.target[0] in destinations:
         ended.append((BrokerRole(replica.target[0], Role.FOLLOWER), 1))
     yield from (
         (ends[broker_role], times * replica.write_bytes_per_s) for broker_role, times in ended if broker_role in ends

@@ -46,6 +46,8 @@ _PHASES, _COPY_TIMES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)
 _ERROR_S, _ERROR_RATIO, _SINGLE_RATIO = 1.0, 0.02, 0.1
 # Precision of the throttle for a deadline, and its maximum as a multiple of the required rate.
 _NEAR_RATIO, _MOST_TIMES = 1.01, 1e6
+# Largest step of the search for that throttle, once the first scenario alone was in time too early.
+_LARGEST_STEP = 1.1
 
 # Earlier ticks, youngest first: age in seconds, and loads of that tick.
 Earlier = Sequence[tuple[float, Mapping[BrokerRole, ThrottleLoad]]]
@@ -110,7 +112,12 @@ def planned_finish(
     return _Scenarios(throttle_loads, (), states).finish(lambda d: (rate_of(d), rate_of(d)), 0.0, most, most_events)
 
 
-def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlier: Earlier = ()) -> float:
+def throttle_for(
+    throttle_loads: Sequence[ThrottleLoad],
+    within_s: float,
+    earlier: Earlier = (),
+    most_bytes_per_s: float = math.inf,
+) -> float:
     """Return a throttle in bytes per second that ends the copies in time, close to the lowest such rate.
 
     Args:
@@ -118,6 +125,7 @@ def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlie
         within_s: deadline in seconds, compared with the expected end. Infinity is returned if no throttle meets it, or
             if remaining bytes are unknown.
         earlier: earlier ticks.
+        most_bytes_per_s: highest throttle that may be needed, bytes per second: higher ones are not tried.
 
     Raises:
         ValueError: ``within_s`` is not positive.
@@ -128,12 +136,18 @@ def throttle_for(throttle_loads: Sequence[ThrottleLoad], within_s: float, earlie
         return math.inf
     scenarios = _Scenarios(throttle_loads, earlier)
     return lowest_in_time(
-        throttle_loads, within_s, lambda rate, most: scenarios.finish(_raised_to(rate), APPLY_S, most)
+        throttle_loads,
+        within_s,
+        lambda rate, most: scenarios.finish(_raised_to(rate), APPLY_S, most),
+        most_bytes_per_s,
     )
 
 
 def lowest_in_time(
-    throttle_loads: Sequence[ThrottleLoad], within_s: float, finish_at: Callable[[float, int], Finish | None]
+    throttle_loads: Sequence[ThrottleLoad],
+    within_s: float,
+    finish_at: Callable[[float, int], Finish | None],
+    most_bytes_per_s: float = math.inf,
 ) -> float:
     """Return a throttle in bytes per second that ends the copies in time, close to the lowest such rate.
 
@@ -141,6 +155,7 @@ def lowest_in_time(
         throttle_loads: brokers and roles that limit replicas, with known required traffic and remaining bytes.
         within_s: deadline in seconds. Infinity is returned if no throttle meets it.
         finish_at: returns the finish under a throttle, by a maximum number of scenarios.
+        most_bytes_per_s: highest throttle that may be needed, bytes per second: higher ones are not tried.
     """
 
     def in_time(throttle: float, most: int = _SCENARIOS) -> bool:
@@ -149,20 +164,24 @@ def lowest_in_time(
 
     low = max((d.required_bytes_per_s or 0.0 for d in throttle_loads), default=0.0)
     means = [(d.required_bytes_per_s or 0.0) + (d.remaining_bytes or 0) / within_s for d in throttle_loads]
-    high = max(low * _NEAR_RATIO, max(means, default=0.0), 1.0)
-    most_bytes_per_s = max(low, 1.0) * _MOST_TIMES
+    highest = min(max(low, 1.0) * _MOST_TIMES, most_bytes_per_s)
+    high = min(max(low * _NEAR_RATIO, max(means, default=0.0), 1.0), highest)
     # The first scenario alone gives a fast estimate; the median of all scenarios decides.
     while not in_time(high, 1):
-        low, high = high, 2 * high
-        if high > most_bytes_per_s:
+        if high >= highest:
             return math.inf
+        low, high = high, min(2 * high, highest)
     while high > low * _NEAR_RATIO:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if in_time(middle, 1) else (middle, high)
-    while not in_time(high):
-        high *= _NEAR_RATIO**2
-        if high > most_bytes_per_s:
-            return math.inf
+    if in_time(high):
+        return high
+    # Before the search, which would try every rate for one that does not exist.
+    if not in_time(highest):
+        return math.inf
+    step = _NEAR_RATIO**2
+    while high < highest and not in_time(high):
+        high, step = min(high * step, highest), min(step**2, _LARGEST_STEP)
     return high
 
 

@@ -109,6 +109,7 @@ class CatchingUpReplica:
         write_bytes_per_s: write rate of the partition meanwhile.
         replicas: current replicas of the partition.
         target: replicas of the partition after the reassignment.
+        leaves_lists: whether the partition leaves the throttled replica lists once it has moved.
     """
 
     name: TopicPartition
@@ -117,6 +118,7 @@ class CatchingUpReplica:
     write_bytes_per_s: float
     replicas: tuple[int, ...]
     target: tuple[int, ...]
+    leaves_lists: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,9 @@ class SourceLoad:
         remaining_bytes: bytes still to copy; None if unknown.
         write_bytes_per_s: write rate of their partitions; None if unknown.
         largest_remaining_bytes: bytes still to copy for the replica that is furthest behind; None if unknown.
-        leaving_bytes_per_s: in-sync traffic of the leader that ends once they are in sync, because replicas leave.
-        leading_bytes_per_s: part of the write rate that the destination stops fetching then, because it becomes the
-            leader.
+        leaving_bytes_per_s: in-sync traffic of the leader that its quota no longer counts once they are in sync,
+            because replicas leave, or partitions leave the lists.
+        leading_bytes_per_s: the same of the destination, because it becomes the leader, or partitions leave the lists.
     """
 
     leader: int

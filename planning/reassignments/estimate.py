@@ -85,7 +85,7 @@ class MoveEstimate:
         time: time under the throttle; None without one.
         times: times under several throttles, the lowest first.
         expected_switches: leader switches that Kafka makes by itself.
-        what_if: effect of any other switch and of any lost broker.
+        what_if: effect of any other switch, of any lost broker, and of the return of one that is down.
         survives_bytes_per_s: throttle with margin that is enough after any single one of these; None if the capacity is
             too low, or traffic is unknown.
         copied_bytes: bytes to copy in all; None if unknown.
@@ -142,7 +142,7 @@ def estimate(
     recommendation = recommend(
         [replace(load, throttle_bytes_per_s=0.0) for load in loads],
         policy,
-        in_time_of=lambda _, within_s: times.lowest_in_time(within_s),
+        in_time_of=lambda _, within_s, most: times.lowest_in_time(within_s, most),
     )
     throttle = throttle_bytes_per_s
     if throttle is None and in_flight:

@@ -104,7 +104,7 @@ class MoveTimes:
         """Return the time until all is copied; None if it never is.
 
         A move that ends before Kafka gives leads to preferred leaders keeps the present ones. Where it is unknown
-        whether Kafka does, the range covers both.
+        whether Kafka does, the range covers both, and the move has no end if it has none with one of them.
 
         Args:
             throttle_bytes_per_s: throttle.
@@ -119,14 +119,21 @@ class MoveTimes:
         if before is not None and before.middle_s <= _REBALANCED_AFTER_S:
             return before
         after = self._finish(self.after, throttle_bytes_per_s, most)
-        if self._rebalances or before is None or after is None:
+        if self._rebalances:
             return after
+        if before is None or after is None:
+            return None
         return Finish(min(before.low_s, after.low_s), after.middle_s, max(before.high_s, after.high_s))
 
-    def lowest_in_time(self, within_s: float) -> float:
-        """Return the lowest throttle that ends the move in time, bytes per second; infinity if there is none."""
+    def lowest_in_time(self, within_s: float, most_bytes_per_s: float) -> float:
+        """Return the lowest throttle that ends the move in time, bytes per second; infinity if none does.
+
+        Args:
+            within_s: deadline, seconds.
+            most_bytes_per_s: highest throttle that a broker can carry; infinity if unknown.
+        """
         loads = [*self.before, *self.after]
-        return lowest_in_time(loads, within_s, self.finish) if loads else 0.0
+        return lowest_in_time(loads, within_s, self.finish, most_bytes_per_s) if loads else 0.0
 
     def alone_s(self, load: ThrottleLoad, throttle_bytes_per_s: float) -> float | None:
         """Return the time of a broker and role alone, seconds: bytes / (throttle - required).
@@ -156,7 +163,16 @@ class MoveTimes:
 
         if many:
             return planned_finish(loads, rate_of, 1, _FEW_EVENTS)
-        return planned_finish(loads, rate_of) if most is None else planned_finish(loads, rate_of, most)
+        if most is not None:
+            return planned_finish(loads, rate_of, most)
+        found, listed = planned_finish(loads, rate_of), [_listed_to_the_end(d) for d in loads]
+        # Kafka's own tool leaves partitions that have moved in the lists. The range has the end of such a move too.
+        later = None if found is None or listed == loads else planned_finish(listed, rate_of, 1)
+        return found if found is None or later is None else replace(found, high_s=max(found.high_s, later.middle_s))
+
+
+def _listed_to_the_end(load: ThrottleLoad) -> ThrottleLoad:
+    return replace(load, catching_up=tuple(replace(copy, leaves_lists=False) for copy in load.catching_up))
 
 
 def _loads(
@@ -245,8 +261,10 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
     for at in copy.tolist():
         number = int(traffic.partition[at])
         own = slice(starts[number], starts[number + 1])
-        replicas = tuple(traffic.brokers[b] for b in traffic.broker[own])
-        target = tuple(b for b, leaves in zip(replicas, traffic.leaves[own], strict=True) if not leaves)
+        brokers = [traffic.brokers[b] for b in traffic.broker[own]]
+        target = tuple(b for b, leaves in zip(brokers, traffic.leaves[own], strict=True) if not leaves)
+        # A replica on a broker that is down fetches nothing that could end.
+        replicas = tuple(b for b, alive in zip(brokers, traffic.alive[own], strict=True) if alive)
         size = traffic.remaining[at]
         catching_up[traffic.brokers[traffic.broker[at]]].append(
             CatchingUpReplica(
@@ -256,6 +274,7 @@ def _details(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> _Details:
                 write_bytes_per_s=float(traffic.known_write[number]),
                 replicas=replicas,
                 target=target,
+                leaves_lists=bool(traffic.leaves_lists[number]),
             )
         )
     return _Details(catching_up, {})
@@ -268,12 +287,14 @@ def _sources(traffic: PlannedTraffic, leader: Ints, copy: Ints) -> dict[int, lis
     pair = traffic.broker[copy] * count + traffic.broker[lead]
     written = traffic.known_write[partition]
     leader_leaves = traffic.leaves[lead]
-    replicas = np.bincount(traffic.partition, minlength=len(traffic.names))
+    replicas = traffic.live
     leaving = np.bincount(traffic.partition[traffic.leaves & traffic.alive], minlength=len(traffic.names))
     per_copy = np.maximum(1, np.bincount(traffic.partition[traffic.copies], minlength=len(traffic.names)))
-    ended = written * np.where(leader_leaves, replicas[partition] - 1, leaving[partition]) / per_copy[partition]
+    unlisted = traffic.leaves_lists[partition]
+    followers = np.where(leader_leaves | unlisted, replicas[partition] - 1, leaving[partition])
+    ended = written * followers / per_copy[partition]
     first = np.searchsorted(traffic.partition, partition)
-    leading = written * (leader_leaves & (first == copy))
+    leading = written * (unlisted | leader_leaves & (first == copy))
     size = np.nan_to_num(traffic.remaining[copy])
     pairs, at = np.unique(pair, return_inverse=True)
     largest = np.zeros(len(pairs))

@@ -76,6 +76,8 @@ class PlannedTraffic:
         copies: whether it is a new replica of the plan that is not in sync.
         leaves: whether the plan removes it.
         remaining: bytes that a new replica has to copy; NaN if unknown.
+        leaves_lists: whether a partition leaves the throttled replica lists once it has moved, as in
+            ``headroom reassign run``: it does unless lists in force name its topic.
     """
 
     names: Sequence[TopicPartition]
@@ -92,6 +94,7 @@ class PlannedTraffic:
     copies: Bools
     leaves: Bools
     remaining: Floats
+    leaves_lists: Bools
 
     @cached_property
     def live(self) -> Ints:
@@ -218,6 +221,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
     copies = added & ~in_sync
     newly_listed = np.zeros(len(placements), bool)
     newly_listed[: len(changes.gaining)] = [assignment.name.topic in lists for assignment in changes.gaining]
+    leaves_lists = newly_listed & np.array([p.topic not in state.lists for p in placements], bool)
     newly_listed = newly_listed[partition]
     leader = _leading_replicas(placements, keys, partition, broker)
     return PlannedTraffic(
@@ -236,6 +240,7 @@ def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[st
         copies=copies,
         leaves=~is_among(replica, target),
         remaining=_remaining(placements, keys.brokers, partition, broker, copies),
+        leaves_lists=leaves_lists,
     )
 
 

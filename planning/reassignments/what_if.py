@@ -1,4 +1,4 @@
-"""What-ifs during a planned move: any single leader switch, and the loss of any one broker.
+"""What-ifs during a planned move: any single leader switch, the loss of any one broker, and the return of a dead one.
 
 Each is a small change of sums that exist, not a new sum over all partitions.
 """
@@ -59,8 +59,23 @@ class LossCase:
 
 
 @dataclass(frozen=True)
+class ReturnCase:
+    """The return of one broker that is down: its replicas follow again, and catch up behind the throttle.
+
+    Attributes:
+        broker: broker that comes back.
+        broker_role: leader that requires most then.
+        required_bytes_per_s: its required traffic then, as far as known.
+    """
+
+    broker: int
+    broker_role: BrokerRole
+    required_bytes_per_s: float
+
+
+@dataclass(frozen=True)
 class WhatIf:
-    """Effect of single failures on a throttle.
+    """Effect of single events on a throttle.
 
     Attributes:
         switches: number of leader switches that were evaluated.
@@ -68,6 +83,7 @@ class WhatIf:
         short_switches: number of switches that make the throttle short.
         worst_switches: the worst of them, worst first; at most ``MOST_CASES``.
         losses: the loss of each broker that takes part, in ascending order.
+        returns: the return of each broker that is down and has listed replicas, in ascending order.
         required_bytes_per_s: rate that a throttle has to exceed to survive any of these, as far as traffic is known.
     """
 
@@ -76,6 +92,7 @@ class WhatIf:
     short_switches: int
     worst_switches: tuple[SwitchCase, ...]
     losses: tuple[LossCase, ...]
+    returns: tuple[ReturnCase, ...]
     required_bytes_per_s: float
 
 
@@ -91,9 +108,9 @@ class _Switches:
 
 
 def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> WhatIf:
-    """Return the effect of any single leader switch and of the loss of any one broker.
+    """Return the effect of any single leader switch, of the loss of any one broker, and of the return of a dead one.
 
-    Both are evaluated with the present leaders and with the preferred ones, so a switch that Kafka makes by itself is
+    All are evaluated with the present leaders and with the preferred ones, so a switch that Kafka makes by itself is
     evaluated alone too.
 
     Args:
@@ -106,10 +123,11 @@ def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> What
     evaluated = [(leader, _switches(traffic, leader, sums)) for leader, sums in bases]
     throttle = np.inf if throttle_bytes_per_s is None else throttle_bytes_per_s
     short = [case for leader, switches in evaluated for case in _worst(traffic, leader, switches, throttle)]
-    losses = _losses(traffic, bases)
+    losses, returns = _losses(traffic, bases), _returns(traffic, bases)
     highest = [
         *(float(switches.required.max(initial=0.0)) for _, switches in evaluated),
         *(case.required_bytes_per_s for case in losses),
+        *(case.required_bytes_per_s for case in returns),
     ]
     return WhatIf(
         switches=sum(len(switches.at) for _, switches in evaluated),
@@ -117,6 +135,7 @@ def what_if(traffic: PlannedTraffic, throttle_bytes_per_s: float | None) -> What
         short_switches=sum(int((switches.required >= throttle).sum()) for _, switches in evaluated),
         worst_switches=tuple(sorted(short, key=lambda case: -case.required_bytes_per_s)[:MOST_CASES]),
         losses=losses,
+        returns=returns,
         required_bytes_per_s=max(highest, default=0.0),
     )
 
@@ -207,6 +226,24 @@ def _losses_with(traffic: PlannedTraffic, leader: Ints, sums: RoleSums) -> Itera
         most = float(required[lost, worst[lost]])
         role = traffic.broker_role(int(worst[lost])) if most else None
         yield LossCase(traffic.brokers[lost], int(stopped[lost]), int(leaderless[lost]), role, most)
+
+
+def _returns(traffic: PlannedTraffic, bases: list[tuple[Ints, RoleSums]]) -> tuple[ReturnCase, ...]:
+    """Return the return of each dead broker, with the worse of both leaderships."""
+    cases: dict[int, ReturnCase] = {}
+    count = len(traffic.brokers)
+    for leader, sums in bases:
+        replica = np.flatnonzero(~traffic.alive)
+        source = leader[traffic.partition[replica]]
+        listed = (source >= 0) & traffic.leader_listed[source]
+        replica, source = replica[listed], source[listed]
+        keys = traffic.broker[replica] * count + traffic.broker[source]
+        more = sums_by_key(keys, traffic.known_write[traffic.partition[replica]], count * count)
+        for key in np.unique(keys).tolist():
+            broker, sender = traffic.brokers[key // count], key % count
+            case = ReturnCase(broker, traffic.broker_role(sender), float(sums.required[sender] + more[key]))
+            cases[broker] = max(case, cases.get(broker, case), key=lambda c: c.required_bytes_per_s)
+    return tuple(cases[broker] for broker in sorted(cases))
 
 
 def next_leaders(traffic: PlannedTraffic, leader: Ints) -> Ints:

@@ -13,6 +13,9 @@ from headroom.schemas.keys import BrokerRole
 # Below this rate Kafka's quotas are inaccurate: a sample covers whole seconds, and one fetch brings a megabyte.
 ACCURATE_BYTES_PER_S = 1_000_000
 
+# Loads, a deadline in seconds and the highest rate to try, to the lowest throttle that meets the deadline.
+InTime = Callable[[Sequence[ThrottleLoad], float, float], float]
+
 
 @dataclass(frozen=True)
 class ThrottlePolicy:
@@ -94,7 +97,7 @@ def recommend(
     throttle_loads: Sequence[ThrottleLoad],
     policy: ThrottlePolicy,
     earlier: Earlier = (),
-    in_time_of: Callable[[Sequence[ThrottleLoad], float], float] | None = None,
+    in_time_of: InTime | None = None,
 ) -> ThrottleRecommendation | None:
     """Return the throttle with which every limited replica catches up; None if no replica is limited.
 
@@ -108,7 +111,8 @@ def recommend(
         policy: margin, deadline and capacity.
         earlier: earlier ticks, youngest first: age in seconds and loads. They make a throttle for a deadline more
             precise.
-        in_time_of: returns the throttle for a deadline in seconds; that of a running move if None.
+        in_time_of: returns the throttle for a deadline in seconds, infinity if none up to a rate in bytes per second
+            meets it; that of a running move if None.
     """
     rated = [d for d in throttle_loads if d.throttle_bytes_per_s is not None or not d.throttle_known]
     needing = [d for d in rated if d.needs_throttle]
@@ -122,26 +126,22 @@ def recommend(
     capacity, with_margin = policy.most_bytes_per_s, policy.with_margin(smallest)
     if capacity <= smallest:
         return ThrottleRecommendation(None, smallest)
-    in_time_of = in_time_of or (lambda loads, within_s: throttle_for(loads, within_s, earlier))
+    in_time_of = in_time_of or (lambda loads, within_s, most: throttle_for(loads, within_s, earlier, most))
     in_time = _for_deadline(limited, policy, in_time_of)
-    # A deadline that no throttle meets must not lead to an infinite recommendation.
-    wanted = max(with_margin, in_time) if math.isfinite(in_time) else with_margin
+    # The capacity misses a deadline by least. Without one, it must not lead to an infinite recommendation.
+    wanted = min(max(with_margin, in_time), capacity)
     return ThrottleRecommendation(
-        math.ceil(min(wanted, capacity)),
+        math.ceil(wanted if math.isfinite(wanted) else with_margin),
         smallest,
         misses_deadline=math.isinf(in_time) or in_time > capacity,
         below_margin=with_margin > capacity,
     )
 
 
-def _for_deadline(
-    limited: Sequence[ThrottleLoad],
-    policy: ThrottlePolicy,
-    in_time_of: Callable[[Sequence[ThrottleLoad], float], float],
-) -> float:
+def _for_deadline(limited: Sequence[ThrottleLoad], policy: ThrottlePolicy, in_time_of: InTime) -> float:
     """Return the throttle for the deadline in bytes per second; 0 without a deadline, or if remaining bytes are
     unknown.
     """
     if policy.finish_within_s is None or any(d.remaining_bytes is None for d in limited):
         return 0.0
-    return in_time_of(limited, policy.finish_within_s)
+    return in_time_of(limited, policy.finish_within_s, policy.most_bytes_per_s)

@@ -99,8 +99,8 @@ def choose_throttle(batches: Sequence[BalanceBatch], request: ThrottleRequest, s
     if source is not ThrottleSource.DEADLINE:
         return BalanceThrottle(math.ceil(rate), source)
     misses = rate > capacity
-    wanted = max(needed, rate) if math.isfinite(rate) else survives
-    return BalanceThrottle(math.ceil(min(wanted, capacity)), source, misses)
+    wanted = min(max(needed, rate), capacity)
+    return BalanceThrottle(math.ceil(wanted if math.isfinite(wanted) else survives), source, misses)
 
 
 def _in_force(batches: Sequence[BalanceBatch], state: ClusterState) -> int | None:

@@ -38,6 +38,8 @@ class BatchPolicy:
         window_s: length of the daily window in which batches run, so the longest time for one batch, seconds; None if
             there is no limit.
         margin_ratio: factor between the required rate and the throttle.
+        capacity_bytes_per_s: replication traffic that a broker can carry, whole bytes per second: no higher throttle
+            makes a batch faster. None if unknown.
     """
 
     batches: int | None = None
@@ -45,6 +47,7 @@ class BatchPolicy:
     finish_within_s: float | None = None
     window_s: float | None = None
     margin_ratio: float = 1.2
+    capacity_bytes_per_s: float | None = None
 
     @property
     def limit_bytes_per_s(self) -> float:
@@ -188,12 +191,14 @@ class _Cutter:
             durations = self._durations(self._with_throttle(batches, throttle))
             return _keeps_time(_total(durations), _longest(durations), self._policy)
 
-        low = max(self._with_margin(batch) for batch in batches)
-        high = next((t for t in (low * 2**times for times in range(_DOUBLINGS)) if in_time(t)), None)
-        if high is None or high == low:
-            return high
-        low = high / 2
-        for _ in range(_HALVINGS):
+        low = high = max(self._with_margin(batch) for batch in batches)
+        capacity = self._policy.capacity_bytes_per_s
+        most = low * 2**_DOUBLINGS if capacity is None else max(low, capacity)
+        while not in_time(high):
+            if high >= most:
+                return None
+            low, high = high, min(2 * high, most)
+        for _ in range(_HALVINGS if high > low else 0):
             middle = (low + high) / 2
             low, high = (low, middle) if in_time(middle) else (middle, high)
         return math.ceil(high)
@@ -242,8 +247,18 @@ class _Cutter:
         policy = self._policy
         if policy.max_throttle_bytes_per_s is not None:
             return self._with_throttle(batches, policy.max_throttle_bytes_per_s)
-        timed = policy.finish_within_s is not None or policy.window_s is not None
-        return self._with_throttle(batches, (self.in_time_bytes_per_s(batches) if timed and batches else None) or 0)
+        return self._with_throttle(batches, self._for_time(batches) if batches else 0.0)
+
+    def _for_time(self, batches: Sequence[ReassignmentBatch]) -> float:
+        """Return the throttle for the time, bytes per second; 0 if none is asked for, or what it takes is unknown."""
+        policy = self._policy
+        if policy.finish_within_s is None and policy.window_s is None:
+            return 0.0
+        if (enough := self.in_time_bytes_per_s(batches)) is not None:
+            return enough
+        # The capacity misses the time by least.
+        known = not any(batch.unknown_rates or batch.unknown_sizes for batch in batches)
+        return policy.capacity_bytes_per_s or 0.0 if known else 0.0
 
     def _with_throttle(self, batches: Sequence[ReassignmentBatch], throttle: float) -> tuple[ReassignmentBatch, ...]:
         """Return batches with a throttle, or with that which they need, if it is larger and there is no limit."""
@@ -254,7 +269,9 @@ class _Cutter:
         )
 
     def _with_margin(self, batch: ReassignmentBatch) -> float:
-        return ThrottlePolicy(self._policy.margin_ratio).with_margin(batch.smallest_bytes_per_s)
+        smallest, policy = batch.smallest_bytes_per_s, self._policy
+        throttles = ThrottlePolicy(policy.margin_ratio, capacity_bytes_per_s=policy.capacity_bytes_per_s)
+        return throttles.throttle_above(smallest) or throttles.with_margin(smallest)
 
     def _durations(self, batches: Sequence[ReassignmentBatch]) -> tuple[float | None, ...]:
         return tuple(self._duration_s(batch) for batch in batches)
@@ -328,13 +345,17 @@ def _keeps_throttle(batches: Sequence[ReassignmentBatch], policy: BatchPolicy) -
 
 
 def _keeps_time(total_s: float | None, longest_s: float | None, policy: BatchPolicy) -> bool:
-    """Return whether times are within the limits; false if that is unknown."""
+    """Return whether times are within the limits, and every batch ends; false if what is limited is unknown."""
     kept = [(total_s, policy.finish_within_s), (longest_s, policy.window_s)]
-    return all(limit is None or (time is not None and time <= limit) for time, limit in kept)
+    return total_s != math.inf and all(limit is None or (time is not None and time <= limit) for time, limit in kept)
 
 
 def _lateness(option: BatchOption, policy: BatchPolicy) -> float:
-    """Return the ratio between times and their limits, for the limit that is missed most; infinity if unknown."""
+    """Return the ratio between times and their limits, for the limit that is missed most; infinity if unknown, or if a
+    batch never ends.
+    """
+    if option.total_s == math.inf:
+        return math.inf
     kept = [(option.total_s, policy.finish_within_s), (option.longest_s, policy.window_s)]
     return max((math.inf if time is None else time / limit for time, limit in kept if limit is not None), default=0.0)
 

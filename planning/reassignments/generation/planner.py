@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,6 +21,7 @@ from headroom.planning.reassignments.generation.spreading import Spreading
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
+from headroom.schemas.text.amounts import size_text
 
 
 class PlanExclusion(str, Enum):
@@ -92,7 +94,7 @@ def make_plan(state: ClusterState, request: PlanRequest) -> MadePlan:
         plan=ReassignmentPlan(tuple(TargetAssignment(draft.present.name, tuple(draft.replicas)) for draft in changed)),
         leads_first=tuple(_leads_first(changed, request, state)),
         excluded={p.name: reason for p, reason in zip(partitions, reasons, strict=True) if reason is not None},
-        notes=tuple(_notes(sizes, changed, request, racks, disks)),
+        notes=(*_dead_notes(sizes, changed, request, alive), *_notes(sizes, changed, request, racks, disks)),
     )
 
 
@@ -190,7 +192,7 @@ def _choose_replicas(
             for broker in set(draft.replicas).difference(draft.present.replicas):
                 disks.take(broker, draft.size_bytes)
     else:
-        reduce_drafts(touched, loads, racks)
+        reduce_drafts(touched, loads, racks, first_stays=not request.reorder)
     quotas = replica_quotas(touched, loads, racks, may_give=request.spreads)
     Placement(loads, quotas, racks, disks, topic_replicas(loads, touched)).place(touched)
     for draft in drafts:
@@ -227,6 +229,36 @@ def _leads_first(changed: Iterable[Draft], request: PlanRequest, state: ClusterS
             yield TargetAssignment(p.name, (first, *(b for b in p.replicas if b != first)))
 
 
+def _is_on_new_broker(p: PartitionPlacement, request: PlanRequest) -> bool:
+    """Return whether a partition would have two replicas on a broker that takes the place of another."""
+    replaced = [request.replace.get(broker, broker) for broker in p.replicas]
+    return len(set(replaced)) < len(replaced)
+
+
+def _dead_notes(sizes: _Sizes, changed: Iterable[Draft], request: PlanRequest, alive: frozenset[int]) -> Iterator[str]:
+    """Yield, as a sentence, the copies for brokers that are down, although the request does not name them."""
+    replaced: Counter[int] = Counter()
+    copies = copied_bytes = 0
+    for draft in changed:
+        replicas = draft.present.replicas
+        named = request.drain | request.replace.keys()
+        dead = [b for b in replicas if b not in alive and b not in named and b not in draft.replicas]
+        # With fewer replicas than before, some of them are not replaced.
+        new = min(len(dead), len(set(draft.replicas).difference(replicas)))
+        if new:
+            replaced.update(dead)
+            copies += new
+            copied_bytes += new * draft.size_bytes
+    if not copies:
+        return
+    names = ", ".join(f"{broker} ({number:,})" for broker, number in sorted(replaced.items()))
+    size = f", {size_text(copied_bytes)}" if sizes.any_known else ""
+    yield (
+        f"Replicas on brokers that are down are replaced too: broker {names}. That is {copies:,} of the copies{size}. "
+        "To keep these replicas, start the broker, and make the plan again."
+    )
+
+
 def _notes(
     sizes: _Sizes, changed: Collection[Draft], request: PlanRequest, racks: Racks, disks: DiskSpace
 ) -> Iterator[str]:
@@ -238,7 +270,7 @@ def _notes(
         yield f"The free space of broker {', '.join(map(str, disks.overfull))} is not enough for the copies."
     if not request.replace:
         return
-    if elsewhere := sum(bool(draft.added) for draft in changed):
+    if elsewhere := sum(_is_on_new_broker(draft.present, request) for draft in changed):
         yield f"{elsewhere} partitions have a replica on the new broker already: another broker gets their second one."
     crowded = sum(len(racks.without_crowding(draft.replicas, draft.factor)) < draft.factor for draft in changed)
     if crowded:

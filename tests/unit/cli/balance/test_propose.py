@@ -130,7 +130,10 @@ def test_the_throttle_is_given_or_for_the_deadline_or_in_force_or_the_capacity_o
     capacity = proposed("--state", STATE)
     assert (capacity["throttle_from"], capacity["throttle_bytes_per_s"]) == ("capacity", 75 * MB)
     late = proposed("--state", STATE, "--finish-within", "5m")
-    assert late["misses_deadline"]
+    assert (late["misses_deadline"], late["throttle_bytes_per_s"]) == (True, 75 * MB)
+    # Sooner than any throttle allows, because each batch takes a moment after its last byte.
+    never = proposed("--state", STATE, "--finish-within", "0.1")
+    assert (never["misses_deadline"], never["throttle_bytes_per_s"]) == (True, 75 * MB)
     assert "meets --finish-within" in late["warnings"][0]
 
 

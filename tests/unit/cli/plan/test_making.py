@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,52 @@ def test_topics_come_from_a_file_too(plan: Plan) -> None:
     assert by_file["partitions"] == 6
 
 
+def test_a_topic_that_a_file_names_twice_is_refused(plan: Plan) -> None:
+    Path("topics.json").write_text('{"topics":[{"topic":"foo"},{"topic":"foo"}],"version":1}')
+    found = plan("--topics-file", "topics.json", "--replication-factor", "3")
+    assert "topics.json: names foo more than once" in str(found.exception)
+
+
+def test_what_was_written_and_the_command_that_carries_it_out_are_shown(plan: Plan) -> None:
+    found = plan("--drain", "0", "--max-throttle", "6MB", "--batches-dir", "out dir", "--save-plan", "move.json")
+    assert found.exit_code == 0, found.output
+    lines = found.output.splitlines()
+    assert "Wrote 4 batch files and rollback.json to out dir." in lines
+    assert "Wrote the plan to move.json." in lines
+    # The throttle is not enough for all of it at once, so the file of the whole plan has no command.
+    (command,) = (line for line in lines if line.startswith("To carry it out"))
+    assert command.endswith(": headroom reassign run --batches-dir 'out dir' --throttle 6000000 --execute")
+
+
+def test_the_command_of_what_was_written_is_in_the_json(plan: Plan) -> None:
+    found = json_of(plan("--drain", "0", "--max-throttle", "6MB", "--batches-dir", "out", "--format", "json"))
+    assert found["next_commands"] == ["headroom reassign run --batches-dir out --throttle 6000000 --execute"]
+    late = ("--max-throttle", "6MB", "--finish-within", "8s", "--batches", "auto", "--batches-dir", "late")
+    assert json_of(plan("--drain", "0", *late, "--format", "json"))["next_commands"] == []
+    # An order that changes copies nothing, and needs no throttle.
+    order = json_of(plan("--reorder", "--topics", "foo", "--save-plan", "order.json", "--format", "json"))
+    assert order["batches"] == [] or order["next_commands"] == ["headroom reassign run order.json --execute"]
+
+
+def test_exit_codes_say_whether_it_fits_where_that_is_asked_for(plan: Plan, state: ClusterState) -> None:
+    code = "--detailed-exitcode"
+    assert plan("--drain", "0", code).exit_code == 0
+    assert plan("--drain", "3", code).exit_code == 0
+    late = ("--drain", "0", "--max-throttle", "6MB", "--finish-within", "8s", "--batches", "auto")
+    assert (plan(*late).exit_code, plan(*late, code).exit_code) == (0, 4)
+    assert plan("--drain", "0", "--finish-within", "8s", code).exit_code == 0
+    unknown = {name: replace(p, write_bytes_per_s=None) for name, p in state.partitions.items()}
+    write_state(Path("state.json"), replace(state, partitions=unknown))
+    assert plan("--drain", "0", "--batches", "1", code).exit_code == 5
+    made = json_of(plan("--drain", "0", "--batches", "1", "--batches-dir", "out", "--format", "json"))
+    assert (made["fits"], made["next_commands"]) == (None, [])
+
+
 def test_a_request_that_is_fulfilled_changes_nothing(plan: Plan) -> None:
     assert "nothing has to change" in plan("--drain", "3").output
     found = json_of(plan("--drain", "3", "--format", "json"))
     assert (found["batches"], found["rollback"]["partitions"]) == ([], [])
+    assert (found["finish_s"], found["never_finishes"], found["fits"]) == (0.0, False, True)
 
 
 @pytest.mark.parametrize(

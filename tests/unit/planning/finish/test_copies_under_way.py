@@ -75,6 +75,16 @@ class Found:
         return self.name(copy.leader), self.name(copy.destination)
 
 
+def test_a_partition_that_leaves_the_lists_counts_no_longer_at_both_ends() -> None:
+    """Leader 1 sends to 2, in sync, and to the copies 3 and 4: 3 x 0.5 MB/s; each destination receives 0.5 MB/s."""
+    known = [replace(replica(0, 1, 5, (1, 2, 3, 4), (1, 3, 4)), leaves_lists=True)]
+    copying = [replace(destination(b, 1, 5, 0.5), catching_up=tuple(known)) for b in (3, 4)]
+    assert Found([leader(1, 2, 10), *copying]).leaving()[0] == [(1, 1.5), (3, 0.5), (4, 0.5)]
+    # Otherwise only replica 2 stops fetching.
+    stays = [replace(one, catching_up=(replace(known[0], leaves_lists=False),)) for one in copying]
+    assert Found([leader(1, 2, 10), *stays]).leaving()[0] == [(1, 0.5)]
+
+
 def test_replicas_that_are_known_copy_from_their_own_leaders() -> None:
     known = (
         replica(0, 1, 5, (1, 2, 3), (1, 3)),

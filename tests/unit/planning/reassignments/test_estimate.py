@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from headroom.planning.finish.finish_time import Finish
 from headroom.planning.reassignments import timing
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
 from headroom.planning.reassignments.estimate import ExpectedSwitch, MoveEstimate, estimate, running_plan, usual_rule
 from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.planning.throttles.replica_lists import TopicLists
 from headroom.schemas.alerts import Role
@@ -105,6 +109,87 @@ def test_a_deadline_raises_the_throttle() -> None:
     assert found.time is not None
     assert found.time.finish is not None
     assert found.time.finish.middle_s <= 600
+
+
+def test_a_deadline_just_beyond_the_capacity_gets_the_capacity_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both copies have 12 MB/s to exceed and 3.94 GB: at 14.4 MB/s they take 3,940 / 2.4 = 1,642 s, at 25 MB/s 303 s.
+
+    The first scenario alone ends before the median of all, so a deadline between both was searched for a long time.
+    """
+    state = state_of(
+        placed(n, r, write_bytes_per_s=6.0 * MB, size_bytes=1970 * MB) for n, r in ((0, (1, 2)), (1, (2, 1)))
+    )
+    plan = plan_of({0: (1, 3), 1: (2, 3)})
+    tried = []
+    real = timing.planned_finish
+
+    def counted(*arguments: Any) -> Finish | None:
+        tried.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(timing, "planned_finish", counted)
+    found = estimated(state, plan, policy=ThrottlePolicy(finish_within_s=300, capacity_bytes_per_s=25.0 * MB))
+    assert found.recommendation is not None
+    assert (found.throttle_bytes_per_s, found.recommendation.misses_deadline) == (25 * MB, True)
+    assert found.time is not None
+    assert found.time.finish is not None
+    assert found.time.finish.middle_s == pytest.approx(303, rel=0.1)
+    assert len(tried) < 50
+    # Without a deadline the margin is enough.
+    assert estimated(state, plan).throttle_bytes_per_s == 14_400_000
+
+
+def test_a_move_that_never_ends_with_the_present_leaders_has_no_end_where_they_may_stay() -> None:
+    """Broker 1 leads both, and requires 8 MB/s until Kafka, if it does, gives one lead to broker 2."""
+    placements = [placed(n, (1, 2), write_bytes_per_s=2.0 * MB, size_bytes=600 * MB) for n in (0, 1)]
+    plan = plan_of({0: (1, 3), 1: (2, 3)})
+
+    def time_of(rebalances: bool | None) -> TimeEstimate:
+        found = estimated(state_of(placements, auto_leader_rebalance=rebalances), plan, 7 * MB).time
+        assert found is not None
+        return found
+
+    assert (time_of(None).finish, time_of(None).known) == (None, True)
+    assert time_of(False).finish is None
+    assert time_of(True).finish is not None
+
+
+def uneven() -> tuple[ClusterState, ReassignmentPlan]:
+    """Ten small partitions of 1 MB/s, and a large one of 0.2 MB/s, all from broker 1 with 2 and 3 to 4."""
+    small = [placed(n, (1, 2, 3), size_bytes=10 * MB) for n in range(10)]
+    large = placed(10, (1, 2, 3), size_bytes=1_000 * MB, write_bytes_per_s=0.2 * MB)
+    return state_of([*small, large]), plan_of(dict.fromkeys(range(11), (1, 2, 4)))
+
+
+def test_partitions_that_have_moved_no_longer_use_the_throttle_as_in_a_run() -> None:
+    """Leader 1 sends 30.6 MB/s to three followers each. While 0.2 MB/s are left, 1,000 MB pass at 36.7 - 0.6 MB/s.
+
+    With the small partitions in the lists, 20 MB/s of in-sync traffic would stay in the quota: 1,000 / 16 s.
+    """
+    state, plan = uneven()
+    time = estimated(state, plan).time
+    assert time is not None
+    assert time.finish is not None
+    assert 28 < time.finish.middle_s < 45
+    # The range has the end with Kafka's own tool too, which leaves the partitions in the lists.
+    assert time.finish.high_s > 55
+    # As do lists of others, which are not the run's.
+    listed = replace(state, lists={"t": TopicLists("*", "*")})
+    longer = estimated(listed, plan, time.throttle_bytes_per_s).time
+    assert longer is not None
+    assert longer.finish is None or longer.finish.middle_s > 55
+
+
+def test_so_they_do_as_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, plan = uneven()
+    single = estimated(state, plan).time
+    monkeypatch.setattr(timing, "_MOST_COPIES", 1)
+    summed = estimated(state, plan).time
+    assert single is not None
+    assert summed is not None
+    assert single.finish is not None
+    assert summed.finish is not None
+    assert summed.finish.middle_s == pytest.approx(single.finish.middle_s, rel=0.25)
 
 
 def test_a_move_is_never_faster_than_the_capacity() -> None:

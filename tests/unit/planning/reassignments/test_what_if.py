@@ -9,8 +9,10 @@ from hypothesis import given
 from headroom.planning.quotas.load import ThrottleLoads
 from headroom.planning.reassignments.changes import PlanChanges, plan_changes
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
+from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.what_if import what_if
+from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.alerts import Role
 from headroom.schemas.keys import BrokerRole
 from tests.unit.builders.cluster_states import (
@@ -41,6 +43,39 @@ def leaders_of(state: ClusterState, changes: PlanChanges) -> list[dict[int, int]
             if target.name.partition in before and first in state.partitions[target.name].isr and first in state.alive:
                 after[target.name.partition] = first
     return [before] if before == after else [before, after]
+
+
+@given(states_and_plans())
+def test_returns_equal_recomputation(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+    state, plan = drawn
+    changes = plan_changes(plan, state)
+    back = replace(state, brokers={b: BrokerState(b) for b in state.brokers})
+    found = what_if(traffic_of(state, plan), 0)
+    worst: dict[int, float] = {}
+    for leaders in leaders_of(state, changes):
+        after = required(back, changes, leaders)
+        for p in reference_traffic(state, changes, leaders):
+            replicas = {*state.partitions[p.name].replicas, *p.adding}
+            for broker in replicas - state.alive - {p.leader}:
+                if p.leader is not None and p.leader in (p.leader_listed or ()):
+                    worst[broker] = max(worst.get(broker, 0.0), after[BrokerRole(p.leader, Role.LEADER)])
+    assert {case.broker: case.required_bytes_per_s for case in found.returns} == worst
+    assert found.required_bytes_per_s >= max(worst.values(), default=0.0)
+
+
+def test_the_return_of_a_dead_broker_is_survived() -> None:
+    """4 MB/s to broker 4, which copies; 4 MB/s to 2, in sync; 2 MB/s more to 3, once it is back: 8, then 10 MB/s."""
+    down = {3: BrokerState(3, alive=False)}
+    placements = [
+        placed(0, (1, 2), write_bytes_per_s=2.0 * MB),
+        placed(1, (1, 2, 3), isr=(1, 2), write_bytes_per_s=2.0 * MB),
+    ]
+    state, plan = state_of(placements, down), plan_of({0: (1, 4), 1: (1, 4)})
+    found = estimate(plan_changes(plan, state), state, ThrottlePolicy(), None)
+    (case,) = found.what_if.returns
+    assert (case.broker, case.broker_role, case.required_bytes_per_s) == (3, BrokerRole(1, Role.LEADER), 10e6)
+    assert found.throttle_bytes_per_s == 9_600_000
+    assert found.survives_bytes_per_s == 12_000_000
 
 
 @given(states_and_plans())

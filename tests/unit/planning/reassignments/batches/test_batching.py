@@ -234,6 +234,32 @@ def test_a_deadline_that_no_number_of_batches_keeps_gets_the_best_and_a_throttle
     assert cut.in_time_bytes_per_s == pytest.approx(12e6, rel=0.02)
 
 
+def test_a_deadline_beyond_the_capacity_gets_the_capacity() -> None:
+    """6 MB with 12 MB/s required in 1 s take 18 MB/s. At a capacity of 16 it is 6 / 4 = 1.5 s, at 14.4 MB/s 2.5 s."""
+    state, plan = growing([2e6] * 6)
+    cut = cut_into_batches(state, plan, BatchPolicy(1, finish_within_s=1.0, capacity_bytes_per_s=16e6))
+    assert (cut.chosen.throttle_bytes_per_s, cut.chosen.fits) == (16_000_000, False)
+    assert cut.chosen.total_s == pytest.approx(1.5)
+    assert cut.in_time_bytes_per_s is None
+
+
+def test_the_margin_is_as_large_as_the_capacity_allows() -> None:
+    """12 MB/s required and the margin are 14.4 MB/s; a broker that carries 13 MB/s has no use for more."""
+    state, plan = growing([2e6] * 6)
+    cut = cut_into_batches(state, plan, BatchPolicy(1, capacity_bytes_per_s=13e6))
+    assert (cut.chosen.throttle_bytes_per_s, cut.chosen.fits) == (13_000_000, True)
+    # Where it is not enough, the throttle is what it should be.
+    short = cut_into_batches(state, plan, BatchPolicy(1, capacity_bytes_per_s=11e6))
+    assert short.chosen.throttle_bytes_per_s == 14_400_000
+
+
+def test_a_batch_that_never_ends_does_not_fit() -> None:
+    """A duration that no throttle makes finite, as where a broker cannot carry what is required."""
+    state, plan = growing([2e6])
+    cut = cut_into_batches(state, plan, BatchPolicy(1, capacity_bytes_per_s=1e6), duration_s=lambda batch: math.inf)
+    assert (cut.chosen.total_s, cut.chosen.fits, cut.in_time_bytes_per_s) == (math.inf, False, None)
+
+
 def test_batches_wait_for_the_next_window_where_they_do_not_fit() -> None:
     """Each of three batches takes 1 MB / (3 - 2) MB/s = 1 s: one fits into a window of 1.5 s, two do not."""
     state, plan = growing([2e6] * 3)

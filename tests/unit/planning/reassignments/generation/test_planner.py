@@ -189,6 +189,39 @@ def test_a_replacement_that_has_a_replica_already_gets_no_second_one() -> None:
     assert "already" in plan.notes[-1]
 
 
+def test_copies_for_other_brokers_that_are_down_are_named_with_their_bytes() -> None:
+    """Broker 3 is down: of the four copies of 1,000 bytes, one each for 0 and 3 in both partitions, two are for it."""
+    partitions = [placement("foo", n, own, 1000, isr=[0, 1]) for n, own in enumerate(([0, 1, 3], [1, 0, 3]))]
+    state = cluster_state([0, 1, 2, 3, 4], [*partitions, placement("foo", 2, [1, 2])], dead=[3])
+    for request in (drain(0), PlanRequest(replace={0: 2})):
+        plan = make_plan(state, request)
+        assert targets(plan).keys() == {0, 1}
+        assert copied_bytes(state, plan.plan) == 4000
+        (note,) = plan.notes
+        assert note.startswith(
+            "Replicas on brokers that are down are replaced too: broker 3 (2). That is 2 of the copies"
+        )
+        assert "2 of the copies, 2.0 kB." in note
+    # What is asked for needs no word, nor what copies nothing.
+    assert make_plan(state, drain(0, 3)).notes == ()
+    assert make_plan(state, PlanRequest(replication_factor=2)).notes == ()
+
+
+def test_a_first_replica_may_go_where_the_factor_gets_smaller_and_the_order_may_change() -> None:
+    """Broker 0 is first in all three, and has most replicas: without --reorder it keeps all of them."""
+    state = cluster_state([0, 1, 2], [placement("foo", n, [0, 1, 2]) for n in range(3)])
+    stays = targets(make_plan(state, PlanRequest(replication_factor=1)))
+    assert stays == {0: (0,), 1: (0,), 2: (0,)}
+    spread = targets(make_plan(state, PlanRequest(replication_factor=1, reorder=True)))
+    assert sorted(spread.values()) == [(0,), (1,), (2,)]
+
+
+def test_a_first_replica_that_alone_is_in_sync_stays_although_the_order_may_change() -> None:
+    state = cluster_state([0, 1, 2], [placement("foo", n, [0, 1, 2], isr=[0]) for n in range(3)])
+    kept = targets(make_plan(state, PlanRequest(replication_factor=1, reorder=True)))
+    assert kept == {0: (0,), 1: (0,), 2: (0,)}
+
+
 def test_reordering_spreads_leads_in_every_topic() -> None:
     state = cluster_state(
         [0, 1], [placement(topic, n, [first, 1 - first]) for topic, first in (("a", 0), ("b", 1)) for n in range(4)]
