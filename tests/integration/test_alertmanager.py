@@ -84,7 +84,7 @@ def ready(url: str) -> bool:
         return False
 
 
-def standing(url: str) -> dict[str, dict[str, Any]]:
+def active_alerts(url: str) -> dict[str, dict[str, Any]]:
     """Return the firing alerts of an instance, by severity."""
     with urllib.request.urlopen(f"{url}/api/v2/alerts", timeout=30) as answer:
         return {alert["labels"]["severity"]: alert for alert in json.load(answer)}
@@ -95,7 +95,7 @@ def become(url: str, wanted: Callable[[dict[str, dict[str, Any]]], bool]) -> dic
 
     def is_wanted() -> bool:
         nonlocal held
-        held = standing(url)
+        held = active_alerts(url)
         return wanted(held)
 
     wait_until(is_wanted, 30, "what alertmanager holds", lambda: held)
@@ -122,7 +122,7 @@ def test_both_instances_have_the_alert_at_its_severity_until_its_end(pair: list[
         become(url, lambda found: set(found) == {"critical"})
     # Sent again, as after a restart of Headroom, it is still one alert.
     receiver.resend()
-    assert set(standing(pair[0])) == {"critical"}
+    assert set(active_alerts(pair[0])) == {"critical"}
     receiver.deliver(event(state="resolved", tick_ms=now_ms() - 500), before, False)
     for url in pair:
         become(url, lambda found: not found)

@@ -121,7 +121,7 @@ def _grows_as(verdict: str, growth: Growth) -> bool:
 
 def _agrees(watch: VerdictProcess, wanted: dict[tuple[int, str], str]) -> bool:
     shown = watch.verdicts() or {}
-    return all(shown.get(side) == verdict for side, verdict in wanted.items())
+    return all(shown.get(broker_role) == verdict for broker_role, verdict in wanted.items())
 
 
 def _table_agrees(watch: VerdictProcess, settings: Settings, verdict: str, since_ms: int) -> None:

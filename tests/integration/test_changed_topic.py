@@ -107,7 +107,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-def test_bronze_goes_on_whatever_became_of_the_topic(
+def test_bronze_continues_after_records_expire_or_the_topic_is_created_again(
     start_cluster: StartCluster, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -366,13 +366,15 @@ def test_the_command_writes_complete_ticks_with_the_alert_partition_apart(
     assert process.returncode == 0
     records = _records(settings, tmp_path.name)
     assert sorted(records) == [0, 1, 2, 3]
-    lane = [(record.offset, json.loads(record.value)) for record in records[0]]
-    assert {message["kind"] for _, message in lane} <= {"brokers", "moves", "tick_end"}
-    history = [json.loads(r.value) for p, of_lane in records.items() if p for r in of_lane]
-    ends = [(offset, message) for offset, message in lane if message["kind"] == "tick_end"]
+    alert_records = [(record.offset, json.loads(record.value)) for record in records[0]]
+    assert {message["kind"] for _, message in alert_records} <= {"brokers", "moves", "tick_end"}
+    history = [json.loads(r.value) for p, of_partition in records.items() if p for r in of_partition]
+    ends = [(offset, message) for offset, message in alert_records if message["kind"] == "tick_end"]
     assert len(ends) >= 3
     for offset, end in ends:
-        of_tick = [m for m in [*(m for _, m in lane), *history] if m["tick_ms"] == end["tick_ms"] and m is not end]
+        of_tick = [
+            m for m in [*(m for _, m in alert_records), *history] if m["tick_ms"] == end["tick_ms"] and m is not end
+        ]
         assert sorted(m["seq"] for m in of_tick) == list(range(end["seq"]))
         assert end["messages"] == {kind: [m["kind"] for m in of_tick].count(kind) for kind in end["messages"]}
         assert end["first_offset"] + end["lane_messages"] == offset
@@ -384,7 +386,7 @@ def test_the_command_writes_complete_ticks_with_the_alert_partition_apart(
         ]
         assert {m["kind"] for m in of_tick} <= set(ROWS)
     # The key is the envelope, which the value begins with.
-    for record in [record for of_lane in records.values() for record in of_lane]:
+    for record in [record for of_partition in records.values() for record in of_partition]:
         assert json.loads(record.key).items() <= json.loads(record.value).items()
 
 
@@ -426,7 +428,7 @@ def test_a_second_collector_names_the_first_and_ends(command: list[str]) -> None
         output_of(first, 10)
 
 
-def test_of_two_collectors_that_start_together_one_goes_on(command: list[str]) -> None:
+def test_if_two_collectors_start_together_exactly_one_continues(command: list[str]) -> None:
     both = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
     try:
         wait_until(lambda: any(one.poll() is not None for one in both), 20, "one of them has ended")

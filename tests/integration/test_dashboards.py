@@ -42,7 +42,7 @@ def run(name: str, *arguments: object) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def tell(live: MetricsState, number: int) -> None:
+def publish_tick(live: MetricsState, number: int) -> None:
     """Tell a tick of a move that is losing, starved, stalled and unknown at once, of one that is well, and of leaders
     that are not where they are preferred.
     """
@@ -94,15 +94,15 @@ def headroom() -> Iterator[str]:
     def go_on() -> None:
         number = 0
         while not stop.wait(0.25):
-            tell(live, number := number + 1)
+            publish_tick(live, number := number + 1)
 
-    teller = threading.Thread(target=go_on)
-    teller.start()
+    publisher = threading.Thread(target=go_on)
+    publisher.start()
     try:
         yield server.url
     finally:
         stop.set()
-        teller.join()
+        publisher.join()
         server.shutdown()
         server.server_close()
 

@@ -212,7 +212,7 @@ def test_a_new_replica_gets_the_directory_that_was_kept_for_it(link: AdminConnec
         wait_until(lambda: name not in read(link).brokers[3].logs, 60, "the replica is gone")
 
 
-def test_a_run_killed_while_a_log_is_copied_goes_on_and_is_rolled_back(
+def test_a_run_killed_while_a_log_is_copied_is_resumed_and_rolled_back(
     link: AdminConnection, config_file: Path, settings: Settings, tmp_path: Path
 ) -> None:
     now, other = directories(link, 1)

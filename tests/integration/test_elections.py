@@ -173,7 +173,7 @@ def test_execute_brings_every_broker_back_as_predicted(config_file: Path, cluste
         wait_until(lambda t=topic, p=preferred: leaders(cluster, t) == p, 30, f"leaders of {topic}")
 
 
-def test_then_there_is_nothing_to_elect(config_file: Path) -> None:
+def test_a_second_execution_has_nothing_to_elect(config_file: Path) -> None:
     result = run(config_file, "--execute", "--yes")
     assert result.exit_code == 0
     assert "All balanced: nothing to elect." in result.stdout
@@ -186,9 +186,7 @@ def test_an_election_that_is_not_needed_is_no_failure(settings: Settings) -> Non
     assert list(answers.refused) == [("no-such-topic", 0)]
 
 
-def test_what_moves_waits_for_the_end_of_its_move(
-    config_file: Path, settings: Settings, cluster: EmbeddedCluster
-) -> None:
+def test_a_moving_partition_is_not_elected(config_file: Path, settings: Settings, cluster: EmbeddedCluster) -> None:
     move = Move(TopicPartition("moving", 0), (1, 2), (3, 1))
     create_topic(cluster, "moving", {0: list(move.before)})
     fill(cluster, "moving", {0: 20 * MB})

@@ -79,7 +79,7 @@ def is_whole(tick: Tick) -> bool:
 
 
 @pytest.mark.parametrize("source", Source)
-def test_the_copy_is_no_log_and_takes_nothing_else_away(moving: EmbeddedCluster, source: Source) -> None:
+def test_a_future_log_is_not_read_as_the_current_log(moving: EmbeddedCluster, source: Source) -> None:
     with collecting(settings_of(moving, source=source)) as running:
         tick = running.tick_with(is_whole, "both partitions")
     assert tick.end["unanswered"] == []

@@ -39,7 +39,7 @@ def test_a_file_is_estimated_from_the_live_cluster_and_from_its_saved_state_alik
     file.write_text(json.dumps({"version": 1, "partitions": [target]}))
     live = plan(config_file, str(file), "--throttle", "20MB", "--save-state", str(state))
     assert live["lists"][TOPIC_NAME] == {"leader": "0:1,0:2", "follower": "0:4"}
-    assert {(side["broker"], side["role"]) for side in live["sides"]} >= {(1, "leader"), (4, "follower")}
+    assert {(row["broker"], row["role"]) for row in live["sides"]} >= {(1, "leader"), (4, "follower")}
     assert live["finish_s"] is not None
     saved = json.loads(state.read_text())
     (placement,) = (p for p in saved["partitions"] if (p["topic"], p["partition"]) == (TOPIC_NAME, 0))

@@ -178,7 +178,7 @@ def test_a_plan_is_run_to_its_end_and_rolled_back(
     assert_nothing_left(config_file, settings)
 
 
-def test_killed_in_the_middle_the_same_command_goes_on(
+def test_a_killed_run_is_resumed_by_the_same_command(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     files = plan_files(tmp_path, AFTER)

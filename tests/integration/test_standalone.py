@@ -134,7 +134,9 @@ def test_jobs_by_spark_submit_give_the_true_tables_and_show_no_secret(site: Site
         begun = Path(site.settings("orders").store.checkpoints()) / "alert_path" / "sources" / "0" / "0"
         watch.wait(begun.is_file, PATIENCE_S, "the alert path to start")
         site.send()
-        watch.wait(lambda: _judged(site) == _truth(site), PATIENCE_S, "the true verdicts in gold", TABLE_POLL_S)
+        watch.wait(
+            lambda: _stored_verdicts(site) == _truth(site), PATIENCE_S, "the true verdicts in gold", TABLE_POLL_S
+        )
         jobs["record"].wait(
             lambda: _recorded(site) == TICKS * len(CLUSTERS), PATIENCE_S, "all ticks in silver", TABLE_POLL_S
         )
@@ -166,10 +168,14 @@ def _submitted(site: Site, spark: SparkCluster, job: str) -> SubmittedJobs:
 
 def _truth(site: Site) -> dict[tuple[str, int, int, str], str]:
     ticks = [(cluster, tick) for cluster, sent in site.ticks.items() for tick in sent]
-    return {(cluster, tick.tick_ms, *side): verdict for cluster, tick in ticks for side, verdict in tick.truth.items()}
+    return {
+        (cluster, tick.tick_ms, *broker_role): verdict
+        for cluster, tick in ticks
+        for broker_role, verdict in tick.truth.items()
+    }
 
 
-def _judged(site: Site) -> dict[tuple[str, int, int, str], str]:
+def _stored_verdicts(site: Site) -> dict[tuple[str, int, int, str], str]:
     rows = site.rows("gold/throttle_headroom", "SELECT cluster, tick_ms, broker, role, verdict FROM data")
     return {(row["cluster"], row["tick_ms"], row["broker"], row["role"]): row["verdict"] for row in rows}
 

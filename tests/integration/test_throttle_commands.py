@@ -193,7 +193,7 @@ def test_a_broker_that_nothing_names_is_refused_with_all_others(config_file: Pat
     assert rates(settings)[1] == (None, None)
 
 
-def test_a_broker_that_is_down_is_passed_over_and_comes_back_with_its_rate(
+def test_a_broker_that_is_down_is_skipped_and_returns_with_its_old_rate(
     config_file: Path, settings: Settings, cluster: EmbeddedCluster
 ) -> None:
     apply_rates(settings, dict.fromkeys(BROKERS, 2 * MB))

@@ -53,7 +53,7 @@ def scene(cluster: EmbeddedCluster, settings: Settings, load: PacedProducer) -> 
 
 
 @dataclass(frozen=True)
-class Told:
+class Receivers:
     """Slack and a webhook, small and on this machine, that every watch of the module tells, and where it is scraped."""
 
     slack: FakeSlack
@@ -71,8 +71,8 @@ class Told:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def shown() -> Iterator[Told]:
-    shown = Told(FakeSlack(), Scripted(), f"127.0.0.1:{own_port()}")
+def shown() -> Iterator[Receivers]:
+    shown = Receivers(FakeSlack(), Scripted(), f"127.0.0.1:{own_port()}")
     with serving(shown.slack) as slack, serving(shown.webhook) as webhook, pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADROOM_NOTIFY__SLACK__TOKEN", "xoxb-no-secret")
         patch.setenv("HEADROOM_NOTIFY__SLACK__CHANNEL", "C0123456")
@@ -92,8 +92,8 @@ def _fired(watch: WatchProcess, subject: str, since_s: float) -> Line | None:
     )
 
 
-def _await_verdict(watch: WatchProcess, side: tuple[int, str], verdict: str, deadline_s: float = 90) -> None:
-    watch.wait(lambda: (watch.verdicts() or {}).get(side) == verdict, deadline_s, f"{side} {verdict}")
+def _await_verdict(watch: WatchProcess, broker_role: tuple[int, str], verdict: str, deadline_s: float = 90) -> None:
+    watch.wait(lambda: (watch.verdicts() or {}).get(broker_role) == verdict, deadline_s, f"{broker_role} {verdict}")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def watch(config_file: Path, killed: int, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_an_alert_of_a_watch_that_was_killed_is_ended_by_the_next_one(
-    watch: WatchProcess, settings: Settings, shown: Told
+    watch: WatchProcess, settings: Settings, shown: Receivers
 ) -> None:
     alert_id = _only_alert(settings)["alert_id"]
     watch.wait(lambda: watch.resolving_event(alert_id), 90, "the end of the alert that was firing")
@@ -165,7 +165,7 @@ def test_growing_traffic_is_an_alert_without_a_switch(watch: WatchProcess, scene
 
 
 def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
-    watch: WatchProcess, shown: Told, tmp_path: Path
+    watch: WatchProcess, shown: Receivers, tmp_path: Path
 ) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     # Not known yet, or only while something is amiss.
@@ -190,7 +190,7 @@ def test_every_expression_of_a_dashboard_is_answered_of_a_live_watch(
 
 
 def test_without_its_store_a_watch_continues_and_stores_its_events_later(
-    watch: WatchProcess, scene: Scene, settings: Settings, shown: Told
+    watch: WatchProcess, scene: Scene, settings: Settings, shown: Receivers
 ) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     store = Path(settings.store.path)
@@ -217,13 +217,13 @@ def test_without_its_store_a_watch_continues_and_stores_its_events_later(
         states = [row["state"] for row in _rows(settings, "alerts/events", sql)]
         # Told again if it became worse while the load stalled.
         assert [state for state, _ in groupby(states)] == ["pending", "firing", "resolved"]
-        told = len(states) - 1
-        wait_until(lambda a=alert_id, n=told: len(shown.keys(a)) == n, 30, "all told", shown.webhook.bodies)  # type: ignore[misc]
+        notifications = len(states) - 1
+        wait_until(lambda a=alert_id, n=notifications: len(shown.keys(a)) == n, 30, "all told", shown.webhook.bodies)  # type: ignore[misc]
         assert len(shown.messages(alert_id)) == 1
     _keys_are_unique(settings)
 
 
-def test_a_watch_whose_jvm_is_killed_starts_another_one_and_goes_on(watch: WatchProcess, scene: Scene) -> None:
+def test_a_watch_whose_jvm_is_killed_starts_another_one_and_continues(watch: WatchProcess, scene: Scene) -> None:
     _await_verdict(watch, (1, "leader"), "catching_up")
     began = time.monotonic()
     scene.throttle({1: 1.5 * MB}, "leader")
@@ -290,7 +290,7 @@ def test_a_dead_leader_makes_the_new_one_fall_short_at_once(
     assert recommendation["throttle_bytes_per_s"] == pytest.approx(1.2 * whole, rel=0.02)
 
 
-def test_in_all_of_this_nothing_was_lost_or_doubled(watch: WatchProcess, killed: int, settings: Settings) -> None:
+def test_after_all_faults_no_row_is_lost_or_doubled(watch: WatchProcess, killed: int, settings: Settings) -> None:
     """Last of the module: the history, which writes these rows, needs minutes beside the other tests."""
     watch.require_running()
     _await_rows(settings, "silver/messages", killed + 20)

@@ -57,7 +57,7 @@ def test_check_finds_everything(cluster: ZooKeeperCluster, config_file: Path) ->
     wait_until(lambda: not noes(), 60, "a check without a no", noes)
 
 
-def test_what_the_controller_alone_answers_is_asked_of_it(
+def test_elections_and_throttles_work_after_the_controller_changed(
     cluster: ZooKeeperCluster, config_file: Path, settings: Settings
 ) -> None:
     create_topic(cluster, "led", {n: [1 + (n + i) % 4 for i in range(2)] for n in range(8)})

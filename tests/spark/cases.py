@@ -3,19 +3,19 @@
 Spark takes longer to plan a query than to run it on the few rows of a test. So the inputs of all tests of a module go
 into one frame, each as a cluster of its own. The query runs once, and each test reads the rows of its own case::
 
-    CASES = Cases(sides_of)
+    CASES = Cases(statuses_of)
 
 
     @pytest.fixture(scope="module")
-    def sides(spark: SparkSession) -> Results[Sides]:
+    def statuses(spark: SparkSession) -> Results[Statuses]:
         return CASES.results(spark)
 
 
     CASES.add("no moves", tick([broker(1, None, None)], []))
 
 
-    def test_a_broker_without_moves_is_idle(sides: Results[Sides]) -> None:
-        assert sides["no moves"][1, "leader"]["verdict"] == "idle"
+    def test_a_broker_without_moves_is_idle(statuses: Results[Statuses]) -> None:
+        assert statuses["no moves"][1, "leader"]["verdict"] == "idle"
 """
 
 from __future__ import annotations

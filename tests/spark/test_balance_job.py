@@ -113,11 +113,11 @@ def test_clusters_that_share_a_topic_keep_apart(whole: MemoryStore) -> None:
     assert electable(whole, "c1", "c2") == {(name, second): second for name in ("c1", "c2") for second in range(3)}
 
 
-def test_ticks_that_do_not_say_where_they_lie_are_passed_over(whole: MemoryStore) -> None:
+def test_ticks_without_offset_ranges_are_skipped(whole: MemoryStore) -> None:
     assert electable(whole, "older collector") == {("older collector", 1): 2}
 
 
-def test_elections_are_planned_anew_as_leaders_change_and_else_every_minute(
+def test_elections_are_planned_again_when_leaders_change_and_otherwise_every_minute(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     source, store = SpreadTopic(spark), MemoryStore(spark)
@@ -129,7 +129,7 @@ def test_elections_are_planned_anew_as_leaders_change_and_else_every_minute(
     assert planned(store) == {("c1", 0): 2, ("c1", 10): 3, ("c1", 70): 3}
 
 
-def test_where_no_elections_can_be_planned_the_imbalance_is_told_and_why(
+def test_if_elections_cannot_be_planned_the_imbalance_is_stored_and_the_reason_logged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # A process of its own runs this, and has no such module: as an executor that lacks Headroom.
@@ -154,7 +154,7 @@ def test_batches_of_any_size_give_the_same_rows(
     assert run(spark, topic(spark), MemoryStore(spark), tmp_path, size) == rows(whole, "c1")
 
 
-def test_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path, whole: MemoryStore) -> None:
+def test_rows_are_stored_once_whatever_is_repeated(spark: SparkSession, tmp_path: Path, whole: MemoryStore) -> None:
     source, store = topic(spark), MemoryStore(spark)
     first, second = records(spark, source.alert_partition[:4]), records(spark, source.alert_partition[4:], 4)
     with pytest.raises(Crash):

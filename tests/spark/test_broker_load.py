@@ -306,7 +306,7 @@ def test_after_a_crash_between_two_parts_no_minute_is_missing_or_twice_and_rates
         assert counts(store, BROKER_LOAD, LEADER_IMBALANCE)["gold/leader_imbalance"][0] == 3
 
 
-def test_slow_minutes_are_counted_and_the_count_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_slow_minutes_are_counted_and_the_count_continues_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     flush_ms = {1: 2500.0, 2: 100.0, 3: 100.0}
     source, store = topic(spark, *[tick(60 * n, EVEN, flush_ms=flush_ms) for n in range(3)]), MemoryStore(spark)
     per_tick = len(source.alert_partition) // 3

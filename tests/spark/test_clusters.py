@@ -35,7 +35,7 @@ MB = 1_000_000
 THROTTLES = {"orders": 5 * MB, "payments": 1 * MB}
 
 
-def lane_tick(cluster: str, number: int, first_offset: int, throttle: int) -> list[dict[str, Any]]:
+def alert_tick(cluster: str, number: int, first_offset: int, throttle: int) -> list[dict[str, Any]]:
     """The same brokers, topic, partition and time in each cluster: broker 2 is to join partition 0."""
     logs = [log(1, 90_000, 2 * MB), log(2, 10_000, MB / 2)]
     moving = move("t", 0, 1, [1, 2], isr=[1], adding=[2], logs=logs, leader_listed=[1], follower_listed=[2])
@@ -48,7 +48,7 @@ def alert_partition(*clusters: str, ticks: int = 2, throttles: Mapping[str, int]
     messages: list[dict[str, Any]] = []
     for number in range(ticks):
         first = len(messages)
-        sent = [lane_tick(c, number, first + place, throttles[c]) for place, c in enumerate(clusters)]
+        sent = [alert_tick(c, number, first + place, throttles[c]) for place, c in enumerate(clusters)]
         messages += [m for together in zip(*sent, strict=True) for m in together]
     return messages
 
@@ -164,7 +164,7 @@ def test_an_alert_is_that_of_its_own_cluster_also_after_a_restart(spark: SparkSe
 
 # While the alert path was stopped, the throttle of payments was too low for a while. 1,000 records are 166 ticks of
 # the two.
-def test_of_a_long_backlog_the_newest_ticks_are_judged(
+def test_only_the_newest_ticks_of_a_long_backlog_are_evaluated(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     too_low, enough = (

@@ -54,7 +54,7 @@ def kinds(events: list[AlertEvent]) -> set[str]:
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_alerts_whose_file_is_left_are_taken_up(
+def test_alerts_in_undamaged_files_are_restored(
     spark: SparkSession, store: Store, missing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = first_file(store, ALERT_EVENTS)
@@ -140,7 +140,9 @@ def test_alerts_go_on_without_a_damaged_table_and_are_stored_after_its_repair(
 
 
 @pytest.mark.parametrize("table", [ALERT_EVENTS, ALERT_DELIVERIES])
-def test_what_is_owed_is_taken_up_as_far_as_it_is_left(spark: SparkSession, store: Store, table: Table) -> None:
+def test_undelivered_events_are_resumed_as_far_as_undamaged_files_have_them(
+    spark: SparkSession, store: Store, table: Table
+) -> None:
     first_file(store, table).unlink()
     backlog = DeliveryTable(spark, store).backlog(["log"])
     left = {"eta_slipping", "under_replicated"}

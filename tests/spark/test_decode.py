@@ -150,7 +150,7 @@ RECORDS.add("bad", [case for case, _ in REASONS])
 
 
 @pytest.mark.parametrize("number", range(len(REASONS)))
-def test_a_bad_record_is_told_with_its_reason(reasons: Results[list[str | None]], number: int) -> None:
+def test_a_bad_record_is_reported_with_its_reason(reasons: Results[list[str | None]], number: int) -> None:
     assert reasons["bad"][number] == REASONS[number][1]
 
 
@@ -384,7 +384,7 @@ def with_others() -> list[dict[str, Any]]:
 MESSAGES.add("a tick twice, and others", with_others())
 
 
-def test_the_alert_lane_takes_each_message_once_and_passes_over_what_is_not_its_own(
+def test_alert_messages_are_taken_once_and_other_messages_are_skipped(
     alert_rows: Results[list[Row]],
 ) -> None:
     rows = alert_rows["a tick twice, and others"]

@@ -59,7 +59,7 @@ def test_plans_are_those_of_the_whole_clusters(spark: SparkSession) -> None:
     assert sum(plan.batches > 1 for plan in found.values()) > 3
 
 
-def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: SparkSession) -> None:
+def test_an_election_above_the_throttle_is_deferred_and_the_throttle_is_named(spark: SparkSession) -> None:
     # Broker 1 is to lead two partitions to which 1,000 B/s are written, each followed by one out of sync.
     partitions = tuple(PartitionState("a", n, 2, (1, 2, 3), (1, 2), False, 1000, True) for n in range(2))
     cluster = Leadership(partitions, dict.fromkeys(BROKERS, WELL))
@@ -72,9 +72,9 @@ def test_what_a_throttle_would_not_carry_waits_and_the_throttle_is_named(spark: 
         row | {"leader_throttle_bytes_per_s": 3000, "follower_throttle_bytes_per_s": 9000}
         for row in broker_rows(cluster)
     ]
-    lane_ = [message("brokers", 0, throttled), message("moves", 1, moves)]
+    alert_rows = [message("brokers", 0, throttled), message("moves", 1, moves)]
     history_ = [m | {"seq": m["seq"] + 1} for m in history(cluster)]
-    found = plans(spark, [*lane_, *history_], BatchLimits())["c1"]
+    found = plans(spark, [*alert_rows, *history_], BatchLimits())["c1"]
 
     traffic = tuple(
         PartitionTraffic(

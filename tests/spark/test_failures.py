@@ -27,9 +27,9 @@ def _garbage(store: Path) -> None:
 
 
 def test_a_place_that_spark_cannot_look_at_is_an_error(spark: SparkSession) -> None:
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as raised:
         Store(spark, "foo://bucket").exists(ALERT_EVENTS)
-    assert (told.value.subject, told.value.rule) == (
+    assert (raised.value.subject, raised.value.rule) == (
         "foo://bucket/alerts/events",
         'cannot be read (UnsupportedFileSystemException: No FileSystem for scheme "foo")',
     )
@@ -54,7 +54,7 @@ def test_folders_of_a_table_that_are_a_file_are_an_error_at_the_start(spark: Spa
         EventLog(spark, Store(spark, str(tmp_path))).last_events()
 
 
-def test_maintenance_goes_on_with_the_next_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_maintenance_continues_with_the_next_table(spark: SparkSession, tmp_path: Path) -> None:
     _garbage(tmp_path)
     store = Store(spark, str(tmp_path))
     store.ensure(THROTTLE_HEADROOM)
@@ -84,6 +84,6 @@ def test_the_cause_of_a_query_that_failed_is_found(spark: SparkSession, tmp_path
 
 
 def test_an_error_of_spark_is_ours_with_its_cause(spark: SparkSession) -> None:
-    with pytest.raises(HeadroomError, match=r"it failed: \[UNRESOLVED_COLUMN") as told, spark_failures():
+    with pytest.raises(HeadroomError, match=r"it failed: \[UNRESOLVED_COLUMN") as raised, spark_failures():
         spark.range(1).select("nope").collect()
-    assert isinstance(told.value.__cause__, AnalysisException)
+    assert isinstance(raised.value.__cause__, AnalysisException)

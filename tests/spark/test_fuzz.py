@@ -8,7 +8,7 @@ from benchmarks.groups.fuzz.made import TICK_MS, record, tick
 from benchmarks.groups.fuzz.ticks import Reader
 
 
-def test_ticks_in_which_nothing_is_replaced_are_judged(spark: SparkSession) -> None:
+def test_unchanged_ticks_are_evaluated(spark: SparkSession) -> None:
     reader = Reader(spark)
     ticks = [
         [record(message, tick_ms) for message in tick(cluster, tick_ms)]

@@ -17,7 +17,7 @@ from tests.spark.ticks import TICK_MS, assert_covers, broker, log, message, move
 
 MB = 1_000_000
 Messages = list[dict[str, Any]]
-Sides = dict[tuple[int, str], Row]
+Statuses = dict[tuple[int, str], Row]
 
 
 def complete(spark: SparkSession, cases: Mapping[str, Given]) -> DataFrame:
@@ -25,22 +25,22 @@ def complete(spark: SparkSession, cases: Mapping[str, Given]) -> DataFrame:
     return complete_ticks(alert_messages(records_of(spark, cases)))
 
 
-def by_side(rows: list[Row]) -> Sides:
+def by_broker_and_role(rows: list[Row]) -> Statuses:
     sides = {(row["broker"], row["role"]): row for row in rows}
     assert len(sides) == len(rows), "each broker and role has one row"
     return sides
 
 
-def sides_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, Sides]:
+def statuses_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, Statuses]:
     """The rows of every broker and role, from the transform that the alert path uses."""
     rows = headroom_rows(complete(spark, cases)).collect()
-    return {name: by_side(of_case) for name, of_case in by_case(rows, cases).items()}
+    return {name: by_broker_and_role(of_case) for name, of_case in by_case(rows, cases).items()}
 
 
 class GoldRows(NamedTuple):
     """Rows of two gold tables."""
 
-    sides: Sides
+    sides: Statuses
     progress: list[Row]
 
 
@@ -49,16 +49,17 @@ def gold_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, GoldRo
     gold = GoldQueries().rows(complete(spark, cases))
     sides, progress = (by_case(rows.collect(), cases) for rows in (gold.headroom, gold.progress))
     return {
-        name: GoldRows(by_side(sides[name]), sorted(progress[name], key=lambda row: row["partition"])) for name in cases
+        name: GoldRows(by_broker_and_role(sides[name]), sorted(progress[name], key=lambda row: row["partition"]))
+        for name in cases
     }
 
 
-CASES = Cases(sides_of)
+CASES = Cases(statuses_of)
 GOLD_CASES = Cases(gold_of)
 
 
 @pytest.fixture(scope="module")
-def sides(spark: SparkSession) -> Results[Sides]:
+def sides(spark: SparkSession) -> Results[Statuses]:
     return CASES.results(spark)
 
 
@@ -129,7 +130,7 @@ for _mb in VERDICTS:
 
 @pytest.mark.parametrize(("throttle_mb", "verdict"), VERDICTS.items())
 def test_verdict_of_a_leader_follows_from_in_sync_use_and_requirement(
-    sides: Results[Sides], throttle_mb: float, verdict: str
+    sides: Results[Statuses], throttle_mb: float, verdict: str
 ) -> None:
     rate = round(throttle_mb * MB)
     leader = sides[f"throttle of {throttle_mb} MB/s"][1, "leader"]
@@ -143,7 +144,7 @@ CASES.add("a destination of 3 MB/s", scene(three(9 * MB, 3 * MB), two_partitions
 
 
 # Broker 3 receives 2 + 2 MB/s, whichever broker leads; none of it is in sync.
-def test_a_destination_needs_the_sum_of_what_it_receives(sides: Results[Sides]) -> None:
+def test_a_destination_needs_the_sum_of_what_it_receives(sides: Results[Statuses]) -> None:
     destination = sides["a destination of 3 MB/s"][3, "follower"]
     assert destination["in_sync_bytes_per_s"] == 0
     assert destination["required_bytes_per_s"] == pytest.approx(4 * MB)
@@ -151,7 +152,7 @@ def test_a_destination_needs_the_sum_of_what_it_receives(sides: Results[Sides]) 
 
 
 # Broker 3 has 1,000 of 9,000 offsets, and a record has 1,000 bytes.
-def test_a_destination_tells_what_each_of_its_replicas_has_to_copy_and_from_whom(sides: Results[Sides]) -> None:
+def test_a_destination_lists_the_remaining_bytes_and_leader_of_each_of_its_replicas(sides: Results[Statuses]) -> None:
     at_3_mb = sides["throttle of 3.0 MB/s"]
     found = [
         (r.name.partition, r.leader, r.remaining_bytes, r.write_bytes_per_s, r.target)
@@ -166,7 +167,7 @@ FIRST, SECOND = two_partitions()
 CASES.add("no log of one new replica", scene(three(3 * MB, 3 * MB), [FIRST | {"logs": FIRST["logs"][:2]}, SECOND]))
 
 
-def test_replicas_whose_rest_is_unknown_are_not_told_one_by_one(sides: Results[Sides]) -> None:
+def test_replicas_with_unknown_remaining_bytes_are_not_listed_one_by_one(sides: Results[Statuses]) -> None:
     destination = sides["no log of one new replica"][3, "follower"]
     assert destination["moving_replicas"] == 2
     assert status_of(destination).load.catching_up == ()
@@ -189,7 +190,7 @@ CASES.add("just switched", scene(three(5_600_000, 9 * MB), just_switched()))
 
 
 # Broker 2 leads both: 2 x 2 MB/s to each of two followers: required 8, in-sync use 4.
-def test_a_leader_switch_changes_the_verdict_at_once(sides: Results[Sides]) -> None:
+def test_a_leader_switch_changes_the_verdict_at_once(sides: Results[Statuses]) -> None:
     leader = sides["just switched"][2, "leader"]
     assert leader["required_bytes_per_s"] == pytest.approx(8 * MB)
     assert leader["in_sync_bytes_per_s"] == pytest.approx(4 * MB)
@@ -226,12 +227,12 @@ CASES.add("large", large_move())
 
 
 @pytest.fixture(scope="module")
-def large(sides: Results[Sides]) -> Sides:
+def large(sides: Results[Statuses]) -> Statuses:
     return sides["large"]
 
 
 # 59 x 20 kB/s x 1 in sync + 25 x 1 MB/s; with the new replica 59 x 20 kB/s more.
-def test_what_is_known_is_summed_though_one_rate_is_not(large: Sides) -> None:
+def test_known_rates_are_summed_even_if_one_rate_is_unknown(large: Statuses) -> None:
     leader = large[1, "leader"]
     assert (leader["in_sync_bytes_per_s"], leader["required_bytes_per_s"]) == (None, None)
     assert leader["known_in_sync_bytes_per_s"] == pytest.approx(59 * 20_000 + 25 * MB)
@@ -243,7 +244,7 @@ def test_what_is_known_is_summed_though_one_rate_is_not(large: Sides) -> None:
 
 
 def test_counts_are_over_all_partitions_and_names_of_what_moves_before_what_rests(
-    large: Sides,
+    large: Statuses,
 ) -> None:
     leader = large[1, "leader"]
     counts = ("counting_partitions", "moving_partitions", "limited_partitions", "free_partitions")
@@ -259,7 +260,7 @@ def test_counts_are_over_all_partitions_and_names_of_what_moves_before_what_rest
 
 
 # Partition n of the 60 has 9,000 - 1,000 - n records of 1,000 bytes to copy.
-def test_each_side_tells_whom_its_copies_are_with(large: Sides) -> None:
+def test_each_broker_and_role_names_the_peers_of_its_copies(large: Statuses) -> None:
     to_4 = [8000 * 1000 - n * 1000 for n in range(1, 60, 2)]
     (peer,) = large[4, "follower"]["peers"]
     assert (peer["broker"], peer["replicas"], peer["remaining_bytes"]) == (1, 30, sum(to_4))
@@ -273,7 +274,7 @@ def test_each_side_tells_whom_its_copies_are_with(large: Sides) -> None:
 
 
 # Ten of them came within the last window, each for two followers; those of ten minutes ago are no cause any more.
-def test_switches_are_those_of_the_last_window(large: Sides) -> None:
+def test_switches_are_those_of_the_last_window(large: Statuses) -> None:
     (switch,) = large[1, "leader"]["switches"]
     assert (switch["previous_leader"], switch["partitions"], switch["switch_tick_ms"]) == (2, 10, TICK_MS - 5000)
     assert switch["bytes_per_s"] == pytest.approx(10 * 20_000 * 2)
@@ -296,7 +297,7 @@ def stalled_copies() -> Messages:
 CASES.add("stalled", stalled_copies())
 
 
-def test_stalled_replicas_are_counted_by_cause_and_leader(sides: Results[Sides]) -> None:
+def test_stalled_replicas_are_counted_by_cause_and_leader(sides: Results[Statuses]) -> None:
     destination = sides["stalled"][3, "follower"]
     found = [(s["cause"], s["leader"], s["replicas"], s["partitions"]) for s in destination["stalls"]]
     assert found == [
@@ -316,7 +317,7 @@ CASES.add("leaderless", leaderless())
 
 
 # Without a leader nothing is written and nobody fetches: the others of its destination have their verdict.
-def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(sides: Results[Sides]) -> None:
+def test_a_partition_without_a_leader_hides_no_throttle_that_is_too_low(sides: Results[Statuses]) -> None:
     destination = sides["leaderless"][3, "follower"]
     assert (destination["verdict"], destination["required_bytes_per_s"]) == ("losing", pytest.approx(4 * MB))
     assert [(s["cause"], s["replicas"]) for s in destination["stalls"]] == [("no_leader", 1)]
@@ -337,7 +338,7 @@ CASES.add("settings", scene([broker(1, MB, MB, **SETTINGS, log_dirs_throttle_sou
 
 
 # Of broker 2 the 30 + 20 without a leader, and one that broker 3 leads; broker 1, which is down, is in sync.
-def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(sides: Results[Sides]) -> None:
+def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(sides: Results[Statuses]) -> None:
     row = sides["many leaderless"][2, "follower"]
     names = ("lost_replicas", "lost_moving_replicas", "lost_leaderless_replicas", "lost_leaderless_moving_replicas")
     assert [row[name] for name in names] == [51, 30, 50, 30]
@@ -348,7 +349,7 @@ def test_lost_replicas_without_a_leader_are_counted_beyond_those_that_are_named(
     assert sides["settings"][1, "leader"]["lost_leaderless_replicas"] == 0
 
 
-def test_settings_of_a_broker_are_passed_on(sides: Results[Sides]) -> None:
+def test_settings_of_a_broker_are_passed_on(sides: Results[Statuses]) -> None:
     row = sides["settings"][1, "leader"]
     assert {name: row[name] for name in SETTINGS} == SETTINGS
     assert status_of(row).log_dirs.source == "broker"
@@ -362,7 +363,7 @@ CASES.add(
 CASES.add("a destination is down", scene(dead(3), [m | {"offline": [3]} for m in two_partitions()]))
 
 
-def test_what_a_move_takes_from_a_dead_broker_and_what_it_was_to_bring_it_is_counted(sides: Results[Sides]) -> None:
+def test_leaving_and_incoming_replicas_of_a_dead_broker_are_counted(sides: Results[Statuses]) -> None:
     lost = sides["a replica that is to stay is down"][1, "follower"]
     assert (lost["lost_replicas"], lost["lost_leaving_replicas"]) == (2, 1)
     leader = sides["a destination is down"][1, "leader"]
@@ -383,7 +384,9 @@ def one_of_two_destinations_is_down() -> Messages:
 CASES.add("one of two destinations is down", one_of_two_destinations_is_down())
 
 
-def test_what_replicas_of_a_broker_that_is_down_would_require_is_told_of_their_leader(sides: Results[Sides]) -> None:
+def test_the_rate_that_replicas_of_a_dead_broker_would_require_is_counted_for_their_leader(
+    sides: Results[Statuses],
+) -> None:
     found = sides["one of two destinations is down"]
     leader = status_of(found[1, "leader"])
     assert (leader.verdict, leader.load.required_bytes_per_s) == ("catching_up", pytest.approx(2 * MB))
@@ -409,7 +412,7 @@ CASES.add("leaders leave", leaders_leave())
 
 
 # Of 3 MB/s each that leader 1 sends of three partitions nothing stays, shared by two new replicas of each.
-def test_what_ends_with_a_leader_that_leaves_is_told_of_it_and_of_the_next_one(sides: Results[Sides]) -> None:
+def test_traffic_that_ends_with_a_removed_leader_is_counted_for_it_and_its_successor(sides: Results[Statuses]) -> None:
     for destination, leads in ((3, 2), (4, 1)):
         (peer,) = sides["leaders leave"][destination, "follower"]["peers"]
         assert peer["leaving_bytes_per_s"] == pytest.approx(3 * 3 * MB / 2)
@@ -428,7 +431,7 @@ CASES.add(
 )
 
 
-def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(sides: Results[Sides]) -> None:
+def test_a_resting_list_is_reported_for_its_role_whichever_broker_it_names(sides: Results[Statuses]) -> None:
     topics = {key: row["resting_topics"] for key, row in sides["a list at rest"].items() if row["resting_topics"]}
     assert topics == {(2, "follower"): ["t"]}
 
@@ -436,7 +439,7 @@ def test_a_list_at_rest_is_told_for_its_role_whichever_broker_it_names(sides: Re
 CASES.add("no moves", scene([broker(1, None, None)], []))
 
 
-def test_a_broker_without_moves_is_idle(sides: Results[Sides]) -> None:
+def test_a_broker_without_moves_is_idle(sides: Results[Statuses]) -> None:
     leader = sides["no moves"][1, "leader"]
     assert leader["verdict"] == "idle"
     assert leader["required_bytes_per_s"] == 0
@@ -451,7 +454,7 @@ CASES.add(
 )
 
 
-def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(sides: Results[Sides]) -> None:
+def test_replicas_that_no_move_brings_are_lost_once_out_of_the_isr(sides: Results[Statuses]) -> None:
     found = sides["a broker is down"]
     down = status_of(found[2, "follower"])
     assert (down.alive, down.lost_replicas, down.lost_moving_replicas) == (False, 2, 1)
@@ -472,7 +475,7 @@ CASES.add(
 )
 
 
-def test_a_partition_that_only_lacks_a_replica_is_nobodys_traffic(sides: Results[Sides]) -> None:
+def test_a_partition_that_only_lacks_a_replica_is_nobodys_traffic(sides: Results[Statuses]) -> None:
     found = sides["one replica out of sync"]
     assert {row["verdict"] for row in found.values()} == {"idle"}
     assert [row["moving_partitions"] + row["resting_listed_partitions"] for row in found.values()] == [0] * 4
@@ -484,7 +487,7 @@ CASES.add(
 
 
 # Broker 2 leads t-1 and is in sync with t-0; with both it would send 4 MB/s more.
-def test_a_broker_in_sync_is_told_what_leading_one_more_would_cost(sides: Results[Sides]) -> None:
+def test_an_in_sync_broker_has_the_rate_that_leading_one_more_partition_would_add(sides: Results[Statuses]) -> None:
     found = sides["throttle of 9.0 MB/s"]
     takeover = status_of(found[2, "follower"]).takeover
     assert takeover is not None
@@ -508,7 +511,9 @@ for _change, _stall in STALLS:
 
 
 @pytest.mark.parametrize(("change", "stall"), STALLS)
-def test_why_a_replica_copies_nothing_is_told_apart(sides: Results[Sides], change: dict[str, Any], stall: str) -> None:
+def test_each_cause_of_a_stalled_replica_is_distinguished(
+    sides: Results[Statuses], change: dict[str, Any], stall: str
+) -> None:
     destination = sides[f"{stall}, fetches: False"][3, "follower"]
     assert destination["stall"] == stall
     fetches = sides[f"{stall}, fetches: True"][3, "follower"]
@@ -524,7 +529,7 @@ CASES.add(
 )
 
 
-def test_lists_at_rest_and_where_a_rate_is_set_are_told(sides: Results[Sides]) -> None:
+def test_resting_lists_and_the_source_of_a_rate_are_reported(sides: Results[Statuses]) -> None:
     found = sides["rates and lists at rest"]
     assert [found[1, "leader"][name] for name in ("resting_listed_partitions", "throttle_source")] == [1, "default"]
     assert found[2, "follower"]["resting_listed_partitions"] == 1
@@ -537,7 +542,7 @@ CASES.add(
 )
 
 
-def test_a_rate_without_a_list_limits_nothing(sides: Results[Sides]) -> None:
+def test_a_rate_without_a_list_limits_nothing(sides: Results[Statuses]) -> None:
     found = sides["rates without lists"]
     assert found[1, "leader"]["verdict"] == "unthrottled"
     assert found[3, "follower"]["verdict"] == "unthrottled"
@@ -546,7 +551,7 @@ def test_a_rate_without_a_list_limits_nothing(sides: Results[Sides]) -> None:
 CASES.add("lists without rates", scene(three(None, None), two_partitions()))
 
 
-def test_a_list_without_a_rate_limits_nothing(sides: Results[Sides]) -> None:
+def test_a_list_without_a_rate_limits_nothing(sides: Results[Statuses]) -> None:
     assert sides["lists without rates"][1, "leader"]["verdict"] == "unthrottled"
 
 
@@ -564,7 +569,7 @@ def finished_and_listed() -> Messages:
 CASES.add("finished and listed", finished_and_listed())
 
 
-def test_a_partition_that_finished_but_is_listed_still_counts(sides: Results[Sides]) -> None:
+def test_a_partition_that_finished_but_is_listed_still_counts(sides: Results[Statuses]) -> None:
     leader = sides["finished and listed"][1, "leader"]
     # 0.5 x 2 in sync + 1 x 2 in sync = 3; and 1 x 1 coming in: 4.
     assert leader["in_sync_bytes_per_s"] == pytest.approx(3 * MB)
@@ -575,7 +580,7 @@ def test_a_partition_that_finished_but_is_listed_still_counts(sides: Results[Sid
 CASES.add("no logs", scene(RATED, [m | {"logs": []} for m in two_partitions()]))
 
 
-def test_an_unknown_write_rate_is_no_data_and_never_a_number(sides: Results[Sides]) -> None:
+def test_an_unknown_write_rate_is_no_data_and_never_a_number(sides: Results[Statuses]) -> None:
     leader = sides["no logs"][1, "leader"]
     assert leader["verdict"] == "no_data"
     assert leader["required_bytes_per_s"] is None
@@ -587,7 +592,7 @@ CASES.add("one reading", scene(RATED, FRESH))
 CASES.add("one reading, and one without logs", scene(RATED, [FRESH[0], FRESH[1] | {"logs": []}]))
 
 
-def test_a_write_rate_that_wants_a_second_reading_is_said_to_be_not_known_yet(sides: Results[Sides]) -> None:
+def test_a_write_rate_that_wants_a_second_reading_is_said_to_be_not_known_yet(sides: Results[Statuses]) -> None:
     found = sides["one reading"]
     assert found[1, "leader"]["reason"] == "write rate not known yet of 1 partition(s): it takes two readings"
     assert found[3, "follower"]["reason"] == "write rate not known yet of 2 partition(s): it takes two readings"
@@ -600,7 +605,7 @@ HUNG = broker(3, None, None, answered=False, throttles_known=False, error="no an
 CASES.add("a broker hangs", scene([*RATED[:2], HUNG], two_partitions()))
 
 
-def test_unknown_throttles_are_no_data(sides: Results[Sides]) -> None:
+def test_unknown_throttles_are_no_data(sides: Results[Statuses]) -> None:
     destination = sides["a broker hangs"][3, "follower"]
     assert destination["verdict"] == "no_data"
     assert "no answer in 0.8 s" in destination["reason"]
@@ -613,7 +618,7 @@ CASES.add(
 )
 
 
-def test_a_destination_that_is_down_is_no_data_and_its_leader_owes_it_nothing(sides: Results[Sides]) -> None:
+def test_a_destination_that_is_down_is_no_data_and_its_leader_owes_it_nothing(sides: Results[Statuses]) -> None:
     found = sides["a destination is down and does not answer"]
     assert found[3, "follower"]["verdict"] == "no_data"
     assert found[3, "follower"]["reason"] == "the broker is down"
@@ -626,7 +631,7 @@ CASES.add("only the end of a tick", tick([broker(1, None, None)], [])[1:], 1)
 CASES.add("a tick without its end", tick([broker(1, None, None)], [])[:2])
 
 
-def test_half_a_tick_gives_no_verdict(sides: Results[Sides]) -> None:
+def test_half_a_tick_gives_no_verdict(sides: Results[Statuses]) -> None:
     assert sides["only the end of a tick"] == {}
     assert sides["a tick without its end"] == {}
 
@@ -634,7 +639,7 @@ def test_half_a_tick_gives_no_verdict(sides: Results[Sides]) -> None:
 CASES.add("shuffled", [scene(three(3 * MB, 3 * MB), two_partitions())[n] for n in (2, 1, 0, 1, 2)])
 
 
-def test_order_and_duplicates_within_a_tick_change_nothing(sides: Results[Sides]) -> None:
+def test_order_and_duplicates_within_a_tick_change_nothing(sides: Results[Statuses]) -> None:
     straight, other = (
         sorted(str(row.asDict(recursive=True) | {"cluster": None}) for row in sides[name].values())
         for name in ("throttle of 3.0 MB/s", "shuffled")
@@ -647,7 +652,7 @@ GOLD_CASES.add("losing", tick(three(3 * MB, 3 * MB), two_partitions()))
 
 
 # 8,000 records of 1,000 bytes behind; destination copies 1 MB/s of 2 MB/s written: it falls back by 1 MB/s.
-def test_progress_tells_remaining_bytes_and_that_it_never_ends(gold: Results[GoldRows]) -> None:
+def test_progress_has_remaining_bytes_and_the_state_never(gold: Results[GoldRows]) -> None:
     rows = gold["losing"].progress
     assert [(r["topic"], r["partition"], r["adding_replica"]) for r in rows] == [("t", 0, 3), ("t", 1, 3)]
     assert rows[0]["lag_offsets"] == 8000
@@ -662,7 +667,7 @@ GOLD_CASES.add("catching up", tick(three(6 * MB, 6 * MB), two_partitions()))
 # The destination gets 33 times 2.1 MB in 11.5 s, one response of each leader, of which 98.5 % are new: 5.93 MB/s, 1.93
 # more than is written, and 16 MB take 8.3 s. Half a window of 11.5 s sooner or later, and by 95 to 100 % of 6 MB/s with
 # one response more. Each leader has only 8 MB to send.
-def test_progress_takes_the_slower_side(gold: Results[GoldRows]) -> None:
+def test_progress_is_that_of_the_slower_broker_and_role(gold: Results[GoldRows]) -> None:
     rows = gold["catching up"].progress
     assert [row["eta_s"] for row in rows] == pytest.approx([8.30, 8.30], abs=0.01)
     # 16 MB by 6 + 2.1/11 - 4 MB/s, less 5.75 s; 16 MB by 0.95 x 6 - 4 MB/s, and 5.75 s.
@@ -709,8 +714,8 @@ for _mb in (1.5, 3.0):
 
 # Leader 1 sends 2 MB/s in sync and is to send 2 more: 1.5 MB/s leave nothing for the destination, 3 MB/s too little.
 @pytest.mark.parametrize(("rate_mb", "verdict"), [(1.5, "starved"), (3.0, "losing")])
-def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
-    sides: Results[Sides], gold: Results[GoldRows], rate_mb: float, verdict: str
+def test_a_destination_has_no_finish_if_the_throttle_of_one_of_its_leaders_is_too_low(
+    sides: Results[Statuses], gold: Results[GoldRows], rate_mb: float, verdict: str
 ) -> None:
     short = gold[f"only leader 1 has {rate_mb} MB/s"]
     assert (short.sides[1, "leader"]["verdict"], short.sides[3, "follower"]["verdict"]) == (verdict, "catching_up")
@@ -726,6 +731,6 @@ def test_no_time_is_told_of_a_destination_that_has_a_source_which_is_short(
     assert None not in [other[3, "follower"][name] for name in ETAS]
 
 
-def test_an_unknown_version_is_passed_over(spark: SparkSession) -> None:
+def test_an_unknown_version_is_skipped(spark: SparkSession) -> None:
     messages = [m | {"version": 99} for m in tick([broker(1, None, None)], [])]
     assert alert_messages(records(spark, [*messages, message("moves", 5, [])])).count() == 1

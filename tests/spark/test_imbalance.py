@@ -138,16 +138,16 @@ def found(spark: SparkSession) -> dict[tuple[str, int], Row]:
 
 def test_every_broker_is_counted_as_by_hand(found: dict[tuple[str, int], Row]) -> None:
     wanted = {
-        (str(number), broker): told
+        (str(number), broker): numbers
         for number, cluster in enumerate(random_clusters())
         for broker in BROKERS
-        if (told := counted(cluster, broker)) is not None
+        if (numbers := counted(cluster, broker)) is not None
     }
     assert {key: in_spark(row) for key, row in found.items()} == wanted
     # The examples are worth something: each count differs from zero and from the others somewhere.
     for at in (2, 3, 4, 5, 6):
-        assert any(told[at] for told in wanted.values())
-    assert any(told[3] < told[2] - told[4] for told in wanted.values())
+        assert any(numbers[at] for numbers in wanted.values())
+    assert any(numbers[3] < numbers[2] - numbers[4] for numbers in wanted.values())
 
 
 def test_every_broker_is_counted_as_elections_are_planned(found: dict[tuple[str, int], Row]) -> None:
@@ -172,10 +172,10 @@ def _counts(balance: Row | dict[str, Any]) -> list[Any]:
 def test_every_brokers_share_of_the_traffic_is_as_by_hand(found: dict[tuple[str, int], Row]) -> None:
     shares = {key: tuple(row[name] for name in RATES) for key, row in found.items()}
     wanted = {(number, broker): traffic(random_clusters()[int(number)], broker) for number, broker in found}
-    assert shares == {key: pytest.approx(told) for key, told in wanted.items()}
-    assert any(told[1] is None and told[0] is not None for told in wanted.values())
-    assert any(told[3] is None and told[1] is not None for told in wanted.values())
-    assert any(None not in told and told[0] != told[1] for told in wanted.values())
+    assert shares == {key: pytest.approx(numbers) for key, numbers in wanted.items()}
+    assert any(numbers[1] is None and numbers[0] is not None for numbers in wanted.values())
+    assert any(numbers[3] is None and numbers[1] is not None for numbers in wanted.values())
+    assert any(None not in numbers and numbers[0] != numbers[1] for numbers in wanted.values())
 
 
 CASES.add("leads and is preferred for nothing", of(led(0, 2, 1, 2), led(1, 2, 1, 2)))
@@ -202,7 +202,7 @@ def test_a_leaderless_partition_counts_as_preferred_only(balances: Results[dict[
 CASES.add("died in the ISR", of(led(0, 2, 1, 2), b1=replace(WELL, alive=False)))
 
 
-def test_a_preferred_leader_that_died_and_stands_in_the_isr_still_is_not_electable(
+def test_a_dead_preferred_leader_that_is_still_in_the_isr_is_not_electable(
     balances: Results[dict[int, Row]],
 ) -> None:
     row = balances["died in the ISR"][1]
@@ -230,7 +230,7 @@ def with_automatic_elections() -> Messages:
 CASES.add("automatic elections", with_automatic_elections())
 
 
-def test_what_brokers_do_by_themselves_is_told(balances: Results[dict[int, Row]]) -> None:
+def test_automatic_rebalancing_of_brokers_and_its_interval_are_reported(balances: Results[dict[int, Row]]) -> None:
     (row,) = balances["automatic elections"].values()
     assert (row["auto_leader_rebalance"], row["check_interval_s"]) == (True, 300)
 
@@ -239,7 +239,7 @@ def test_what_brokers_do_by_themselves_is_told(balances: Results[dict[int, Row]]
 CASES.add("one leads for another", of(led(0, 1, 1, rate=500), led(1, 2, 1, 2, rate=300), led(2, 2, 2, rate=500)))
 
 
-def test_what_one_broker_leads_for_another_moves_its_rate_and_no_more(balances: Results[dict[int, Row]]) -> None:
+def test_a_partition_led_for_another_broker_moves_only_its_own_rate(balances: Results[dict[int, Row]]) -> None:
     rows = balances["one leads for another"]
     rates = {b: tuple(row[name] for name in RATES) for b, row in rows.items()}
     assert rates == {1: pytest.approx((500, 800, 1000, 1600)), 2: pytest.approx((800, 500, 1600, 1000))}

@@ -30,15 +30,15 @@ def refusal(form: KeyForm, folder: Path) -> str:
     )
     given = kafka_options(kafka, None)
     options = {name.removeprefix("kafka."): text for name, text in given.items() if name.startswith("kafka.")}
-    with pytest.raises(JavaClientError) as told:
+    with pytest.raises(JavaClientError) as refused:
         connect(jar_folder("spark"), options, 5)
-    return str(told.value)
+    return str(refused.value)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_java_reads_the_keys_that_both_clients_are_said_to_read_and_no_other(form: KeyForm, tmp_path: Path) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    told = refusal(form, tmp_path)
-    assert told.startswith(_NOBODY) == form.by_both, told
-    assert PASSWORD not in told
+    refused = refusal(form, tmp_path)
+    assert refused.startswith(_NOBODY) == form.by_both, refused
+    assert PASSWORD not in refused
     assert {process.pid for process in psutil.Process().children(recursive=True)} <= before, "its JVM is gone"

@@ -38,28 +38,28 @@ MB = 1_000_000
 SILVER = (FETCHER_LAG, BYTES_PER_SEC, LOG_END_OFFSETS, LEADER_DISTRIBUTION, THROTTLES)
 
 
-def lane_tick(number: int, first_offset: int) -> list[dict[str, Any]]:
+def alert_tick(number: int, first_offset: int) -> list[dict[str, Any]]:
     """Two brokers (four sides) and one partition that broker 2 is to join."""
     moving = move("t", 0, 1, [1, 2], isr=[1], adding=[2], logs=[log(1, 90, 1000), log(2, 10)])
     return tick([broker(b, None, None) for b in (1, 2)], [moving], TICK_MS + number * 1000, first_offset)
 
 
 # Ticks 0 and 1, then tick 1 once more with tick 2 behind it.
-LANE = [*lane_tick(0, 0), *lane_tick(1, 3), *lane_tick(1, 6), *lane_tick(2, 9)]
+ALERT_MESSAGES = [*alert_tick(0, 0), *alert_tick(1, 3), *alert_tick(1, 6), *alert_tick(2, 9)]
 
 
 def gold_job(spark: SparkSession, store: Store, folder: Path) -> GoldJob:
     """The job as it is after its start: the tables are there, and it knows what is written."""
     path = folder / "gold-checkpoint"
     where = str(path) if path.exists() else checkpoint(folder, "gold-checkpoint")
-    job = GoldJob(spark, ListTopic(spark, LANE), store, where, 1.0)  # type: ignore[arg-type]
+    job = GoldJob(spark, ListTopic(spark, ALERT_MESSAGES), store, where, 1.0)  # type: ignore[arg-type]
     job.prepare()
     return job
 
 
-def test_gold_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_gold_rows_are_stored_once_whatever_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
-    first, second = records(spark, LANE[:6]), records(spark, LANE[6:], 6)
+    first, second = records(spark, ALERT_MESSAGES[:6]), records(spark, ALERT_MESSAGES[6:], 6)
     with pytest.raises(Crash):
         gold_job(spark, DyingStore(store, 1), tmp_path).write(first, 0)
     assert counts(store, THROTTLE_HEADROOM)[THROTTLE_HEADROOM.path] == (0, 0)
@@ -79,14 +79,14 @@ def test_gold_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_pa
     }
 
 
-def test_a_tick_of_a_cluster_that_was_long_gone_stands_once_too(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_old_tick_of_a_long_gone_cluster_is_stored_once(spark: SparkSession, tmp_path: Path) -> None:
     store = MemoryStore(spark)
     days_later = 5 * 86_400
 
     def of_another(number: int) -> DataFrame:
-        return records(spark, [m | {"cluster": "c2"} for m in lane_tick(number, 0)])
+        return records(spark, [m | {"cluster": "c2"} for m in alert_tick(number, 0)])
 
-    long_gone = records(spark, lane_tick(0, 0))
+    long_gone = records(spark, alert_tick(0, 0))
     before = gold_job(spark, store, tmp_path)
     before.write(long_gone, 0)
     before.write(of_another(days_later), 1)
@@ -107,13 +107,13 @@ class PoolStore(MemoryStore):
         raise Crash
 
 
-def test_what_gold_and_record_prepare_does_not_stand_in_the_queue_of_the_alert_path(spark: SparkSession) -> None:
+def test_gold_and_record_jobs_prepare_in_scheduler_pools_of_their_own(spark: SparkSession) -> None:
     # As in one driver: the alert path is started first, by the same thread.
     for name, job in {"gold": GoldJob, "record": HistoryJob}.items():
         store = PoolStore(spark)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", "alert_path")
         with pytest.raises(Crash):
-            job(spark, ListTopic(spark, LANE), store, "not-reached", 1.0).start()  # type: ignore[arg-type]
+            job(spark, ListTopic(spark, ALERT_MESSAGES), store, "not-reached", 1.0).start()  # type: ignore[arg-type]
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)
         assert store.pool == name
 
@@ -160,7 +160,7 @@ def stored(spark: SparkSession, messages: list[dict[str, Any]], first: int) -> D
     return bronze(records(spark, messages, first))
 
 
-def test_silver_rows_stand_once_whatever_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_silver_rows_are_stored_once_whatever_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "store"))
     store.ensure(*SILVER, QUARANTINE, MESSAGES)
     checkpoint(tmp_path, "silver")

@@ -54,7 +54,7 @@ def test_a_tick_cut_by_a_batch_counts_in_the_batch_of_its_end(spark: SparkSessio
     assert of_batch(spark, messages, 5, 9) == [at(1), at(2)]
 
 
-def test_how_a_tick_was_collected_is_told_with_it(spark: SparkSession) -> None:
+def test_a_tick_has_the_time_errors_and_skipped_ticks_of_its_collection(spark: SparkSession) -> None:
     first, second = alert_partition(0, 1)[:3], alert_partition(0, 1)[3:]
     silent = [{"broker": 3, "reason": "refused"}, {"broker": 4, "reason": "refused"}]
     first[-1] |= {"started_ms": 5_000, "ended_ms": 5_250, "unanswered": silent, "skipped_ticks": 7}
@@ -80,7 +80,7 @@ def test_a_second_delivery_within_a_batch_counts_once(spark: SparkSession) -> No
     assert of_batch(spark, messages, 5, 6) == [at(0)]
 
 
-def test_clusters_that_share_a_lane_keep_apart(spark: SparkSession) -> None:
+def test_clusters_that_share_an_alert_partition_are_kept_separate(spark: SparkSession) -> None:
     one, other = alert_partition(0), [m | {"cluster": "c2"} for m in alert_partition(0)]
     # Interleaved, c2 first; both begin at offset 0 and c2's end is missing.
     mixed = [m for pair in zip(other, one, strict=True) for m in pair]

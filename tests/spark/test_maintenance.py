@@ -66,7 +66,7 @@ def test_small_files_become_one_a_day_and_old_days_go(spark: SparkSession, tmp_p
     assert done[ALERT_EVENTS.path].dropped_before is None
 
 
-def test_what_is_appended_without_spark_is_looked_after_without_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_appended_without_spark_is_maintained_without_it(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     table = LowLatencyTable(spark, store, LEADER_IMBALANCE)
     # Days 0 to 3 before today; each in two commits, after the one that made the table.
@@ -124,35 +124,37 @@ def test_writers_and_two_maintenances_do_not_disturb_each_other(spark: SparkSess
     assert sorted(row["seq"] for row in kept) == [number for number in range(appends) if number % 3 != 2]
 
 
-def test_events_are_told_while_their_table_is_compacted(spark: SparkSession, tmp_path: Path) -> None:
+def test_events_are_appended_while_their_table_is_compacted(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     log = EventLog(spark, store)
     assert log.last_events() == []
     event = AlertEvent("a", "no_data", "warning", "firing", "c1", "ticks", "s", "{}", "{}", 1, 2)
     maintained = threading.Event()
-    told: list[int] = []
+    appended: list[int] = []
 
-    def tell() -> None:
+    def append_events() -> None:
         # Ten times as often as a tick can bring events. One who never pauses is faster than any other can commit.
         while not maintained.wait(0.1):
-            log.append([event], "w", len(told))
-            told.append(len(told))
+            log.append([event], "w", len(appended))
+            appended.append(len(appended))
 
     with ThreadPoolExecutor(1) as pool:
-        teller = pool.submit(tell)
+        appender = pool.submit(append_events)
         runs = 0
         try:
             # On a busy machine two runs may be over before three events are told.
-            while runs < 2 or (len(told) < 3 and not teller.done()):
+            while runs < 2 or (len(appended) < 3 and not appender.done()):
                 whole(Maintenance(spark, store, StoreSettings(), [ALERT_EVENTS]).run(TODAY))
                 runs += 1
         finally:
             maintained.set()
-        teller.result()
-        assert len(rows_of(store, ALERT_EVENTS)) == len(told) > 2
+        appender.result()
+        assert len(rows_of(store, ALERT_EVENTS)) == len(appended) > 2
 
 
-def test_a_table_that_fails_is_told_and_the_others_are_looked_after(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_whose_maintenance_fails_is_reported_and_the_others_are_maintained(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     store = Store(spark, str(tmp_path))
     store.ensure(QUARANTINE, MESSAGES)
     for number in range(2):

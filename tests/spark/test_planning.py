@@ -95,7 +95,9 @@ def in_spark(row: Row) -> tuple[Any, ...]:
     )
 
 
-def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[tuple[int, str], Row]]) -> None:
+def test_every_broker_and_role_in_a_move_has_the_verdict_of_planning(
+    found: dict[str, dict[tuple[int, str], Row]],
+) -> None:
     verdicts, too_low = set(), 0
     for number, cluster in enumerate(random_clusters()):
         for demand in throttle_loads(cluster.partitions, cluster.throttles()):
@@ -111,7 +113,7 @@ def test_every_side_that_takes_part_is_as_planning_has_it(found: dict[str, dict[
     assert too_low >= 3
 
 
-def test_a_side_that_takes_no_part_is_idle_and_every_broker_has_both(
+def test_brokers_and_roles_without_a_move_are_idle_and_every_broker_has_both_roles(
     found: dict[str, dict[tuple[int, str], Row]],
 ) -> None:
     for number, cluster in enumerate(random_clusters()):

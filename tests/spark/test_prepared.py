@@ -53,7 +53,7 @@ def test_it_is_planned_once_and_gives_the_same_rows(spark: SparkSession) -> None
     assert (query.made, plain.made) == (1, len(ROWS))
 
 
-def test_nothing_of_the_first_rows_is_taken_for_true_of_the_next(spark: SparkSession) -> None:
+def test_a_reused_plan_does_not_assume_properties_of_the_first_rows(spark: SparkSession) -> None:
     prepared = Prepared(lambda rows: rows.groupBy("k").agg({"v": "max"}))
     # Sorted, of one key, and none of them null.
     first = frame(spark, [("a", 1), ("a", 2)]).where("k = 'a'").sortWithinPartitions("k")
@@ -91,7 +91,7 @@ def test_results_that_are_read_later_keep_their_own_rows(spark: SparkSession) ->
     assert [tuple(row) for rows in results for row in rows.collect()] == [("a", 0), ("a", 1), ("a", 2)]
 
 
-def test_what_was_kept_in_memory_is_not_computed_again(spark: SparkSession) -> None:
+def test_a_persisted_frame_is_not_computed_again(spark: SparkSession) -> None:
     kept = frame(spark, ROWS[0]).selectExpr("k", "v + cast(rand() * 1e9 AS INT) AS v").persist()
     try:
         query = Prepared(lambda rows: rows.selectExpr("k", "v"))
@@ -111,7 +111,7 @@ def _most(rows: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("make", [_in_halves_twice, _most])
-def test_a_plan_in_which_rows_of_the_first_batch_would_stay_is_made_anew(
+def test_a_query_plan_that_would_keep_rows_of_the_first_batch_is_not_reused(
     spark: SparkSession, make: Callable[[DataFrame], DataFrame]
 ) -> None:
     prepared = Prepared(make)
@@ -152,7 +152,7 @@ def test_the_queries_of_every_tick_are_planned_once(spark: SparkSession) -> None
     assert all(query.works for query in (*every, *vars(queries).values()))
 
 
-def test_where_spark_has_no_such_way_plans_are_made_anew(
+def test_without_the_internal_method_of_spark_every_query_is_planned_again(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def missing(*_: Any) -> Any:

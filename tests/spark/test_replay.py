@@ -100,7 +100,7 @@ def test_batches_of_any_size_give_the_same_rows_and_alerts(
         assert cut.rows(table.path) == whole.rows(table.path), table.path
 
 
-def test_alerts_are_taken_up_from_their_table(spark: SparkSession, tmp_path: Path, whole: Run) -> None:
+def test_alerts_are_restored_from_their_table(spark: SparkSession, tmp_path: Path, whole: Run) -> None:
     pending, firing, resolved = whole.events
     # It fired in the tick, and in the millisecond, in which it was pending; another one is over.
     events = [

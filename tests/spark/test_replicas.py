@@ -238,7 +238,7 @@ TICKS.add("idle for 24 and 25 s", waiting({0: 24.0, 1: 25.0}))
 
 
 # A turn of four takes 4 x 1.05 MB / 1 MB/s = 4.2 s: within 3 x 4.2 + 12 = 24.6 s one waits, then it stands still.
-def test_a_replica_that_is_passed_over_for_several_turns_stands_still(found: Results[list[Row]]) -> None:
+def test_a_replica_that_is_skipped_for_several_turns_is_stalled(found: Results[list[Row]]) -> None:
     rows = by_partition(found["idle for 24 and 25 s"])
     assert [(rows[n]["waiting"], rows[n]["stalled"]) for n in (0, 1)] == [(True, False), (False, True)]
     assert (rows[0]["idle_ms"], rows[1]["idle_ms"]) == (24_000, 25_000)
@@ -259,7 +259,7 @@ def test_where_a_destination_copies_nothing_no_turn_comes(found: Results[list[Ro
 TICKS.add("older collector", [move("t", 0, 1, [1, 3]) | case(log(3, 1000))])
 
 
-def test_a_collector_that_does_not_tell_since_when_leaves_one_window(found: Results[list[Row]]) -> None:
+def test_without_idle_times_of_an_older_collector_one_idle_window_is_a_stall(found: Results[list[Row]]) -> None:
     assert [(row["waiting"], row["stalled"]) for row in found["older collector"]] == [(False, True)]
 
 

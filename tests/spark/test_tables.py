@@ -74,11 +74,11 @@ def test_a_struct_of_an_older_version_gets_the_fields_that_are_new(spark: SparkS
     # One in the middle and one at the end of the fields of this version.
     older = with_types(THROTTLE_HEADROOM, lambda of: of.replace(" followers INT,", "").replace(", stalled BOOLEAN", ""))
     assert older != THROTTLE_HEADROOM
-    side = {"cluster": "c1", "tick_ms": 1, "date": DAY, "broker": 1, "role": "leader"}
-    write_old(spark, tmp_path, older, side | {"partitions": [{"topic": "old", "leader": 1}]})
+    base_row = {"cluster": "c1", "tick_ms": 1, "date": DAY, "broker": 1, "role": "leader"}
+    write_old(spark, tmp_path, older, base_row | {"partitions": [{"topic": "old", "leader": 1}]})
     store = Store(spark, str(tmp_path))
     store.ensure(THROTTLE_HEADROOM)
-    new = side | {"tick_ms": 2, "partitions": [{"topic": "new", "followers": 3, "leader": 1, "stalled": True}]}
+    new = base_row | {"tick_ms": 2, "partitions": [{"topic": "new", "followers": 3, "leader": 1, "stalled": True}]}
     store.append(spark.createDataFrame([new], THROTTLE_HEADROOM.ddl()), THROTTLE_HEADROOM)
     rows = store.read(THROTTLE_HEADROOM).orderBy("tick_ms").selectExpr("inline(partitions)").collect()
     assert [(row["topic"], row["followers"], row["leader"], row["stalled"]) for row in rows] == [
@@ -125,7 +125,7 @@ def test_only_who_has_made_the_tables_knows_that_they_are_empty(spark: SparkSess
     ],
     ids=["no folders", "other folders", "no key", "another type"],
 )
-def test_what_cannot_be_brought_up_is_told(
+def test_a_table_that_cannot_be_upgraded_is_an_error(
     spark: SparkSession, tmp_path: Path, left: Table, reasons: Sequence[str]
 ) -> None:
     row = {name: str(value) if left.ddl().count(f"{name} STRING") else value for name, value in MESSAGE.items()}
@@ -137,7 +137,9 @@ def test_what_cannot_be_brought_up_is_told(
     assert "move it away" in error.value.remedy
 
 
-def test_a_table_that_takes_no_nulls_is_told_before_a_row_fails(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unknown_column_without_nulls_is_an_error_before_a_row_is_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     builder = DeltaTable.create(spark).location(str(tmp_path / MESSAGES.path))
     for column in MESSAGES.columns:
         builder = builder.addColumn(column.name, column.type)
@@ -157,7 +159,7 @@ def test_columns_of_a_newer_version_stay_and_are_null_in_the_rows_of_this_one(
     assert [row["bytes"] for row in store.read(MESSAGES).orderBy("seq").collect()] == [5, None]
 
 
-def test_a_place_that_is_taken_by_something_else_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_location_that_holds_something_else_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     foreign = tmp_path / MESSAGES.path
     spark.range(3).write.format("delta").save(str(foreign))
     with pytest.raises(HeadroomError) as error:
@@ -180,7 +182,7 @@ def test_a_folder_of_other_files_is_not_taken_over(spark: SparkSession, tmp_path
         Store(spark, str(tmp_path)).ensure(BRONZE_TICKS)
 
 
-def test_a_place_of_events_that_is_taken_is_told_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+def test_foreign_files_at_the_location_of_events_are_an_error_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(3).write.parquet(str(tmp_path / ALERT_EVENTS.path))
     with pytest.raises(HeadroomError, match="must be a Delta table of Headroom or a new place"):
         EventLog(spark, Store(spark, str(tmp_path))).last_events()

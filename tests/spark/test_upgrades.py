@@ -79,7 +79,7 @@ def test_a_store_with_the_first_definition_of_every_table_is_opened_at_the_start
         assert fields == set(table.names()), table.path
 
 
-def test_a_stream_behind_reads_across_an_upgrade_and_its_checkpoint_goes_on(
+def test_a_stream_that_lags_reads_across_an_upgrade_with_the_same_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     store, checkpoint = Store(spark, str(tmp_path)), str(tmp_path / "checkpoint")

@@ -61,7 +61,7 @@ def synthetic(seed: int, replication_factor: int) -> tuple[list[dict[str, Any]],
     return messages, truth
 
 
-def sides_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, list[Row]]:
+def statuses_of(spark: SparkSession, cases: Mapping[str, Given]) -> dict[str, list[Row]]:
     return by_case(headroom_rows(complete_ticks(alert_messages(records_of(spark, cases)))).collect(), cases)
 
 
@@ -72,7 +72,7 @@ def clusters() -> Clusters:
 
 @pytest.fixture(scope="module")
 def sides(spark: SparkSession, clusters: Clusters) -> Results[list[Row]]:
-    cases = Cases(sides_of)
+    cases = Cases(statuses_of)
     for shape, (messages, _) in clusters.items():
         cases.add(str(shape), messages)
     return cases.results(spark)

@@ -47,8 +47,7 @@ INTEGRATION_FAULTS = (
         new="return registered is not None",
         tier=_INTEGRATION,
         tests=(
-            f"{_TESTS}/test_throttle_commands.py"
-            "::test_a_broker_that_is_down_is_passed_over_and_comes_back_with_its_rate",
+            f"{_TESTS}/test_throttle_commands.py::test_a_broker_that_is_down_is_skipped_and_returns_with_its_old_rate",
         ),
     ),
     SeededFault(
@@ -70,7 +69,7 @@ INTEGRATION_FAULTS = (
         new="",
         tier=_INTEGRATION,
         tests=(
-            f"{_TESTS}/test_directory_moves.py::test_a_run_killed_while_a_log_is_copied_goes_on_and_is_rolled_back",
+            f"{_TESTS}/test_directory_moves.py::test_a_run_killed_while_a_log_is_copied_is_resumed_and_rolled_back",
         ),
     ),
     SeededFault(

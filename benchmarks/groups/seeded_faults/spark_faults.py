@@ -17,7 +17,7 @@ SPARK_FAULTS = (
         old="aggregate(g, 0L, (sum, x) -> sum + x.remaining)",
         new="aggregate(g, 0L, (sum, x) -> sum + coalesce(x.remaining, 0L))",
         tier=_SPARK,
-        tests=(f"{_TESTS}/test_headroom.py::test_each_side_tells_whom_its_copies_are_with",),
+        tests=(f"{_TESTS}/test_headroom.py::test_each_broker_and_role_names_the_peers_of_its_copies",),
     ),
     SeededFault(
         name="fetch-larger-than-response",
@@ -70,7 +70,7 @@ SPARK_FAULTS = (
         old="/ 1000D",
         new="/ 1D",
         tier=_SPARK,
-        tests=(f"{_TESTS}/test_broker_load.py::test_slow_minutes_are_counted_and_the_count_goes_on_after_a_restart",),
+        tests=(f"{_TESTS}/test_broker_load.py::test_slow_minutes_are_counted_and_the_count_continues_after_a_restart",),
     ),
     SeededFault(
         name="election-plan-a-tick-late",
@@ -81,7 +81,7 @@ SPARK_FAULTS = (
         new="tick[1] - planned_ms <= _EVERY_MS",
         tier=_SPARK,
         tests=(
-            f"{_TESTS}/test_balance_job.py::test_elections_are_planned_anew_as_leaders_change_and_else_every_minute",
+            f"{_TESTS}/test_balance_job.py::test_elections_are_planned_again_when_leaders_change_and_otherwise_every_minute",
         ),
     ),
     SeededFault(
@@ -145,7 +145,7 @@ SPARK_FAULTS = (
         old='f"new.{key} <=> old.{key}"',
         new='f"new.{key} = old.{key}"',
         tier=_SPARK,
-        tests=(f"{_TESTS}/test_jobs.py::test_silver_rows_stand_once_whatever_is_done_again",),
+        tests=(f"{_TESTS}/test_jobs.py::test_silver_rows_are_stored_once_whatever_is_repeated",),
     ),
     SeededFault(
         name="a-day-too-many-kept",

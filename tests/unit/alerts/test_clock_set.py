@@ -71,7 +71,7 @@ def last_of_each(events: Sequence[AlertEvent]) -> list[AlertEvent]:
 
 
 @pytest.mark.parametrize("by_s", [-600, -5, 5, 600])
-def test_what_begins_before_the_clock_is_set_fires_and_resolves_in_its_time(by_s: int) -> None:
+def test_an_alert_that_is_pending_when_the_clock_is_set_fires_and_resolves_in_time(by_s: int) -> None:
     machine = SetClock()
     assert machine.tick(GOOD, 5) == []
     assert machine.tick(TOO_LOW) == ["pending"]
@@ -98,7 +98,7 @@ def test_no_tick_is_missed_when_the_clock_is_set(by_s: int) -> None:
     assert machine.tick(GOOD, 30) == []
 
 
-def test_ticks_that_stay_away_are_told_in_time_though_the_clock_was_set_back() -> None:
+def test_missing_ticks_are_reported_in_time_though_the_clock_was_set_back() -> None:
     machine = SetClock()
     machine.tick(GOOD, 5)
     machine.set_ms -= 600_000
@@ -200,7 +200,7 @@ def test_a_clock_that_is_set_makes_no_finish_slip_and_hides_none_that_does(by_s:
     assert late_s == 203
 
 
-def test_a_finish_slips_while_ticks_stay_away() -> None:
+def test_a_finish_slips_while_ticks_are_missing() -> None:
     machine = SetClock()
     assert machine.tick(moving(100)) == []
     machine.away(600)
@@ -211,7 +211,7 @@ def test_a_finish_slips_while_ticks_stay_away() -> None:
     assert json.loads(slip.evidence)["late_s"] == 604
 
 
-def test_what_was_counted_before_the_clock_was_set_back_is_not_taken_for_young() -> None:
+def test_leader_balances_from_before_a_clock_step_back_are_not_current() -> None:
     machine = SetClock()
     machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms() + 3_600_000)
     # An hour ahead of every tick: neither wrong nor right.
@@ -227,7 +227,7 @@ def test_a_plan_of_before_the_clock_was_set_back_is_not_taken_for_young() -> Non
 
 
 @pytest.mark.parametrize("by_s", [-3600, 3600])
-def test_what_was_counted_last_goes_along_with_the_clock_until_it_is_old(by_s: int) -> None:
+def test_leader_balances_and_election_plans_shift_with_the_clock_and_expire(by_s: int) -> None:
     machine = SetClock()
     machine.engine.inputs("c").elections = replace(PLAN_SUMMARY, tick_ms=machine.wall_ms())
     machine.engine.inputs("c").balances = Dated([balance(2, 10, 3)], machine.wall_ms())
@@ -256,7 +256,7 @@ def test_an_imbalance_of_before_a_clock_that_was_set_back_ends_when_new_counts_s
 
 
 @pytest.mark.parametrize("behind_s", [0, 480])
-def test_a_silence_told_before_the_first_tick_ends_with_ticks_whatever_their_clock(behind_s: int) -> None:
+def test_missing_ticks_before_the_first_tick_resolve_with_ticks_whatever_their_clock(behind_s: int) -> None:
     machine = SetClock()
     assert machine.away(100) == ["pending", "firing"]
     machine.engine = machine.start()
@@ -344,7 +344,7 @@ def test_missing_ticks_are_over_when_ticks_are_back_though_their_clock_was_set_b
 
 
 # It was pending when the process ended. A process that ran would have fired it, or found it gone, hours ago.
-def test_nothing_has_lasted_while_nobody_watched() -> None:
+def test_downtime_of_the_watch_does_not_count_towards_a_hold() -> None:
     machine = SetClock()
     assert machine.tick(TOO_LOW, 2) == ["pending"]
     machine.elapsed_ms += 3 * 3_600_000
@@ -354,7 +354,7 @@ def test_nothing_has_lasted_while_nobody_watched() -> None:
 
 
 # The first ticks after a start know no write rate yet.
-def test_nothing_has_lasted_while_nobody_watched_though_the_first_verdict_comes_later() -> None:
+def test_downtime_does_not_count_towards_a_hold_even_if_the_first_verdict_comes_later() -> None:
     machine = SetClock()
     assert machine.tick(TOO_LOW, 2) == ["pending"]
     machine.elapsed_ms += 3 * 3_600_000

@@ -70,7 +70,7 @@ def test_a_tick_brings_events_with_evidence_and_advice() -> None:
     assert "--bootstrap-server broker1:9092" in recommendation["commands"][1]
 
 
-def test_what_earlier_ticks_tell_of_the_quota_is_in_the_promise() -> None:
+def test_the_predicted_finish_uses_the_quota_state_of_earlier_ticks() -> None:
     def promised(*remaining_mb: float) -> float:
         """The promise at the last tick, with which the throttle falls short."""
         engine = EngineAtTime()
@@ -124,7 +124,7 @@ def test_the_run_that_left_a_throttle_is_in_the_alert_of_its_cluster() -> None:
     )
 
 
-def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
+def test_an_alert_resolves_and_a_repeated_tick_gives_no_event() -> None:
     engine = EngineAtTime()
     engine.tick(0, TOO_LOW)
     assert engine.tick(1, GOOD) == engine.tick(2, GOOD) == []
@@ -132,7 +132,7 @@ def test_it_resolves_and_a_tick_twice_says_nothing_new() -> None:
     assert engine.tick(3, TOO_LOW) == engine.tick(0, TOO_LOW) == []
 
 
-def test_a_finish_that_slips_is_told_and_stands_while_no_finish_is_known() -> None:
+def test_a_slipping_finish_fires_and_stays_active_while_no_finish_is_known() -> None:
     def moving(eta_s: float | None) -> list[ThrottleStatus]:
         return [status(1, Role.LEADER, 9, 4, partition(), eta_s=eta_s)]
 
@@ -199,8 +199,8 @@ def test_an_alert_goes_on_with_the_rates_that_it_named_until_all_of_them_are_rai
     assert [e for second in range(1, 20) for e in tick(second, 2.4, 2.4)] == []
     assert [e for second in range(20, 24) for e in tick(second, 3.5, 2.4)] == []
     # After that it is told what it is about by now.
-    told_anew = [e for second in range(24, 40) for e in tick(second, 3.5, 2.4)]
-    assert {(name, state) for _, name, state in told_anew} <= {(subject, "firing")}
+    announced_again = [e for second in range(24, 40) for e in tick(second, 3.5, 2.4)]
+    assert {(name, state) for _, name, state in announced_again} <= {(subject, "firing")}
     (event,) = engine.engine.active()
     assert (event.subject, json.loads(event.evidence)["goes_on_with"]["subject"]) == (subject, "broker 1 as leader")
     ended = [e for second in range(40, 50) for e in tick(second, 3.5, 3.5)]
@@ -220,7 +220,7 @@ def test_a_throttle_that_others_changed_and_that_is_still_too_low_is_announced_a
     assert [e for second in range(30, 60) for e in engine.tick(second, slightly)] == []
 
 
-def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
+def test_missing_ticks_are_reported_once_after_the_allowed_time() -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)
     # As long as a verdict may be unknown, and as the ticks may be without a leader: 15 s and 5 s.
@@ -232,14 +232,14 @@ def test_ticks_that_stay_away_are_told_after_a_while_once() -> None:
     assert engine.at(21).check_missing_ticks() == []
 
 
-def test_at_a_slow_pace_three_ticks_must_stay_away() -> None:
+def test_with_a_long_interval_three_ticks_must_be_missing() -> None:
     engine = EngineAtTime(interval_s=10)
     engine.tick(0, GOOD)
     assert engine.at(29.9).check_missing_ticks() == []
     assert engine.at(30).check_missing_ticks() != []
 
 
-def test_silence_puts_no_other_alert_right_and_ends_with_ticks() -> None:
+def test_missing_ticks_resolve_no_other_alert_and_end_with_new_ticks() -> None:
     engine = EngineAtTime()
     engine.tick(0, TOO_LOW)
     engine.at(20).check_missing_ticks()
@@ -249,7 +249,7 @@ def test_silence_puts_no_other_alert_right_and_ends_with_ticks() -> None:
     assert engine.tick(93, TOO_LOW) == [(*MISSING_TICKS, "resolved")]
 
 
-def test_old_ticks_from_a_backlog_do_not_end_a_silence() -> None:
+def test_old_ticks_of_a_backlog_do_not_resolve_missing_ticks() -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)
     engine.at(60).check_missing_ticks()
@@ -269,7 +269,7 @@ def test_a_collector_whose_clock_is_behind_ends_its_silence_like_any_other() -> 
     assert [(e.tick_ms - START_MS, *changes([e])[0]) for e in events] == [(43_000, *MISSING_TICKS, "resolved")]
 
 
-def test_a_silence_is_told_in_the_time_of_the_ticks() -> None:
+def test_missing_ticks_are_reported_in_the_time_of_the_ticks() -> None:
     engine = EngineAtTime()
     engine.at(20).evaluate("c", START_MS, GOOD)
     # Judged at second 20, it is of second 0; 40 s later it is second 40 there.
@@ -308,7 +308,7 @@ def missing_ticks_event(engine: EngineAtTime, second: float, batch_s: float | No
     return event.summary, json.loads(event.recommendation)["reason"]
 
 
-def test_a_silence_on_an_overloaded_machine_says_so_and_names_that_machine_first() -> None:
+def test_missing_ticks_on_an_overloaded_machine_name_that_machine_first() -> None:
     def silent_at(load: float) -> AlertEvent:
         engine = EngineAtTime()
         engine.tick(0, GOOD)
@@ -327,7 +327,7 @@ def in_order(advice: str) -> list[str]:
     return sorted(("the collector:", "the cluster that holds", "the process that judges"), key=advice.index)
 
 
-def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
+def test_missing_ticks_name_the_last_evaluated_tick_and_where_to_look_first() -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)
     # 1,800,000,000 s after the epoch: 08:00:00
@@ -338,7 +338,7 @@ def test_a_silence_tells_the_last_tick_judged_and_where_to_look_first() -> None:
     assert in_order(advice) == ["the collector:", "the cluster that holds", "the process that judges"]
 
 
-def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judges() -> None:
+def test_missing_ticks_during_a_long_batch_point_to_the_evaluating_process_first() -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)
     summary, advice = missing_ticks_event(engine, 25, batch_s=22.0)
@@ -347,7 +347,7 @@ def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judg
 
 
 @pytest.mark.parametrize(
-    ("second", "batch_s", "is_told"),
+    ("second", "batch_s", "is_reported"),
     [
         (19.9, None, False),
         (20, None, True),
@@ -360,17 +360,17 @@ def test_a_silence_while_a_batch_takes_long_is_put_down_to_the_process_that_judg
     ],
 )
 def test_ticks_that_are_worked_on_have_as_long_as_those_that_stay_away(
-    second: float, batch_s: float | None, is_told: bool
+    second: float, batch_s: float | None, is_reported: bool
 ) -> None:
     engine = EngineAtTime()
     engine.tick(0, GOOD)
     assert (
         changes(engine.at(second).check_missing_ticks(batch_s))
-        == [(*MISSING_TICKS, "pending"), (*MISSING_TICKS, "firing")] * is_told
+        == [(*MISSING_TICKS, "pending"), (*MISSING_TICKS, "firing")] * is_reported
     )
 
 
-def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judges() -> None:
+def test_missing_ticks_after_a_late_evaluation_point_to_the_evaluating_process_first() -> None:
     engine = EngineAtTime()
     # Judged at second 40, of second 20: 20 s late; in time is up to 15 s.
     engine.at(40).evaluate("c", START_MS + 20_000, GOOD)
@@ -379,7 +379,7 @@ def test_a_silence_after_a_tick_judged_late_is_put_down_to_the_process_that_judg
     assert in_order(advice)[0] == "the process that judges"
 
 
-def test_a_silence_from_the_start_on_says_so() -> None:
+def test_missing_ticks_since_the_start_say_so() -> None:
     clock = [START_MS]
     engine = AlertEngine(Settings(cluster=ClusterSettings(name="c")), lambda: clock[0])
     clock[0] += 90_000
@@ -387,7 +387,7 @@ def test_a_silence_from_the_start_on_says_so() -> None:
     assert summary.endswith("no tick of cluster c was judged since the start at 08:00:00 UTC, 1 min 30 s ago")
 
 
-def test_each_cluster_is_silent_for_itself() -> None:
+def test_missing_ticks_are_found_per_cluster() -> None:
     engine = EngineAtTime("d")
     engine.tick(0, GOOD, "c")
     engine.tick(0, GOOD, "d")
@@ -395,7 +395,7 @@ def test_each_cluster_is_silent_for_itself() -> None:
     assert {event.cluster for event in engine.at(21).check_missing_ticks()} == {"c"}
 
 
-def test_what_was_stored_is_taken_up() -> None:
+def test_stored_alerts_are_restored_in_any_order() -> None:
     first = EngineAtTime()
     events = first.at(0).evaluate("c", START_MS, TOO_LOW)
     second = EngineAtTime()
@@ -408,7 +408,7 @@ IMBALANCE = ("leader_imbalance", "broker 2")
 AWAY, BALANCED = balance(2, 10, 3), balance(2, 10)
 
 
-def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() -> None:
+def test_an_imbalance_is_pending_with_the_next_tick_and_fires_after_its_hold() -> None:
     engine = EngineAtTime()
     assert engine.tick(0, []) == []
     for second in range(0, 610, 10):
@@ -420,7 +420,7 @@ def test_an_imbalance_is_found_in_the_next_tick_and_told_when_it_has_lasted() ->
     assert engine.tick(617, []) == [(*IMBALANCE, "resolved")]
 
 
-def test_an_imbalance_that_a_rolling_restart_brings_and_ends_is_not_told() -> None:
+def test_an_imbalance_during_a_rolling_restart_does_not_fire() -> None:
     engine = EngineAtTime()
     engine.balances(0, AWAY)
     assert engine.tick(1, []) == [(*IMBALANCE, "pending")]
@@ -456,7 +456,7 @@ def test_at_a_slow_pace_balances_of_six_ticks_ago_count() -> None:
     assert late.tick(180.1, []) == []
 
 
-def test_an_imbalance_is_told_with_the_plan_of_its_cluster_while_that_is_young() -> None:
+def test_an_imbalance_has_the_election_plan_of_its_cluster_only_while_the_plan_is_recent() -> None:
     def batches(second: float, cluster: str = "c") -> int | None:
         engine = EngineAtTime()
         engine.engine.inputs(cluster).elections = replace(PLAN_SUMMARY, tick_ms=START_MS)
@@ -485,7 +485,7 @@ def test_several_brokers_out_of_balance_are_one_alert() -> None:
     assert [also["subject"] for also in json.loads(event.evidence)["also"]] == ["broker 2"]
 
 
-def test_what_a_broker_that_is_down_cannot_lead_is_told_with_what_it_lost() -> None:
+def test_leads_and_replicas_lost_by_a_dead_broker_are_one_alert() -> None:
     engine = EngineAtTime()
     lost = {"lost": (OutOfSyncReplica("t", 0, 1, False),), "lost_replicas": 1}
     down = [status(2, Role.FOLLOWER, None, 0, limited=0, alive=False, **lost)]

@@ -53,7 +53,7 @@ class Watched:
 
 
 # The broker does not answer for some minutes: its load is unknown, and not in band.
-def test_an_alert_on_a_load_that_cannot_be_read_neither_resolves_nor_begins_anew() -> None:
+def test_an_alert_on_an_unknown_load_neither_resolves_nor_starts_again() -> None:
     unread = {1: None, 2: 20.0, 3: 20.0}
     watched = Watched()
     watched.minutes(16, {1: 40.0, 2: 20.0, 3: 20.0})

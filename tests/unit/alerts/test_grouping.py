@@ -57,28 +57,28 @@ def grouped_subjects(*findings: Finding, firing: Collection[str] = ()) -> dict[s
     return {f.subject: [other.subject for other in f.also] for f in found}
 
 
-def test_of_one_cause_the_gravest_is_told_then_the_weightiest_then_the_first_by_name() -> None:
+def test_a_group_is_led_by_the_highest_severity_then_weight_then_name() -> None:
     assert grouped_subjects(finding("a", weight=9), finding("b", severity=CRITICAL)) == {"b": ["a"]}
     assert grouped_subjects(finding("a", weight=1), finding("b", weight=2), finding("c", weight=3)) == {"c": ["b", "a"]}
     assert grouped_subjects(finding("b"), finding("a")) == {"a": ["b"]}
 
 
-def test_other_causes_and_findings_without_one_are_told_for_themselves() -> None:
+def test_findings_of_other_causes_or_without_one_are_not_grouped() -> None:
     findings = [finding("a"), finding("b", cause="other"), finding("c", cause=""), finding("d", cause="")]
     assert grouped_subjects(*findings) == {"a": [], "b": [], "c": [], "d": []}
 
 
-def test_whose_alert_is_active_goes_on_being_told_though_another_is_graver_by_now() -> None:
+def test_an_active_alert_leads_its_group_even_if_another_finding_is_more_severe() -> None:
     assert grouped_subjects(finding("a"), finding("b", severity=CRITICAL), firing={"a"}) == {"a": ["b"]}
     assert grouped_subjects(finding("a"), finding("b"), finding("c"), firing={"b", "c"}) == {"b": ["a"], "c": []}
 
 
-def test_what_comes_up_after_an_alert_has_fired_without_it_gets_one_of_its_own() -> None:
+def test_a_finding_that_does_not_join_a_firing_alert_gets_its_own_alert() -> None:
     late, later = replace(finding("b"), joins=False), replace(finding("c"), joins=False)
     assert grouped_subjects(finding("a"), late, later, finding("d"), firing={"a"}) == {"a": ["d"], "b": ["c"]}
 
 
-def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> None:
+def test_a_finding_named_by_a_held_alert_gets_no_alert_unless_it_is_more_severe() -> None:
     one, other = finding("a"), replace(finding("b"), joins=False)
     named = frozenset({(other.kind, "b")})
 
@@ -96,15 +96,17 @@ def test_what_an_alert_named_gets_none_of_its_own_while_that_one_is_held() -> No
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "is_told"),
+    ("before", "now", "is_reported"),
     [("switch from broker 1", "throttle", False), ("throttle", "broker 7 is down", True), ("throttle", "", True)],
 )
-def test_what_a_held_alert_named_is_news_under_another_cause(before: str, now: str, is_told: bool) -> None:
+def test_a_finding_named_by_a_held_alert_is_reported_if_its_cause_changed(
+    before: str, now: str, is_reported: bool
+) -> None:
     """The switch that made a throttle too low is past in time, and the throttle as low as before."""
     one, other = finding("a", cause=before), finding("b", cause=now)
     alerts = active([one], "a", also=frozenset({(other.kind, "b")}), severity=WARNING)
     found = group_findings([other], alerts, {(other.kind, "b")}, {(one.kind, "a")}).findings
-    assert [f.subject for f in found] == ["b"] * is_told
+    assert [f.subject for f in found] == ["b"] * is_reported
 
 
 def test_precedence_goes_before_severity() -> None:
@@ -113,7 +115,7 @@ def test_precedence_goes_before_severity() -> None:
     assert (lead.subject, lead.severity) == ("a", CRITICAL)
 
 
-def test_it_speaks_as_gravely_as_the_gravest_and_no_less_than_itself() -> None:
+def test_a_group_has_the_highest_severity_of_its_findings() -> None:
     both = [finding("a", severity=INFO), finding("b", severity=CRITICAL)]
     (lead,) = group_findings(both, active(both, "a"), ()).findings
     assert lead.severity is CRITICAL
@@ -141,13 +143,13 @@ def test_another_kind_of_the_same_subject_is_kept_but_not_named_again() -> None:
     assert [also.kind for also in one.also] == [AlertKind.UNDER_REPLICATED]
 
 
-def test_alone_it_is_told_as_it_is() -> None:
+def test_a_single_finding_is_not_changed_by_grouping() -> None:
     alone = finding("a")
     assert group_findings([alone], {}, ()).findings == [alone]
     assert group_findings([], {}, ()).findings == []
 
 
-def test_what_has_another_cause_by_now_gets_an_alert_of_its_own_and_the_older_one_stays_as_it_was() -> None:
+def test_an_alert_whose_cause_changed_is_superseded_and_the_new_cause_gets_its_own_alert() -> None:
     # One replica of broker 3 lagged; now the broker is down, with a move to it.
     slow = finding("broker 3", cause="broker 3 down", kind=AlertKind.UNDER_REPLICATED)
     stalled = finding("broker 3 as destination", cause="broker 3 down", kind=AlertKind.REASSIGNMENT_STALLED)
@@ -159,7 +161,7 @@ def test_what_has_another_cause_by_now_gets_an_alert_of_its_own_and_the_older_on
     assert group_findings([slow], lagged, ()).superseded == frozenset()
 
 
-def test_what_an_alert_named_when_it_fired_belongs_to_it_whatever_its_cause_is_by_now() -> None:
+def test_a_finding_named_by_a_firing_alert_stays_in_its_group_if_the_cause_changes() -> None:
     leader, other = finding("a", cause="throttle"), replace(finding("b", cause="throttle"), joins=False)
     named = ActiveAlert(is_firing=True, cause="switch from broker 1", also=frozenset({(other.kind, other.subject)}))
     (lead,) = group_findings([leader, other], {(leader.kind, leader.subject): named}, ()).findings
@@ -173,15 +175,15 @@ def low_throttle(subject: str, broker: int, required: float, severity: Severity 
     return replace(found, evidence=replace(found.evidence, **numbers), joins=False)
 
 
-def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_own() -> None:
+def test_a_finding_that_the_advice_of_a_firing_alert_fixes_gets_no_alert_of_its_own() -> None:
     # Two brokers took over; the first was found too low one tick before the second, and its advice raises both.
     first, second = low_throttle("broker 4 as leader", 4, 2.9), low_throttle("broker 1 as leader", 1, 2.9)
     raised = AdvisedIncrease(2.4, 3.5)
     raises = {BrokerRole(4, Role.LEADER): raised, BrokerRole(1, Role.LEADER): raised}
     advised = ActiveAlert(True, first.cause, severity=WARNING, raises=raises)
     is_firing = {(first.kind, first.subject): advised}
-    (told_one,) = group_findings([first, second], is_firing, ()).findings
-    assert (told_one.subject, [one.subject for one in told_one.also]) == (
+    (reported,) = group_findings([first, second], is_firing, ()).findings
+    assert (reported.subject, [one.subject for one in reported.also]) == (
         first.subject,
         [second.subject],
     )
@@ -206,8 +208,8 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
         assert {f.subject for f in news} == {first.subject, second.subject}
     # Of one of them the switch is the cause a tick longer than of the other.
     for one, other in ((past[0], second), (first, past[1])):
-        (told_one,) = group_findings([one, other], is_firing, ()).findings
-        assert (told_one.subject, [a.subject for a in told_one.also]) == (
+        (reported,) = group_findings([one, other], is_firing, ()).findings
+        assert (reported.subject, [a.subject for a in reported.also]) == (
             first.subject,
             [second.subject],
         )
@@ -223,12 +225,12 @@ def test_what_the_advice_of_a_firing_alert_puts_right_too_gets_no_alert_of_its_o
     assert (goes_on.subject, goes_on.goes_on_with) == (first.subject, second.key)
     assert [f.subject for f in group_findings([more], is_firing, ()).findings] == [more.subject]
     graver = low_throttle(second.subject, 1, 2.9, CRITICAL)
-    (told_one,) = group_findings([graver], is_firing, (), is_firing).findings
-    assert (told_one.subject, told_one.severity) == (first.subject, CRITICAL)
+    (reported,) = group_findings([graver], is_firing, (), is_firing).findings
+    assert (reported.subject, reported.severity) == (first.subject, CRITICAL)
     assert [f.severity for f in group_findings([first, graver], is_firing, ()).findings] == [CRITICAL]
 
 
-def test_what_waits_under_a_pending_alert_of_a_longer_time_fires_when_its_own_is_over() -> None:
+def test_a_finding_grouped_under_a_longer_pending_alert_fires_after_its_own_hold() -> None:
     unavailable = replace(finding("broker 3"), hold_s=600, precedence=4)
     behind = replace(finding("broker 3", kind=AlertKind.UNDER_REPLICATED), hold_s=60, precedence=2)
     pending = {(unavailable.kind, unavailable.subject): ActiveAlert(is_firing=False)}
@@ -246,9 +248,7 @@ FINDINGS = st.lists(
 
 
 @given(FINDINGS, st.sets(st.sampled_from("abcdefg")))
-def test_nothing_is_lost_or_told_twice_and_no_active_one_falls_silent(
-    findings: list[Finding], firing: set[str]
-) -> None:
+def test_grouping_keeps_each_finding_once_and_every_firing_alert(findings: list[Finding], firing: set[str]) -> None:
     spoken = grouped_subjects(*findings, firing=firing)
     everyone = [*spoken, *(other for others in spoken.values() for other in others)]
     assert sorted(everyone) == sorted(f.subject for f in findings)
@@ -267,7 +267,7 @@ def of_broker(kind: AlertKind, alive: bool = False, **more: Any) -> Finding:
     return replace(finding("broker 4", cause=BEHIND if alive else DOWN, kind=kind), continues=continues, **more)
 
 
-def test_an_alert_of_a_broker_goes_on_with_what_is_left_of_its_cause() -> None:
+def test_an_alert_of_a_broker_continues_with_the_remaining_findings_of_its_cause() -> None:
     # The move has ended, and its kind of finding with it; the broker is still down.
     before = of_broker(AlertKind.ISR_SHRINK_DURING_MOVE)
     rest = [of_broker(AlertKind.UNDER_REPLICATED), of_broker(AlertKind.PREFERRED_LEADER_UNAVAILABLE, precedence=1)]

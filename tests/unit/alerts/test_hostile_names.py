@@ -109,7 +109,9 @@ def test_an_alert_has_the_lines_it_should_have_and_none_that_acts() -> None:
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
-def test_what_the_watch_prints_acts_on_no_terminal(output_format: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_the_watch_has_no_terminal_control_characters(
+    output_format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     printer = VerdictPrinter(output_format)
     printer.print_events([hostile_event()])
     printer.print_tick(ACTING, TICK_MS, [status(2, Role.LEADER, 5.6, None, in_sync_mb=None, reason=ACTING)])

@@ -79,8 +79,8 @@ def test_one_alert_lasts_as_long_as_its_broker_is_down_and_tells_what_it_is_abou
     alerts = lifecycle()
     first, rest = of_broker(AlertKind.ISR_SHRINK_DURING_MOVE), of_broker(AlertKind.UNDER_REPLICATED)
     events = [e for s in range(30) for e in alerts.apply(s * 1000, first if s < 10 else rest if s < 20 else OK)]
-    told = [(e.tick_ms // 1000, e.state, e.summary) for e in events]
-    assert told == [
+    reported = [(e.tick_ms // 1000, e.state, e.summary) for e in events]
+    assert reported == [
         (0, "pending", "isr_shrink_during_move"),
         (0, "firing", "isr_shrink_during_move"),
         # It has lasted for five seconds: not every flicker is told.
@@ -99,12 +99,12 @@ def test_it_resolves_when_nothing_was_wrong_for_long_enough() -> None:
     assert run(lifecycle(5), (10, bad(0)), *ticks)[2:] == [(16, "resolved")]
 
 
-def test_a_relapse_starts_the_time_anew() -> None:
+def test_a_relapse_restarts_the_resolve_time() -> None:
     ticks = [(11, OK), (14, OK), (15, bad(0)), (16, OK), (20, OK), (21, OK)]
     assert run(lifecycle(5), (10, bad(0)), *ticks)[2:] == [(21, "resolved")]
 
 
-def test_what_is_neither_wrong_nor_right_resolves_nothing() -> None:
+def test_a_held_alert_does_not_resolve() -> None:
     ticks = [(11, OK), (15, KEPT_FIRING), (16, OK), (20, OK), (21, OK)]
     assert run(lifecycle(5), (10, bad(0)), *ticks)[2:] == [(21, "resolved")]
     assert run(lifecycle(), (10, KEPT_FIRING)) == []
@@ -115,7 +115,7 @@ def test_a_pending_alert_ends_with_the_first_good_tick() -> None:
     assert run(lifecycle(5), (10, bad(3)), (11, KEPT_FIRING), (13, bad(3))) == [(10, "pending"), (13, "firing")]
 
 
-def test_what_comes_back_is_a_new_alert() -> None:
+def test_a_finding_that_returns_after_its_resolution_is_a_new_alert() -> None:
     alerts = lifecycle(0)
     first = alerts.apply(1000, bad(0))[0]
     (resolved,) = alerts.apply(2000, OK)
@@ -135,18 +135,18 @@ def test_an_alert_is_known_by_cluster_kind_and_subject() -> None:
 
 # 100 x 1.15 = 115: the announced throttle is no longer enough by a clear margin above that.
 @pytest.mark.parametrize(
-    ("announced", "now", "told"),
+    ("announced", "now", "reported"),
     [(100, 114, False), (100, 116, True), (100, 50, False), (None, 100, True), (100, None, False)],
 )
-def test_a_firing_alert_is_told_again_when_its_advice_has_grown(
-    announced: int | None, now: int | None, told: bool
+def test_a_firing_alert_is_announced_again_if_its_throttle_grows_by_more_than_15_percent(
+    announced: int | None, now: int | None, reported: bool
 ) -> None:
     alerts = lifecycle()
     first = run(alerts, (1, bad(0, announced)))
     assert first[1:] == [(1, "firing")]
     update = alerts.apply(2000, bad(0, now))
-    assert [event.state for event in update] == (["firing"] if told else [])
-    if told:
+    assert [event.state for event in update] == (["firing"] if reported else [])
+    if reported:
         assert json.loads(update[0].recommendation)["throttle_bytes_per_s"] == now
         assert run(alerts, (3, bad(0, now))) == []
 
@@ -161,7 +161,7 @@ def test_the_same_ticks_again_change_nothing(ticks: list[Assessment]) -> None:
     assert alerts.active() == before
 
 
-def test_events_are_taken_up_in_whatever_order_they_are_read() -> None:
+def test_events_are_restored_in_whatever_order_they_are_read() -> None:
     alerts = lifecycle()
     # Pending and firing carry the same tick, and the clock stood still between them.
     events = [*alerts.apply(1000, bad(0)), *alerts.apply(2000, bad(0, 400))]
@@ -172,12 +172,12 @@ def test_events_are_taken_up_in_whatever_order_they_are_read() -> None:
         assert run(restored, (3, bad(0, 400))) == []
 
 
-def test_a_pending_alert_that_is_taken_up_goes_on_counting() -> None:
+def test_the_hold_of_a_restored_pending_alert_continues() -> None:
     events = lifecycle().apply(10_000, bad(3))
     assert run(lifecycle(events=events), (12, bad(3)), (13, bad(3))) == [(13, "firing")]
 
 
-def test_a_resolved_alert_that_is_taken_up_is_not_active() -> None:
+def test_a_restored_resolved_alert_is_not_active() -> None:
     alerts = lifecycle(0)
     events = [event for ms, said in ((1000, bad(0)), (2000, OK)) for event in alerts.apply(ms, said)]
     restored = lifecycle(events=events)
@@ -224,7 +224,7 @@ def test_crashes_and_repeated_batches_change_no_event(batches: list[list[Assessm
 
 
 @given(BATCHES, CRASHES)
-def test_with_a_resolve_time_a_crash_may_only_make_an_alert_stand_longer(
+def test_with_a_resolve_time_a_crash_can_only_keep_an_alert_active_longer(
     batches: list[list[Assessment]], crashes: list[str]
 ) -> None:
     crashed, straight = (run_with_crashes(batches, c, 3) for c in (crashes, ["no"] * 8))
@@ -233,7 +233,7 @@ def test_with_a_resolve_time_a_crash_may_only_make_an_alert_stand_longer(
 
 
 @given(BATCHES, CRASHES, st.sampled_from([0.0, 3.0]))
-def test_an_alert_goes_one_way_and_is_told_once(
+def test_an_alert_passes_through_its_states_once_and_in_order(
     batches: list[list[Assessment]], crashes: list[str], resolve_s: float
 ) -> None:
     events = run_with_crashes(batches, crashes, resolve_s)
@@ -253,7 +253,7 @@ def _state_at(events: list[AlertEvent], second: int) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "told"),
+    ("before", "now", "reported"),
     [
         (Severity.WARNING, Severity.CRITICAL, True),
         (Severity.INFO, Severity.WARNING, True),
@@ -261,15 +261,17 @@ def _state_at(events: list[AlertEvent], second: int) -> str | None:
         (Severity.CRITICAL, Severity.WARNING, False),
     ],
 )
-def test_a_firing_alert_is_told_again_when_it_has_become_graver(before: Severity, now: Severity, told: bool) -> None:
+def test_a_firing_alert_is_announced_again_only_if_its_severity_rises(
+    before: Severity, now: Severity, reported: bool
+) -> None:
     alerts = lifecycle()
     run(alerts, (1, bad(0, severity=before)))
     update = alerts.apply(2000, bad(0, severity=now))
-    assert [(event.state, event.severity) for event in update] == ([("firing", now.value)] if told else [])
+    assert [(event.state, event.severity) for event in update] == ([("firing", now.value)] if reported else [])
     assert run(alerts, (3, bad(0, severity=now))) == []
 
 
-def test_while_it_is_pending_it_may_become_graver_unheard_and_fires_as_grave_as_it_is() -> None:
+def test_a_rise_in_severity_while_pending_gives_no_event_and_counts_when_it_fires() -> None:
     alerts = lifecycle()
     assert run(alerts, (1, bad(3)), (2, bad(3, severity=Severity.CRITICAL))) == [(1, "pending")]
     assert [e.severity for e in alerts.apply(4000, bad(3, severity=Severity.CRITICAL))] == ["critical"]
@@ -285,7 +287,7 @@ def clear_s(alerts: Lifecycle, from_s: int) -> tuple[int, int]:
     raise AssertionError("it never resolves")
 
 
-def test_what_keeps_coming_back_has_to_be_well_for_twice_as_long_each_time() -> None:
+def test_the_resolve_time_of_a_flapping_alert_doubles_each_time() -> None:
     alerts, times, second = lifecycle(5), [], 0
     for _ in range(6):
         took_s, second = clear_s(alerts, second + 1)
@@ -293,7 +295,7 @@ def test_what_keeps_coming_back_has_to_be_well_for_twice_as_long_each_time() -> 
     assert times == [5, 10, 20, 40, 80, 160]
 
 
-def test_it_has_to_be_well_no_longer_than_the_time_in_which_it_counts_as_coming_back() -> None:
+def test_a_doubled_resolve_time_is_limited_by_the_flapping_window() -> None:
     flap_s = FLAP_MS // 1000
     alerts = lifecycle(400)
     first_s, second = clear_s(alerts, 1)
@@ -303,13 +305,13 @@ def test_it_has_to_be_well_no_longer_than_the_time_in_which_it_counts_as_coming_
     assert clear_s(lifecycle(2 * flap_s - 500), 1)[0] == 2 * flap_s - 500
 
 
-def test_what_comes_back_after_long_has_to_be_well_for_as_long_as_the_first_time() -> None:
+def test_the_resolve_time_is_reset_after_the_flapping_window() -> None:
     alerts = lifecycle(5)
     clear_s(alerts, 1)
     assert clear_s(alerts, 2 + FLAP_MS // 1000)[0] == 5
 
 
-def test_another_subject_that_comes_back_makes_nobody_else_wait() -> None:
+def test_a_flapping_subject_does_not_delay_the_resolution_of_others() -> None:
     alerts = lifecycle(5)
     other = bad(0, subject="broker 2 as leader")
     run(alerts, (1, other), (2, OK), (7, OK))
@@ -324,17 +326,17 @@ def test_how_often_it_came_back_is_known_after_a_restart() -> None:
     assert clear_s(lifecycle(5, events[::-1]), second)[0] == clear_s(alerts, second)[0] == 40
 
 
-def test_an_alert_that_is_told_again_has_not_come_back() -> None:
+def test_an_alert_that_is_announced_again_does_not_count_as_flapping() -> None:
     alerts = lifecycle(5)
     run(alerts, (1, bad(0, 100)), (2, bad(0, 400)), (3, bad(0, 1600)))
     assert run(alerts, (4, OK), (8, OK), (9, OK)) == [(9, "resolved")]
     # It began to fire at second 1, however late it was told again: at second 950 that is long ago.
-    told_again = lifecycle(5)
-    run(told_again, (1, bad(0, 100)), (800, bad(0, 400)), (801, OK), (806, OK))
-    assert clear_s(told_again, 950)[0] == 5
+    announced_again = lifecycle(5)
+    run(announced_again, (1, bad(0, 100)), (800, bad(0, 400)), (801, OK), (806, OK))
+    assert clear_s(announced_again, 950)[0] == 5
 
 
-def test_without_a_time_of_being_well_it_may_come_back_as_often_as_it_likes() -> None:
+def test_without_a_resolve_time_a_flapping_alert_resolves_at_once() -> None:
     alerts = lifecycle(0.0)
     for tick_ms in range(100, 230_000, 200):
         alerts.apply(tick_ms, bad(0))
@@ -355,7 +357,7 @@ def caused(*subjects: str, severity: Severity = Severity.WARNING) -> Assessment:
     return Assessment([replace(f, weight=-float(n)) for n, f in enumerate(found)])
 
 
-def test_of_one_cause_one_alert_is_told_and_stays_it_while_it_is_found() -> None:
+def test_one_cause_has_one_alert_that_keeps_its_subject_while_it_is_found() -> None:
     alerts = lifecycle()
     said = [caused("a", "b"), caused("b", "a"), caused("b", "a", "c")]
     events = [e for second, ticks in enumerate(said, 1) for e in alerts.apply(second * 1000, ticks)]
@@ -365,7 +367,7 @@ def test_of_one_cause_one_alert_is_told_and_stays_it_while_it_is_found() -> None
     assert [e.subject for e in alerts.apply(4000, caused("b"))] == ["b", "b"]
 
 
-def test_an_alert_is_told_again_when_another_of_its_cause_is_graver() -> None:
+def test_an_alert_is_announced_again_if_a_grouped_finding_is_more_severe() -> None:
     alerts = lifecycle()
     alerts.apply(1000, caused("a"))
     graver = Assessment([*caused("a").findings, *caused("b", severity=Severity.CRITICAL).findings])
@@ -378,11 +380,11 @@ def ranked(*found: tuple[str, int, float]) -> Assessment:
     return Assessment([replace(bad(h, subject=s).findings[0], **of_cause, precedence=p) for s, p, h in found])
 
 
-def test_what_comes_before_it_is_told_in_its_place_once_it_is_due() -> None:
+def test_a_cause_of_higher_precedence_replaces_a_pending_alert_when_that_is_due() -> None:
     alerts = lifecycle()
     both = ranked(("consequence", 1, 3), ("cause", 0, 30))
-    told = [ranked(("consequence", 1, 3)), both, both, both, both]
-    events = [e for second, said in enumerate(told, 1) for e in alerts.apply(second * 1000, said)]
+    reported = [ranked(("consequence", 1, 3)), both, both, both, both]
+    events = [e for second, said in enumerate(reported, 1) for e in alerts.apply(second * 1000, said)]
     # Nobody waits longer for it than for the one that was there first.
     assert [(e.tick_ms, e.subject, e.state) for e in events] == [
         (1000, "consequence", "pending"),
@@ -395,7 +397,7 @@ def test_what_comes_before_it_is_told_in_its_place_once_it_is_due() -> None:
     assert applied(lifecycle(events=events), [(4000, both), (5000, both)]) == []
 
 
-def test_what_comes_before_it_and_has_gone_by_then_is_not_told() -> None:
+def test_a_cause_of_higher_precedence_replaces_an_alert_only_while_it_is_found() -> None:
     alerts = lifecycle()
     said = [ranked(("consequence", 1, 3)), ranked(("consequence", 1, 3), ("cause", 0, 30))] * 2
     assert [(s, state) for s, state in run(alerts, *enumerate([*said, ranked(("consequence", 1, 3))], 1))] == [
@@ -409,7 +411,7 @@ def test_what_comes_before_it_and_has_gone_by_then_is_not_told() -> None:
     ]
 
 
-def test_once_it_fires_nothing_takes_its_place() -> None:
+def test_a_firing_alert_is_not_replaced_by_one_of_higher_precedence() -> None:
     alerts = lifecycle()
     alerts.apply(1000, ranked(("consequence", 1, 0)))
     assert alerts.apply(2000, ranked(("consequence", 1, 0), ("cause", 0, 0))) == []
@@ -460,7 +462,7 @@ def fired(alerts: Lifecycle, *ticks: tuple[int, list[Finding]]) -> list[tuple[in
 
 
 # One replica has lagged for a quarter of an hour; then the broker dies, with 300 replicas of which 40 move.
-def test_a_small_alert_of_long_ago_swallows_no_greater_event() -> None:
+def test_an_old_small_alert_does_not_hide_a_larger_fault() -> None:
     alerts = lifecycle()
     small = [(second, [lost(1)]) for second in range(0, 901, 10)]
     assert fired(alerts, *small) == [(60, "broker 3", "1 lost")]
@@ -468,7 +470,7 @@ def test_a_small_alert_of_long_ago_swallows_no_greater_event() -> None:
     assert fired(alerts, *dead) == [(940, "broker 3 as destination", "40 lost")]
 
 
-def test_where_nothing_moves_the_small_alert_is_told_again_with_what_it_has_become() -> None:
+def test_without_a_move_a_small_alert_escalates_when_its_fault_grows() -> None:
     alerts = lifecycle()
     fired(alerts, *[(second, [lost(1)]) for second in range(0, 901, 10)])
     dead = [(second, [lost(300, "broker_down", action="restore_broker")]) for second in range(910, 5000, 10)]
@@ -480,22 +482,22 @@ def test_where_nothing_moves_the_small_alert_is_told_again_with_what_it_has_beco
     assert json.loads(event.evidence)["escalated_event_ms"] == event.event_ms
 
 
-@pytest.mark.parametrize(("now", "told"), [(5, False), (6, True), (300, True)])
-def test_what_spreads_to_twice_as_many_and_five_more_is_told_again(now: int, told: bool) -> None:
+@pytest.mark.parametrize(("now", "reported"), [(5, False), (6, True), (300, True)])
+def test_an_alert_is_announced_again_if_its_replicas_double_and_rise_by_five(now: int, reported: bool) -> None:
     alerts = lifecycle()
     fired(alerts, (0, [lost(1, hold_s=0)]))
     assert fired(alerts, *[(s, [lost(now, hold_s=0)]) for s in range(1, 20)]) == (
-        [(6, "broker 3", f"{now} lost")] if told else []
+        [(6, "broker 3", f"{now} lost")] if reported else []
     )
 
 
-def test_what_spreads_for_a_moment_is_not_told() -> None:
+def test_an_alert_that_spreads_briefly_is_not_announced_again() -> None:
     alerts = lifecycle()
     fired(alerts, (0, [lost(1, hold_s=0)]))
     assert fired(alerts, *[(s, [lost(300 if s % 4 else 1, hold_s=0)]) for s in range(1, 60)]) == []
 
 
-def test_an_advice_that_has_become_another_is_told_again_and_one_that_is_unknown_is_not() -> None:
+def test_an_alert_is_announced_again_if_its_action_changes_but_not_if_it_is_unknown() -> None:
     def advised(second: int, action: str) -> tuple[int, list[Finding]]:
         return second, [replace(lost(1, hold_s=0), recommendation=Advice(Action(action)))]
 
@@ -513,7 +515,9 @@ def test_an_advice_that_has_become_another_is_told_again_and_one_that_is_unknown
 @pytest.mark.parametrize(
     ("before", "now", "escalations"), [("unknown", "not_fetching", 0), ("unknown", "no_leader", 1)]
 )
-def test_another_cause_is_told_and_escalates_where_it_is_graver(before: str, now: str, escalations: int) -> None:
+def test_a_changed_cause_is_announced_and_escalates_if_it_is_more_severe(
+    before: str, now: str, escalations: int
+) -> None:
     def of(second: int, why: str) -> tuple[int, list[Finding]]:
         return second, [replace(lost(1, hold_s=0), evidence=Evidence(broker_id=3, cause=EvidenceCause(why)))]
 
@@ -524,7 +528,7 @@ def test_another_cause_is_told_and_escalates_where_it_is_graver(before: str, now
     assert json.loads(event.evidence).get("escalation", 0) == escalations
 
 
-def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for_its_time() -> None:
+def test_another_broker_that_joins_a_firing_alert_is_announced_after_its_hold() -> None:
     def blind(broker: int) -> Finding:
         evidence = Evidence(broker_id=broker)
         return replace(lost(0), subject=f"broker {broker}", evidence=evidence, cause="no data", hold_s=15)
@@ -536,7 +540,7 @@ def test_another_broker_that_joins_a_firing_alert_is_told_when_it_has_lasted_for
     assert both == [(130, "broker 2", "0 lost; of the same cause: broker 5")]
 
 
-def test_what_had_lasted_as_something_else_begins_anew() -> None:
+def test_a_finding_whose_cause_changes_restarts_its_hold() -> None:
     # Its one replica has no leader, as another alert says; then its broker is restarted, and down for a moment.
     leaderless = replace(lost(1), cause="no leader", hold_of="no leader", hold_s=20)
     stalled = replace(lost(1), kind=AlertKind.REASSIGNMENT_STALLED, subject="broker 2", cause="no leader", hold_s=0)
@@ -600,7 +604,7 @@ def test_a_rate_that_was_raised_as_announced_and_is_lowered_again_is_news_also_a
 
 
 @given(BATCHES, st.integers(0, 20), st.integers(1, 5000), st.sampled_from([0.0, 3.0]))
-def test_what_happens_over_a_gap_is_what_happens_without(
+def test_a_clock_shift_over_a_gap_does_not_change_events(
     batches: list[list[Assessment]], place: int, gap_s: int, resolve_s: float
 ) -> None:
     ticks = [tick for batch in numbered(batches) for tick in batch]
@@ -613,7 +617,7 @@ def test_what_happens_over_a_gap_is_what_happens_without(
         assert [(event.state, event.subject) for event in moved.apply(at_ms, said)] == expected
 
 
-def test_a_silence_told_in_a_gap_stays_where_it_is() -> None:
+def test_an_alert_on_missing_ticks_keeps_its_time_when_the_clock_is_shifted() -> None:
     alerts = lifecycle()
     alerts.apply(1000, Assessment())
     stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", Evidence(), Advice(), 0.0)
@@ -648,12 +652,12 @@ _SUBJECTS = ("a", "b", "c")
 def assessments(draw: st.DrawFn, holds_s: Sequence[float] = (0.0, 2.0)) -> Assessment:
     """A tick in which each kind and subject is bad, held or good."""
     assessment = Assessment()
-    for told in [(kind, subject) for kind in _KINDS for subject in _SUBJECTS]:
+    for reported in [(kind, subject) for kind in _KINDS for subject in _SUBJECTS]:
         how = draw(st.sampled_from(["good", "good", "bad", "bad", "held"]))
         if how == "held":
-            assessment.keep_firing.add(told)
+            assessment.keep_firing.add(reported)
         if how == "bad":
-            assessment.findings.append(draw(findings(*told, holds_s)))
+            assessment.findings.append(draw(findings(*reported, holds_s)))
     return assessment
 
 
@@ -744,12 +748,12 @@ class Ticks(RuleBasedStateMachine):
         """
         self.silent = True
         stay_away = Finding(AlertKind.NO_DATA, TICKS, Severity.CRITICAL, "ticks stay away", Evidence(), Advice(), 0.0)
-        standing = {(AlertKind(event.kind), event.subject) for event in self.alerts.active()}
+        already_active = {(AlertKind(event.kind), event.subject) for event in self.alerts.active()}
         at_ms = self.ticks[-1][0] + after_ms
-        events = self.alerts.apply_missing_ticks(at_ms, Assessment([stay_away], standing))
+        events = self.alerts.apply_missing_ticks(at_ms, Assessment([stay_away], already_active))
         assert {event.subject for event in events} <= {TICKS}
         self.events += events
-        self.straight_events += self.straight.apply_missing_ticks(at_ms, Assessment([stay_away], standing))
+        self.straight_events += self.straight.apply_missing_ticks(at_ms, Assessment([stay_away], already_active))
 
     @precondition(lambda self: self.known_from < len(self.ticks))
     @rule(data=st.data())
@@ -777,15 +781,15 @@ class Ticks(RuleBasedStateMachine):
         found = {(finding.kind.value, finding.subject) for finding in said.findings}
         fired_ids = {event.alert_id for event in self.events if event.state == "firing"}
         ended = [event for event in events if event.state == "resolved"]
-        told = {(event.kind, event.subject) for event in ended if event.alert_id in fired_ids}
+        reported = {(event.kind, event.subject) for event in ended if event.alert_id in fired_ids}
         held = {(kind.value, subject) for kind, subject in said.keep_firing}
-        assert not told & (found | held)
+        assert not reported & (found | held)
         # One that nobody was told of may also step back for another of its cause that fires.
         stepped_back = {(event.kind, event.subject) for event in ended} & (found | held)
         assert not stepped_back or "firing" in {event.state for event in self.alerts.active()}
         for cause in {finding.cause for finding in said.findings} - {""}:
-            told = {(f.kind.value, f.subject) for f in said.findings if f.cause == cause}
-            assert told & self.active_keys() or told <= self.named(cause, held, found)
+            reported = {(f.kind.value, f.subject) for f in said.findings if f.cause == cause}
+            assert reported & self.active_keys() or reported <= self.named(cause, held, found)
 
     def named(self, cause: str, held: set[tuple[str, str]], found: set[tuple[str, str]]) -> set[tuple[str, str]]:
         """What alerts of a cause named that fire, and that this tick tells nothing of, or that go on with it."""
@@ -848,8 +852,8 @@ def test_alerts_that_only_a_newer_version_knows_are_left_as_they_are(caplog: pyt
     ]
     assert known_events([*strange, ours]) == [ours]
     alerts = lifecycle(events=[ours])
-    (told,) = caplog.messages
-    assert told.endswith("are left as they are: fatal, not_yet_known, snoozed")
+    (reported,) = caplog.messages
+    assert reported.endswith("are left as they are: fatal, not_yet_known, snoozed")
     # 5 s without it: ours resolves, and nothing else is told.
     assert run(alerts, (2, OK), (7, OK)) == [(7.0, "resolved")]
     # What it stood for is found again, with one that it had named.

@@ -66,16 +66,16 @@ NEW_TOPIC = status(4, FOLLOWER, None, 0, limited=0, lost=(OutOfSyncReplica("n", 
         pytest.param([(60, MOVING), (50, [*MOVING, NEW_TOPIC]), (60, MOVING)], id="a topic whose ISR is not full yet"),
     ],
 )
-def test_a_healthy_move_is_left_in_peace(stretches: list[tuple[float, Tick]]) -> None:
+def test_a_healthy_move_raises_no_alert(stretches: list[tuple[float, Tick]]) -> None:
     assert fired(*stretches) == []
 
 
-def test_a_throttle_that_is_not_cleared_is_told_once_after_five_minutes() -> None:
+def test_a_throttle_that_is_not_cleared_is_reported_once_after_five_minutes() -> None:
     ((second, event),) = fired((60, MOVING), (3600, OVER))
     assert (second, event.kind, event.severity) == (360, "throttle_left_behind", "warning")
 
 
-def test_a_broker_that_stays_away_is_told_once_with_all_that_it_brings_about() -> None:
+def test_a_broker_that_stays_down_raises_one_alert_that_names_all_consequences() -> None:
     ((second, event),) = fired((60, MOVING), (600, down()))
     assert (second, event.kind, event.subject) == (90, "reassignment_stalled", "broker 3 as destination")
     also = {one["kind"] for one in json.loads(event.evidence)["also"]}
@@ -89,7 +89,7 @@ def leads(throttle_mb: float, required_mb: float, down_mb: float) -> Tick:
 
 
 # Leader 1 at 5 MB/s sends 6 to broker 3 and 2 to broker 4. While 3 is down it needs 2, and then 8 again.
-def test_a_throttle_too_low_for_two_destinations_is_told_once_though_one_is_down_for_a_while() -> None:
+def test_a_throttle_too_low_for_two_destinations_raises_one_alert_though_one_goes_down() -> None:
     both, one = leads(5, 8, 0), leads(5, 2, 6)
     assert [second for second, _ in fired((60, both), (120, one), (120, both))] == [INTERVAL_S]
 
@@ -123,7 +123,7 @@ def test_a_throttle_that_is_enough_while_a_broker_is_down_raises_no_alert() -> N
 
 # Who reads "must send 8.03 MB/s" may set 8.2 by hand: the alert ends from 8.43 on, and must not name 5.6 until then.
 @pytest.mark.parametrize("first_mb", [5.6, 7.9])
-def test_a_rate_that_is_only_just_enough_is_told_as_such_with_what_is_left_to_do(first_mb: float) -> None:
+def test_a_rate_that_is_only_just_enough_is_reported_with_the_rate_that_ends_the_alert(first_mb: float) -> None:
     low, barely, enough = (leads(throttle_mb, 8.03, 0) for throttle_mb in (first_mb, 8.2, 8.5))
     events = fired((30, low), (300, barely), (60, enough))
     assert [(second, event.severity) for second, event in events] == [(INTERVAL_S, "warning"), (35, "info")]
@@ -137,7 +137,7 @@ def test_a_rate_that_is_only_just_enough_is_told_as_such_with_what_is_left_to_do
     assert len(fired((30, low), *[(30, barely), (30, leads(8.2, 8.21, 0))] * 5)) == 3
 
 
-def test_what_is_only_just_enough_for_the_return_of_a_broker_says_so() -> None:
+def test_a_rate_only_just_enough_for_a_returning_broker_is_reported_as_such() -> None:
     _, (_, event) = fired((30, leads(1, 2, 6)), (60, leads(8.2, 2, 6)))
     assert event.summary.endswith(
         "throttled to 8.20 MB/s, and its leaders must send 8.00 MB/s once broker 3 is back; "
@@ -146,7 +146,7 @@ def test_what_is_only_just_enough_for_the_return_of_a_broker_says_so() -> None:
 
 
 # As after --cancel of another move: the lists stay, and the rates of all brokers are gone.
-def test_a_move_whose_rates_somebody_has_removed_is_without_a_throttle() -> None:
+def test_a_move_whose_rates_were_removed_is_without_a_throttle() -> None:
     without = [
         status(s.broker, s.role, None, required_mb, partition(), throttle_source="none")
         for s, required_mb in zip(MOVING, (4, 2), strict=True)
@@ -159,7 +159,7 @@ def test_a_move_whose_rates_somebody_has_removed_is_without_a_throttle() -> None
     )
 
 
-def test_a_throttle_too_low_for_all_brokers_is_told_once() -> None:
+def test_a_throttle_too_low_for_all_brokers_raises_one_alert() -> None:
     low = [status(broker, LEADER, 3, 4 + broker, partition(broker, leader=broker)) for broker in (1, 2, 4)]
     ((second, event),) = fired((60, low))
     assert (second, event.subject) == (INTERVAL_S, "broker 4 as leader")

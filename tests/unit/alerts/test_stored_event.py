@@ -55,7 +55,7 @@ def read(values: dict[str, Any]) -> StoredEvidence:
 
 
 @given(findings())
-def test_what_a_finding_wrote_is_read_back(finding: Finding) -> None:
+def test_stored_evidence_is_read_back_as_written(finding: Finding) -> None:
     evidence, stored = finding.evidence, read(finding.evidence_json())
     for name in NUMBERS:
         assert getattr(stored, name) == getattr(evidence, name)

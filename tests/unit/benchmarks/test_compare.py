@@ -51,7 +51,7 @@ def test_a_change_beyond_noise_is_better_or_worse(
     assert (found.noise_ratio, found.repeated) == (DEFAULT_NOISE_RATIO, 0)
 
 
-def test_repeated_runs_of_the_same_code_tell_the_noise() -> None:
+def test_the_noise_is_the_spread_of_repeated_runs_of_the_same_code() -> None:
     runs = [result("path_s", 1.0, "a", 1), result("path_s", 1.4, "a", 2)]
     assert compared(*runs, result("path_s", 1.8, "b", 3)).change is FigureChange.SAME
     assert compared(*runs, result("path_s", 2.0, "b", 3)).change is FigureChange.WORSE

@@ -158,7 +158,7 @@ def test_figures_are_over_all_plays_but_void_ones() -> None:
     }
 
 
-def test_of_no_plays_there_is_no_time() -> None:
+def test_without_plays_there_are_no_time_figures() -> None:
     assert [figure.name for figure in figures([])] == [
         "fault_scenarios",
         "fault_lost",

@@ -30,7 +30,7 @@ ANNOUNCED = Announced({"a", "b"}, {"a"}, {0: 4, 1: 5})
         ),
     ],
 )
-def test_what_was_announced_and_is_not_stored_is_lost(stored: Stored, lost: set[str]) -> None:
+def test_announced_changes_that_are_not_stored_count_as_lost(stored: Stored, lost: set[str]) -> None:
     assert lost_announcements(ANNOUNCED, stored) == lost
 
 

@@ -78,7 +78,7 @@ def test_figures_of_kills_are_sums() -> None:
     assert values() == {}
 
 
-def test_what_others_have_not_set_is_left_behind_and_what_they_have_set_must_stay() -> None:
+def test_throttle_differences_count_leftovers_and_changed_values_of_others() -> None:
     others = ThrottleValues(
         {(1, "leader"): 5, (2, "leader"): 7}, frozenset({("t", "leader", 0, 1), ("t", "leader", 0, 2)})
     )

@@ -85,10 +85,10 @@ def test_a_run_that_was_interrupted_counts_as_none(records: Path) -> None:
 
 def test_too_few_runs_give_no_figure(records: Path) -> None:
     kept(records, run("2026-01-01T01:00:00Z", fresh=True), *chance_runs()[:5])
-    told: list[str] = []
-    names = {figure.name for figure in group.measure(told.append, NoOptions())}
+    printed: list[str] = []
+    names = {figure.name for figure in group.measure(printed.append, NoOptions())}
     assert ("test_minutes_fresh" in names, "test_red_by_chance" in names) == (True, False)
-    assert "5 runs in random order, 2 beside others. Run `make flaky` first" in told[-1]
+    assert "5 runs in random order, 2 beside others. Run `make flaky` first" in printed[-1]
 
 
 def test_runs_of_several_days_and_checkouts_are_added_up(records: Path) -> None:

@@ -150,7 +150,9 @@ def test_an_empty_name_of_a_file_and_a_link_to_none_are_refused(
         ('[spark.conf]\n"spark.jars" = ["a"]', "spark.conf"),
     ],
 )
-def test_what_would_fail_only_when_it_is_used_is_refused_at_once(settings_file: Path, text: str, subject: str) -> None:
+def test_a_value_that_would_fail_later_is_refused_when_settings_are_read(
+    settings_file: Path, text: str, subject: str
+) -> None:
     settings_file.write_text(text)
     assert error_of(settings_file, SERVERS).subject == f"{subject} in {settings_file}"
 
@@ -195,7 +197,7 @@ def test_an_unknown_name_is_an_error_that_suggests_the_nearest_one(
         ),
     ],
 )
-def test_what_is_in_no_section_is_an_error_that_names_one(
+def test_a_key_outside_of_its_section_is_an_error_that_names_the_section(
     settings_file: Path, content: str, named: str, remedy: str
 ) -> None:
     settings_file.write_text(content, encoding="utf-8")
@@ -483,7 +485,7 @@ def test_a_password_file_that_is_missing_or_empty_is_an_error(tmp_path: Path, co
         ({"HTTP_USERNAME": "u", "HTTP_TOKEN": "t"}, "is set beside a token"),
     ],
 )
-def test_what_does_not_go_together_over_http_is_refused(given: dict[str, str], rule: str) -> None:
+def test_incompatible_http_settings_are_refused(given: dict[str, str], rule: str) -> None:
     environ = {f"HEADROOM_COLLECT__{name}": value for name, value in given.items()}
     error = error_of(None, {**SERVERS, "HEADROOM_COLLECT__SOURCE": "jolokia", **environ})
     assert error.rule == rule
@@ -519,7 +521,7 @@ def test_each_source_has_a_port_of_its_own() -> None:
         ),
     ],
 )
-def test_what_does_not_go_together_for_slack_is_refused(given: dict[str, str], rule: str) -> None:
+def test_incompatible_or_invalid_slack_settings_are_refused(given: dict[str, str], rule: str) -> None:
     environ = {f"HEADROOM_NOTIFY__SLACK__{name}": value for name, value in given.items()}
     assert error_of(None, {**SERVERS, **environ}).rule == rule
 

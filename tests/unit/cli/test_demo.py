@@ -37,7 +37,9 @@ def test_before_the_switch_every_broker_and_role_catches_up() -> None:
 
 def test_after_the_switch_only_the_new_leader_falls_short() -> None:
     found = loads({SWITCHING: NEW_LEADER})
-    assert [side for side, d in found.items() if d.verdict is Verdict.LOSING] == [(NEW_LEADER, Role.LEADER)]
+    assert [broker_role for broker_role, d in found.items() if d.verdict is Verdict.LOSING] == [
+        (NEW_LEADER, Role.LEADER)
+    ]
     # It leads both: 2 x 2 MB/s x 2 followers, half of them in sync.
     losing = found[NEW_LEADER, Role.LEADER]
     assert (losing.in_sync_bytes_per_s, losing.required_bytes_per_s) == (4e6, 8e6)
@@ -113,7 +115,7 @@ def outcome(
     return DemoOutcome(first, switch_to_alert_s=2.0, finish_s=finish_s, resolve_s=7.0, fired=fired or [first])
 
 
-def test_what_came_true_has_no_failures() -> None:
+def test_a_demo_as_predicted_has_no_failures() -> None:
     assert failures(outcome()) == []
     # |75 - 60| / 60 = 25 %
     assert ("Real finish", "1 min 15 s (25% off the middle)") in summary_rows(outcome(finish_s=75.0))

@@ -210,7 +210,7 @@ def test_the_error_that_stops_a_run_is_printed_with_the_remaining_partitions(clu
     assert "for the remaining partitions" in text.stdout
 
 
-def test_a_run_that_was_stopped_goes_on_when_it_is_run_again(cluster: FakeCluster) -> None:
+def test_a_stopped_run_continues_when_it_is_run_again(cluster: FakeCluster) -> None:
     cluster.refused = {("t", 2): "PREFERRED_LEADER_NOT_AVAILABLE"}
     assert isinstance(_run("--execute", "--yes").exception, HeadroomError)
     cluster.refused = {}
@@ -219,7 +219,7 @@ def test_a_run_that_was_stopped_goes_on_when_it_is_run_again(cluster: FakeCluste
     assert "All balanced: nothing to elect." in _run("--execute", "--yes").stdout
 
 
-def test_ctrl_c_ends_a_run_after_the_batch_at_hand(cluster: FakeCluster) -> None:
+def test_ctrl_c_ends_a_run_after_the_current_batch(cluster: FakeCluster) -> None:
     cluster.then = lambda: signal.raise_signal(signal.SIGINT)
     result = CliRunner().invoke(elections_command.elections, ["--execute", "--yes"], standalone_mode=False)
     assert isinstance(result.exception, click.Abort)
@@ -241,7 +241,7 @@ def test_without_a_terminal_execute_needs_yes(cluster: FakeCluster, monkeypatch:
 
 
 @pytest.mark.parametrize(("option", "value"), [("--topics", "orders"), ("--brokers", "9")])
-def test_what_is_not_in_the_cluster_cannot_be_chosen(cluster: FakeCluster, option: str, value: str) -> None:
+def test_an_unknown_topic_or_broker_is_refused(cluster: FakeCluster, option: str, value: str) -> None:
     error = _run(option, value).exception
     assert isinstance(error, HeadroomError)
     assert error.rule == "is not in the cluster"

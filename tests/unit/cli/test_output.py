@@ -61,8 +61,8 @@ def test_a_change_is_made_to_its_end_though_nobody_reads_its_output(tmp_path: Pa
                 command = [sys.executable, "-c", _CHANGE, str(done), *options]
                 assert subprocess.run(command, stdout=output, stderr=stderr, timeout=60, check=False).returncode == 1
             assert done.exists() is is_made
-            told = "the output: could not be written" in errors.read_text()
-            assert told is is_made
+            reported = "the output: could not be written" in errors.read_text()
+            assert reported is is_made
     finally:
         os.close(writing)
 

@@ -71,7 +71,7 @@ def test_json_has_all(running: list[Reassignment]) -> None:
     assert text["file"] is None
 
 
-def test_of_very_many_a_part_is_shown_and_the_rest_counted(running: list[Reassignment], tmp_path: Path) -> None:
+def test_a_long_list_of_reassignments_is_cut_with_a_count(running: list[Reassignment], tmp_path: Path) -> None:
     running[:] = [Reassignment(TopicPartition("many", p), 1, (1, 2), (2,), ()) for p in range(52)]
     result = run("--file", str(tmp_path / "move.json"))
     assert result.stdout.count("\nmany-") == 40
@@ -104,7 +104,7 @@ def test_the_file_is_kafkas_own_plan_and_the_command_that_takes_it_is_printed(
     assert [path.name for path in tmp_path.iterdir()] == ["my move.json"]
 
 
-def test_what_older_tools_do_not_cancel_is_noted(running: list[Reassignment], tmp_path: Path) -> None:
+def test_reassignments_that_older_tools_do_not_cancel_are_noted(running: list[Reassignment], tmp_path: Path) -> None:
     assert "1 of them only add replicas" in run("--file", str(tmp_path / "move.json")).stderr
     running.remove(PAYMENTS)
     assert run("--file", str(tmp_path / "move.json")).stderr == ""
@@ -157,7 +157,7 @@ def test_with_nothing_running_the_file_stays_as_it_is_and_the_next_command_does_
     assert file.read_text() == MINE
 
 
-def test_what_is_a_plan() -> None:
+def test_a_plan_file_is_recognized_by_its_content() -> None:
     assert is_plan(running_plan_text([ORDERS]))
     assert not is_plan("[" * 100_000)
     assert is_plan('{"partitions":[]}')

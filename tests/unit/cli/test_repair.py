@@ -110,7 +110,7 @@ def test_tables_that_cannot_be_read_are_not_called_damaged_or_repaired(
     assert "credentials" in result.output
 
 
-def test_what_may_not_be_read_is_not_called_undamaged(
+def test_tables_without_read_permission_are_not_reported_as_undamaged(
     table: Path, config: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint_at(table.parent.parent / "_checkpoints" / "gold")

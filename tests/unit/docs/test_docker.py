@@ -78,7 +78,7 @@ def test_the_brokers_are_where_headroom_looks_for_them() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_is_pinned_looked_after_and_published_on_this_machine_alone(name: str) -> None:
+def test_a_service_is_pinned_restarted_and_published_on_this_machine_only(name: str) -> None:
     service = SERVICES[name]
     assert _PINNED.match(service["image"])
     ports = service.get("ports", [])

@@ -53,7 +53,7 @@ def test_every_command_and_option_that_a_page_shows_is_there(shown: str) -> None
     assert missing(shown) == []
 
 
-def test_what_is_not_there_is_noticed() -> None:
+def test_an_unknown_command_or_option_is_found() -> None:
     assert missing("headroom throttle appply") == ["appply"]
     assert missing("headroom watch --forever") == ["--forever"]
 

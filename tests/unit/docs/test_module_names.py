@@ -51,7 +51,7 @@ def test_every_module_that_is_named_is_there() -> None:
     assert wrong == set()
 
 
-def test_what_is_not_there_is_noticed() -> None:
+def test_an_unknown_module_or_setting_is_found() -> None:
     assert not leads_somewhere("cluster.nowhere.Nothing")
     assert not leads_somewhere("cluster.java.no_such_function")
     assert leads_somewhere("cluster.java.java_command")

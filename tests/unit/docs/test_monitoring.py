@@ -113,7 +113,7 @@ def test_an_expression_asks_for_metrics_and_labels_that_are_there(expression: Ex
         ("headroom_verdict and on (topic) headroom_eta_seconds", "label topic"),
     ],
 )
-def test_what_is_not_there_is_noticed(text: str, wrong: str) -> None:
+def test_an_unknown_metric_label_or_value_is_found(text: str, wrong: str) -> None:
     found = mistakes(Expression("", text, frozenset()))
     assert [wrong in printed for printed in found] == [True]
 

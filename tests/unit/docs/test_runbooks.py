@@ -164,7 +164,7 @@ def test_every_command_of_kafka_has_options_of_that_tool(shown: str) -> None:
     assert {word for word in words if word.startswith("--")} <= KAFKA_OPTIONS[tool]
 
 
-def test_what_is_not_there_is_noticed() -> None:
+def test_an_unknown_command_option_or_value_is_refused() -> None:
     for wrong in ("headroom throttle appply", "headroom throttle show --all", "headroom throttle apply --rate fast"):
         with pytest.raises(click.UsageError):
             parse(wrong)

@@ -9,7 +9,7 @@ from tests.support.paths import REPOSITORY
 FOLDERS = ("schemas", "planning", "cluster", "alerts", "streaming", "operations", "cli", "benchmarks", "scripts")
 
 
-def test_a_class_name_stands_for_one_thing() -> None:
+def test_a_public_class_name_is_defined_in_one_module() -> None:
     """Private classes are left out, because their names are read only in their own modules."""
     homes: dict[str, set[str]] = {}
     for path in (path for folder in FOLDERS for path in sorted((REPOSITORY / folder).rglob("*.py"))):

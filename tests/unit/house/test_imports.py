@@ -253,7 +253,7 @@ def test_rooms_of_a_layer_that_are_apart_stay_so(room: str, others: tuple[str, .
     assert wrong == {}
 
 
-def test_no_folder_has_more_files_than_a_reader_takes_in_at_a_glance() -> None:
+def test_no_folder_has_more_modules_than_the_limit() -> None:
     files: dict[str, int] = {}
     for layer in (*MAY_IMPORT, "benchmarks", "scripts"):
         for path in (REPOSITORY / layer).rglob("*.py"):

@@ -21,7 +21,7 @@ def test_both_orders_of_bytes_are_read() -> None:
 @pytest.mark.parametrize(
     "data", [TEXT.encode("utf-16-le"), TEXT.encode("utf-16-be"), TEXT.encode("latin-1"), b"\xff\xfea", b"\x80", b"\0"]
 )
-def test_what_is_in_no_such_encoding_is_refused(data: bytes) -> None:
+def test_text_in_another_encoding_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="no text in UTF-8"):
         decode_text(data)
 

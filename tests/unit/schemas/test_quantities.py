@@ -132,7 +132,7 @@ def test_what_was_probably_meant_by_a_rate_is_said(text: str, meant: str) -> Non
         *("nan", "inf", "Infinity", "12 parsecs", "50mbit", "50Mbit/s", "12MB//s", "1" * 20, "12/5", "½MB", "10²"),
     ],
 )
-def test_what_is_no_rate_is_refused_without_a_guess(text: str) -> None:
+def test_an_invalid_rate_is_refused_without_a_suggestion(text: str) -> None:
     assert refused(parse_bytes_per_s, text).endswith(" Correct the value.")
 
 

@@ -58,7 +58,7 @@ def test_a_plain_name_is_quoted_as_ever() -> None:
     assert [shell_quoted(name) for name in ("orders", "a b", "größer", "")] == ["orders", "'a b'", "'größer'", "''"]
 
 
-def test_what_is_printed_has_as_many_lines_as_its_maker_meant(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_has_only_the_intended_lines(capsys: pytest.CaptureFixture[str]) -> None:
     output.echo(f"cluster {ACTING}")
     output.echo_lines(f"one\ntwo {printable(ACTING)}", colour="red")
     output.print_table("", ("name", "value"), [("a", ACTING)])

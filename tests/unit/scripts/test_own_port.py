@@ -11,7 +11,7 @@ from tests.support.ports import own_port
 OTHERS = "from tests.support import ports; ports._RANGE = range({0}, {0} + 2); print(ports.own_port())"
 
 
-def test_a_port_that_another_process_has_is_passed_over() -> None:
+def test_a_port_that_another_process_has_is_skipped() -> None:
     port = own_port()
     code = OTHERS.format(port)
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False)

@@ -145,7 +145,7 @@ def test_the_files_of_a_run_that_was_killed_are_removed_and_its_processes_ended_
     following.close(keep=False)
 
 
-def test_runs_side_by_side_leave_each_other_alone(tmp_path: Path) -> None:
+def test_concurrent_runs_do_not_disturb_each_other(tmp_path: Path) -> None:
     first, second = RunFolder(tmp_path / "records"), RunFolder(tmp_path / "records")
     assert first.folder.exists()
     assert first.temporary.exists()

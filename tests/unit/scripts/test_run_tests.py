@@ -45,7 +45,7 @@ def record(**more: object) -> dict[str, object]:
     return {"tiers": ["unit", "spark"], "code": 0, "machine": machine, "steps": [step], **more}
 
 
-def test_what_is_fast_comes_before_anything_that_needs_java() -> None:
+def test_fast_tiers_run_before_those_that_need_java() -> None:
     order = [name for name, _ in run_tests.steps(list(run_tests.TIERS), [], Path("results"))]
     assert order == ["set-up", "lint", "types", "unit", "class archives", "spark", "integration"]
 
@@ -154,7 +154,7 @@ def test_a_run_without_a_record_is_no_success(monkeypatch: pytest.MonkeyPatch, t
     assert flaky.main() == 3
 
 
-def test_what_failed_by_chance_is_counted_over_runs() -> None:
+def test_failures_are_counted_over_runs() -> None:
     red = record(code=1, order=7, beside=1)
     red["steps"] = [red["steps"][0] | {"code": 1, "failed": [{"test": "t.py::test_x", "reason": "r"}]}]
     # Without results, as after a crash of pytest, the tier itself has failed.

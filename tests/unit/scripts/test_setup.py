@@ -91,7 +91,7 @@ def test_java_can_read_paths_with_any_letters(given: str, used: str, monkeypatch
 
 
 @pytest.mark.parametrize(("used", "said"), [("3.10.2", "has Python 3.10.2, and this is 3.13."), ("3.13.1", None)])
-def test_a_python_that_is_not_that_of_the_environment_is_told(
+def test_a_python_other_than_that_of_the_environment_is_reported(
     used: str, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {used}\n")

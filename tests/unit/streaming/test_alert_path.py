@@ -119,7 +119,7 @@ def test_an_evaluation_that_fails_costs_that_tick_of_that_cluster(
     assert ticks.events_of("orders") == LOW_THROTTLE_EVENTS
 
 
-def test_alerts_of_a_cluster_that_is_not_judged_stand_and_its_silence_is_told(
+def test_alerts_of_a_cluster_that_fails_to_evaluate_stay_active_and_missing_ticks_fire(
     monkeypatch: pytest.MonkeyPatch, broken: set[str]
 ) -> None:
     ticks = Ticks(monkeypatch)
@@ -170,7 +170,7 @@ def _with_finding(assessment: Any) -> Any:
     return assessment
 
 
-def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
+def test_missing_ticks_are_reported_for_other_clusters_if_one_evaluation_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     ticks = Ticks(monkeypatch)
@@ -195,7 +195,7 @@ def test_a_silence_that_cannot_be_told_of_one_cluster_is_told_of_the_others(
     ]
 
 
-def test_a_fault_that_lasts_is_told_every_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_repeated_fault_is_logged_every_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
     now_s = [0.0]
     faults = Faults(logging.getLogger("faults"), lambda: now_s[0])
     for second in range(0, 1260, 60):

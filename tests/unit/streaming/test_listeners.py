@@ -9,7 +9,7 @@ from headroom.streaming.jobs.listener import AlertPathListener, CompositeListene
 from tests.unit.fakes.alert_path_listener import CallingListener
 
 
-def test_every_listener_is_told_all_and_the_first_one_first() -> None:
+def test_every_listener_is_called_for_everything_in_order() -> None:
     calls: list[Any] = []
 
     def listener(name: str) -> AlertPathListener:
@@ -42,7 +42,7 @@ def test_every_listener_is_told_all_and_the_first_one_first() -> None:
     ]
 
 
-def test_who_does_not_care_for_batches_or_balances_need_not_listen() -> None:
+def test_a_listener_without_callbacks_for_batches_or_balances_is_accepted() -> None:
     partial = CompositeListener([CallingListener(lambda cluster, tick_ms, statuses: None, lambda events: None)])
     partial.on_batch(1.0)
     partial.on_balances("orders", 1, [])

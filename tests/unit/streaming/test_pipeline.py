@@ -45,7 +45,7 @@ class Gone:
         ConnectionRefusedError(111, "Connection refused"),
     ],
 )
-def test_a_jvm_that_has_ended_is_told(error: Exception) -> None:
+def test_a_jvm_that_has_ended_is_reported(error: Exception) -> None:
     gone: Any = Gone(error)
     pipeline = Pipeline(gone, PipelineConfig(Settings(), KafkaSettings()))
     job = RestartingJob("gold", lambda: [gone])
@@ -90,7 +90,7 @@ def test_receivers_hear_of_events_and_are_stopped_though_the_jvm_has_ended(monke
     until(lambda: not [t for t in threading.enumerate() if t.name == "delivery to inbox"], threading.enumerate)
 
 
-def test_what_is_silenced_before_the_start_is_not_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def test_an_alert_silenced_before_the_start_is_not_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     append_record(str(tmp_path / "alerts" / "marks"), silence(starts_ms=0, ends_ms=1 << 42, subject="broker 2*"))
     other = event("b", subject="broker 3 as leader")
     log, inbox = MemoryLog([event(), other]), Inbox()

@@ -32,7 +32,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch, given: dict[str, str]) -> dict[st
     return session._submitted_conf(SETTINGS)
 
 
-def test_what_spark_submit_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_given_to_spark_submit_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {
         "spark.master": "spark://host:7077",
         "spark.executor.memory": "8g",
@@ -43,12 +43,14 @@ def test_what_spark_submit_was_given_stays(monkeypatch: pytest.MonkeyPatch) -> N
     assert given.keys() & submitted(monkeypatch, given).keys() == set()
 
 
-def test_what_only_spark_submit_can_know_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_only_spark_submit_knows_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     owned = ("spark.master", "spark.submit.", "spark.driver.", "spark.jars", "spark.ui.")
     assert [key for key in submitted(monkeypatch, {}) if key.startswith(owned)] == []
 
 
-def test_what_it_was_not_given_comes_from_the_file_then_from_headroom(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_not_given_to_spark_submit_come_from_the_file_then_from_headroom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     conf = submitted(monkeypatch, {})
     wanted = {
         "spark.executor.memory": "3g",
@@ -60,7 +62,7 @@ def test_what_it_was_not_given_comes_from_the_file_then_from_headroom(monkeypatc
     assert {key: conf[key] for key in wanted} == wanted
 
 
-def test_what_no_job_can_do_without_is_set_whatever_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_every_job_requires_override_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
     conf = submitted(monkeypatch, {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.extensions": "org.other"})
     assert conf["spark.sql.session.timeZone"] == "UTC"
     assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
@@ -163,7 +165,7 @@ def test_watch_which_starts_processes_of_its_own_is_refused_by_spark_submit(
         "java.lang.X: no such master",
     ],
 )
-def test_a_spark_that_does_not_start_is_told_in_one_line(text: str) -> None:
+def test_a_spark_that_does_not_start_is_reported_in_one_line(text: str) -> None:
     error = str(not_started("spark://host:7077", text))
     assert error.startswith("Spark (spark://host:7077): did not start: java.lang.X: no such master. See whether")
     assert "\n" not in error

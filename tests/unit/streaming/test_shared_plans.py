@@ -75,7 +75,7 @@ def test_equal_code_with_other_values_is_another_query(one: Any, other: Any) -> 
     assert identity(query(one)) != identity(query(other))
 
 
-def test_what_cannot_be_compared_has_a_plan_to_itself() -> None:
+def test_a_query_that_cannot_be_compared_shares_no_plan() -> None:
     assert identity(query([object()])) is None
     assert identity(query((object(),))) is None
     assert identity(method(Reader((), object()), "new")) is None

@@ -86,7 +86,7 @@ def test_a_table_that_cannot_be_created_is_prepared_and_is_created_by_its_first_
     assert Path(store.location(ALERT_DELIVERIES), "_delta_log").exists()
 
 
-def test_of_events_that_are_out_of_reach_with_their_disk_there_are_none(tmp_path: Path) -> None:
+def test_events_on_an_unreachable_disk_are_read_as_none(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("as a disk that is gone")
     store = store_of(tmp_path)
     store.exists = MagicMock(side_effect=HeadroomError("store", "cannot be read", "Look."))  # type: ignore[method-assign]
@@ -173,7 +173,9 @@ def test_a_jvm_that_ends_while_no_query_runs_is_noticed(tmp_path: Path, monkeypa
     pipeline._outbox.stop()  # type: ignore[union-attr]
 
 
-def test_what_only_the_memory_has_outlives_the_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_that_is_only_in_memory_survives_a_restart_of_the_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = Scene(tmp_path, monkeypatch)
     first = at.pipeline()
     handover = first.hand_over()

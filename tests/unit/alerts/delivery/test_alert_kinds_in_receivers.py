@@ -196,7 +196,7 @@ def test_a_terminal_shows_what_and_what_to_do(kind: AlertKind) -> None:
 
 
 @every_kind
-def test_its_end_says_what_it_was(kind: AlertKind) -> None:
+def test_a_resolution_repeats_the_summary_of_the_alert(kind: AlertKind) -> None:
     resolved = replace(EVENTS[kind], state="resolved")
     assert f"Resolved. It was: {resolved.summary}." in render_event(resolved)
     assert f"It was: {resolved.summary}" in json.dumps(alert_blocks(resolved, Links()), ensure_ascii=False)
@@ -215,8 +215,8 @@ def test_slack_says_what_and_what_to_do(kind: AlertKind) -> None:
     assert event.summary in plain_text(event)
     assert event.summary in change_text(event)
     # Rates are told where it is about a throttle of a broker.
-    about_a_side = event.subject.endswith((" as leader", " as destination"))
-    assert ("*Throttle now*" in said) is ("throttle now" in change_text(event)) is about_a_side
+    about_broker_and_role = event.subject.endswith((" as leader", " as destination"))
+    assert ("*Throttle now*" in said) is ("throttle now" in change_text(event)) is about_broker_and_role
     assert "None" not in said
 
 

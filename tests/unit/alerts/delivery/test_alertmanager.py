@@ -56,12 +56,12 @@ def test_a_firing_alert_starts_at_its_first_tick_and_ends_by_itself_later() -> N
     assert instance.asked[0].headers["Authorization"] == f"Basic {base64.b64encode(f'me:{SECRET}'.encode()).decode()}"
 
 
-def test_labels_name_the_alert_and_how_grave_it_is() -> None:
+def test_labels_are_name_cluster_subject_and_severity() -> None:
     named = {"alertname": "throttle_below_leader_write", "cluster": "orders", "subject": "broker 2 as leader"}
     assert labels(event()) == {**named, "severity": "critical"}
 
 
-def test_an_alert_that_becomes_graver_ends_at_the_lower_severity_and_begins_at_the_higher() -> None:
+def test_a_rise_in_severity_ends_the_alert_and_starts_one_at_the_new_severity() -> None:
     instance = Scripted()
     with alertmanager(instance) as receiver:
         before = receiver.deliver(event(severity="warning"), "", False).reference
@@ -98,7 +98,7 @@ def test_an_alert_that_becomes_another_matter_is_another_one_so_that_it_calls_ag
     assert ends == {"1": "2027-01-15T08:00:08.000Z", None: "2027-01-15T08:00:05.000Z"}
 
 
-def test_what_an_older_version_has_told_goes_on_as_it_was() -> None:
+def test_an_alert_sent_by_an_older_version_keeps_its_start_and_reference() -> None:
     instance = Scripted()
     with alertmanager(instance) as receiver:
         older = '{"starts_at_ms": 1800000000000, "severity": "critical"}'
@@ -163,7 +163,7 @@ def test_no_instance_is_a_failure() -> None:
     assert not error.value.unsent
 
 
-def test_what_fired_before_a_restart_is_sent_on() -> None:
+def test_an_alert_that_fired_before_a_restart_is_resent() -> None:
     instance = Scripted()
     with alertmanager(instance) as receiver:
         receiver.restore([(event(), json.dumps({"starts_at_ms": 1_799_999_990_000}))])

@@ -107,7 +107,7 @@ def test_a_handshake_that_does_not_come_is_given_up_in_time() -> None:
         ended()
 
 
-def test_a_name_that_is_looked_up_for_ever_is_given_up_in_time_and_nothing_is_sent_later(
+def test_a_name_lookup_without_an_end_is_given_up_in_time_and_nothing_is_sent_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answered, look_up = threading.Event(), socket.getaddrinfo
@@ -229,7 +229,7 @@ def test_an_alertmanager_that_drips_holds_up_the_other_for_no_longer_than_its_ti
         b"[" * 100_000,
     ],
 )
-def test_what_slack_never_answers_is_a_failure_and_no_exception_of_another_kind(body: bytes) -> None:
+def test_a_malformed_response_of_slack_is_a_delivery_error(body: bytes) -> None:
     with bad_server(saying(OK + b"\r\n" + body)) as server, pytest.raises(DeliveryError) as error:
         slack(f"http://127.0.0.1:{server.port}").deliver(event(), "", False)
     assert error.value.answer.startswith("slack: answered")

@@ -103,7 +103,7 @@ def running() -> Iterator[Callable[..., Outbox]]:
         outbox.stop()
 
 
-def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
+def test_receivers_are_notified_while_nothing_can_be_stored_and_steps_are_stored_later(
     running: Callable[..., Outbox],
 ) -> None:
     log, inbox = MemoryLog(die_at=["sending", "delivered", "failed"]), Inbox()
@@ -122,7 +122,7 @@ def test_receivers_are_told_while_nothing_can_be_kept_and_steps_are_kept_later(
     assert inbox.got == [event_key(event()), event_key(event("b"))]
 
 
-def test_what_failed_for_want_of_a_table_is_told_once_it_is_known_that_nothing_can_be_kept(
+def test_an_event_that_failed_without_a_table_is_sent_when_the_outbox_runs_without_a_store(
     running: Callable[..., Outbox],
 ) -> None:
     log, inbox = MemoryLog(die_at=["sending"]), Inbox()
@@ -191,8 +191,8 @@ def test_a_turn_that_fails_ends_no_receiver(
     inbox = Inbox()
     running(MemoryLog(), inbox).add([event()])
     until(lambda: inbox.got == [event_key(event())], lambda: inbox.got)
-    told = [record.message for record in caplog.records if "goes on" in record.message]
-    assert told == [f"the delivery to inbox failed, and goes on: {name}" for name in ("Panic", "ValueError")]
+    reported = [record.message for record in caplog.records if "goes on" in record.message]
+    assert reported == [f"the delivery to inbox failed, and goes on: {name}" for name in ("Panic", "ValueError")]
 
 
 def test_an_event_is_kept_as_sending_before_and_as_delivered_after(running: Callable[..., Outbox]) -> None:
@@ -221,7 +221,7 @@ def test_a_receiver_that_hangs_delays_no_other_and_no_stop(running: Callable[...
     hanging.let_go.set()
 
 
-def test_what_fails_is_tried_until_it_arrives(running: Callable[..., Outbox]) -> None:
+def test_a_failed_delivery_is_retried_until_it_succeeds(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox(failures=3)
     running(log, inbox).add([event()])
     until(lambda: "delivered" in log.states(), log.states)
@@ -302,7 +302,7 @@ def recent(state: str = "firing", ago_ms: int = 0, alert_id: str = "a", broker: 
     return event(alert_id, state, at_ms, event_ms=at_ms, subject=f"broker {broker} as leader")
 
 
-def test_what_is_silenced_is_told_when_the_silence_is_ended_and_others_at_once(running: Callable[..., Outbox]) -> None:
+def test_silenced_alerts_are_sent_when_the_silence_is_ended_and_others_at_once(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     made = silence(starts_ms=now_ms() - 1000, ends_ms=now_ms() + 3_600_000, subject="broker 2*")
@@ -325,7 +325,9 @@ def test_the_end_of_a_silence_wakes_the_thread(running: Callable[..., Outbox]) -
     assert 0 <= log.records[0].delivery_ms - ends_ms < 60_000
 
 
-def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Callable[..., Outbox]) -> None:
+def test_an_alert_that_ends_while_silenced_is_recorded_as_silenced_and_never_sent(
+    running: Callable[..., Outbox],
+) -> None:
     events = [recent(ago_ms=2), recent("resolved")]
     log, inbox = MemoryLog(events), Inbox()
     suppressions = Suppressions.of([silence(starts_ms=0, ends_ms=now_ms() + 3_600_000)])
@@ -345,7 +347,7 @@ def test_what_ends_while_it_is_silenced_is_settled_so_and_stays_so(running: Call
     assert (len(log.records), inbox.got) == (2, [])
 
 
-def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..., Outbox]) -> None:
+def test_an_acknowledged_update_is_not_sent_and_the_resolution_is(running: Callable[..., Outbox]) -> None:
     log, inbox = MemoryLog(), Inbox()
     outbox = running(log, inbox)
     first, update, last = recent(ago_ms=3), recent(ago_ms=2), recent("resolved")
@@ -359,7 +361,7 @@ def test_an_acknowledged_update_is_settled_and_the_end_told(running: Callable[..
     assert inbox.got == [event_key(first), event_key(last)]
 
 
-def test_what_an_unknown_error_says_is_not_repeated(
+def test_the_text_of_an_unexpected_error_is_not_logged(
     running: Callable[..., Outbox], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Leaking(Inbox):
@@ -425,7 +427,7 @@ def test_a_clock_that_is_set_during_an_attempt_delays_neither_the_next_one_nor_r
 
 @pytest.mark.parametrize("set_s", [-3600, 3600])
 def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) -> None:
-    class Standing(Inbox):
+    class ResendingInbox(Inbox):
         """Receiver that gets firing alerts again."""
 
         resend_in_s = 0.05
@@ -434,7 +436,7 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
             super().__init__(failures=failures)
             self.resent = 0
 
-        def restore(self, told: object) -> None:
+        def restore(self, reported: object) -> None:
             pass
 
         def forget(self, alert_id: str) -> None:
@@ -443,7 +445,7 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
         def resend(self) -> None:
             self.resent += 1
 
-    clock, inbox = SettableClock(), Standing(failures=2)
+    clock, inbox = SettableClock(), ResendingInbox(failures=2)
     outbox = Outbox([inbox], MemoryLog(), NotifySettings(retry_s=0.4, retry_max_s=0.4), clock)
     outbox.start()
     try:
@@ -455,6 +457,6 @@ def test_a_clock_that_is_set_holds_up_no_attempt_and_no_resending(set_s: int) ->
         until(lambda: inbox.resent > before, lambda: inbox.resent)
         resent = inbox.resent - before
         # Nor are alerts re-sent without a pause.
-        assert resent < 10 + (time.monotonic() - began_s) / Standing.resend_in_s
+        assert resent < 10 + (time.monotonic() - began_s) / ResendingInbox.resend_in_s
     finally:
         outbox.stop()

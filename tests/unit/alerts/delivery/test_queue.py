@@ -74,14 +74,14 @@ def test_only_an_attempt_that_may_have_arrived_is_looked_for() -> None:
     assert due_batch(queue, NOW_MS + 90_000).may_have_arrived
 
 
-def test_nobody_is_told_of_what_is_pending_or_of_the_end_of_what_never_fired() -> None:
+def test_pending_alerts_and_those_resolved_before_firing_are_not_sent() -> None:
     queue = new_queue()
     queue.add([event(state="pending"), event(state="resolved", tick_ms=NOW_MS + 1)])
     assert queue.due(NOW_MS) is None
     assert queue.undelivered_events(NOW_MS) == []
 
 
-def test_an_event_that_comes_twice_is_told_once() -> None:
+def test_an_event_that_is_added_twice_is_sent_once() -> None:
     queue = new_queue()
     for _ in range(2):
         queue.add([event()])
@@ -90,7 +90,7 @@ def test_an_event_that_comes_twice_is_told_once() -> None:
     assert queue.due(NOW_MS) is None
 
 
-def test_a_start_takes_up_what_has_no_outcome() -> None:
+def test_a_start_resumes_deliveries_without_an_outcome() -> None:
     firing, resolved = event(), event(state="resolved", tick_ms=NOW_MS + 1)
     queue = new_queue()
     queue.restore(Backlog([firing, resolved], [record(firing, "sending"), record(firing, "delivered", "here")]))
@@ -121,7 +121,7 @@ def test_a_new_receiver_gets_what_fires_and_nothing_that_was_over_before_it_came
         assert [one.event for one in queue.undelivered_events(NOW_MS)] == events
 
 
-def test_what_fires_and_was_told_stands() -> None:
+def test_a_firing_alert_that_was_sent_stays_active() -> None:
     queue = new_queue()
     queue.restore(Backlog([event()], [record(event(), "delivered", "here")]))
     assert queue.notified_alerts() == [(event(), "here")]
@@ -138,7 +138,7 @@ def test_an_event_is_dropped_only_long_after_its_alert_has_resolved() -> None:
     assert len(queue.undelivered_events(NOW_MS)) == 1
 
 
-def test_many_that_fire_at_once_are_told_together_also_after_a_failure() -> None:
+def test_alerts_that_fire_at_once_are_sent_as_one_digest_also_after_a_failure() -> None:
     queue = new_queue(digest_after=2)
     queue.add([event("a"), event("b")])
     assert len(due_batch(queue).pending) == 1

@@ -43,7 +43,7 @@ def keys(*events: AlertEvent) -> list[str]:
     return [event_key(one) for one in events]
 
 
-def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
+def test_a_silenced_alert_is_sent_when_the_silence_ends() -> None:
     queue = suppressed_queue(at(1))
     assert (muted(queue), queue.due(NOW_MS + 1), queue.next_ms(NOW_MS + 1)) == ([], None, END_MS)
     assert queue.undelivered_events(NOW_MS + 1) == []
@@ -51,19 +51,19 @@ def test_what_is_covered_waits_and_is_told_when_the_cover_ends() -> None:
     assert len(queue.undelivered_events(END_MS)) == 1
 
 
-def test_of_what_came_while_it_was_covered_the_newest_is_told() -> None:
+def test_only_the_newest_of_several_silenced_updates_is_sent_after_the_silence() -> None:
     queue = suppressed_queue(at(1), at(2), at(3))
     assert muted(queue) == keys(at(1), at(2))
     assert due_batch(queue, END_MS).pending[0].event == at(3)
 
 
-def test_what_comes_to_its_end_while_it_is_covered_is_not_told_at_all() -> None:
+def test_an_alert_that_resolves_during_its_silence_is_not_sent() -> None:
     queue = suppressed_queue(at(-1), at(1), at(2, "resolved"))
     assert muted(queue) == keys(at(-1), at(1), at(2, "resolved"))
     assert (queue.due(END_MS), queue.notified_alerts()) == (None, [])
 
 
-def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> None:
+def test_an_alert_below_the_least_severity_is_sent_only_once_its_severity_rises() -> None:
     queue = suppressed_queue(at(1, severity="info"), suppressions=Suppressions())
     assert (muted(queue), queue.due(NOW_MS + 10_000), queue.undelivered_events(NOW_MS)) == ([], None, [])
     queue.add([at(2, severity="warning")])
@@ -76,7 +76,7 @@ def test_what_is_not_grave_enough_is_told_once_it_is_graver_and_else_never() -> 
     assert below_severity.due(NOW_MS + 10_000) is None
 
 
-def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
+def test_the_resolution_of_an_alert_that_was_sent_is_sent_despite_a_silence() -> None:
     queue = suppressed_queue(at(-1), suppressions=Suppressions())
     queue.record_delivery(due_batch(queue).pending[0], Receipt("ok", "here"))
     queue.update_suppressions(SUPPRESSED)
@@ -88,14 +88,14 @@ def test_the_end_of_what_was_told_before_is_told_though_it_is_covered() -> None:
     assert (batch.pending[0].event, batch.before) == (at(2, "resolved"), "here")
 
 
-def test_an_alert_that_ends_after_its_cover_is_told_whole() -> None:
+def test_an_alert_that_resolves_after_its_silence_is_sent_as_firing_and_as_resolved() -> None:
     queue = suppressed_queue(at(1), at(1001, "resolved"))
     assert muted(queue) == []
     queue.record_delivery(due_batch(queue, END_MS + 1).pending[0], Receipt("ok"))
     assert due_batch(queue, END_MS + 1).pending[0].event == at(1001, "resolved")
 
 
-def test_what_may_have_arrived_is_told_to_its_end() -> None:
+def test_an_alert_that_may_have_arrived_is_sent_until_its_resolution_despite_a_silence() -> None:
     queue = suppressed_queue(at(-1), suppressions=Suppressions())
     queue.record_failure(due_batch(queue), DeliveryError("no answer"), NOW_MS)
     queue.update_suppressions(SUPPRESSED)
@@ -107,26 +107,26 @@ def test_what_may_have_arrived_is_told_to_its_end() -> None:
     assert due_batch(queue, NOW_MS + 10_000).pending[0].event == at(2, "resolved")
 
 
-def test_a_silence_that_is_ended_early_lets_go_at_once() -> None:
+def test_a_silence_that_is_ended_early_releases_its_alerts_at_once() -> None:
     queue, made = suppressed_queue(at(1)), silence(ends_ms=END_MS)
     queue.update_suppressions(Suppressions.of([made, ended(made, NOW_MS + 5)]))
     assert due_batch(queue, NOW_MS + 5).pending[0].event == at(1)
 
 
-def test_others_do_not_wait_for_what_is_covered() -> None:
+def test_alerts_that_are_not_silenced_do_not_wait_for_silenced_ones() -> None:
     other = event("b", subject="broker 3 as leader")
     queue = suppressed_queue(at(1), other, suppressions=Suppressions.of([silence(ends_ms=END_MS, subject="broker 2*")]))
     assert due_batch(queue, NOW_MS + 1).pending[0].event == other
 
 
-def test_many_whose_cover_ends_are_told_together() -> None:
+def test_alerts_whose_silence_ends_are_sent_as_one_digest() -> None:
     queue = new_queue(digest_after=2)
     queue.update_suppressions(SUPPRESSED)
     queue.add([at(1, alert_id=name) for name in "abc"])
     assert len(due_batch(queue, END_MS).pending) == 3
 
 
-def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises() -> None:
+def test_updates_of_an_acknowledged_alert_are_not_sent_until_its_severity_rises() -> None:
     queue = suppressed_queue(at(1, severity="warning"), suppressions=Suppressions.of([ack(severity="warning")]))
     # Its beginning is no update.
     assert muted(queue) == []
@@ -139,7 +139,7 @@ def test_updates_of_what_is_acknowledged_are_not_told_until_its_severity_rises()
     assert due_batch(queue).pending[0].event.state == "resolved"
 
 
-def test_what_is_muted_does_not_stand_for_told_after_a_restart() -> None:
+def test_a_silenced_event_does_not_count_as_sent_after_a_restart() -> None:
     firing, update = at(1), at(2)
     queue = new_queue()
     queue.restore(Backlog([firing, update], [record(firing, "silenced")]))
@@ -164,7 +164,7 @@ class World:
     suppressions: Sequence[SuppressionRecord]
     events: list[AlertEvent] = field(default_factory=list)
     records: list[DeliveryAttempt] = field(default_factory=list)
-    told: list[tuple[AlertEvent, int]] = field(default_factory=list)
+    sent: list[tuple[AlertEvent, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -189,8 +189,8 @@ class World:
                 self.restart()
                 self.run(now_ms, "")
                 return
-            if not (batch.may_have_arrived and one.event in [event for event, _ in self.told]):
-                self.told.append((one.event, now_ms))
+            if not (batch.may_have_arrived and one.event in [event for event, _ in self.sent]):
+                self.sent.append((one.event, now_ms))
             if crash == "delivered":
                 self.restart()
                 self.run(now_ms, "")
@@ -212,7 +212,7 @@ _CRASH = st.sampled_from(["", "", "silenced", "sending", "delivered"])
     resolves=st.one_of(st.none(), st.integers(16, 20)),
     crashes=st.lists(_CRASH, min_size=_LAST + 1, max_size=_LAST + 1),
 )
-def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_once(
+def test_the_end_of_a_silence_sends_each_alert_once_despite_crashes(
     spans: list[tuple[int, int]], fires: set[int], resolves: int | None, crashes: list[str]
 ) -> None:
     world = World([silence(str(i), NOW_MS + s, NOW_MS + s + lasts) for i, (s, lasts) in enumerate(spans)])
@@ -230,7 +230,7 @@ def test_whatever_is_covered_and_whatever_crashes_the_end_of_a_cover_is_told_onc
         if now == resolves:
             expected += [("resolved", now, now)] if expected else []
             kept = []
-    assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.told] == expected
+    assert [(one.state, one.tick_ms - NOW_MS, now_ms - NOW_MS) for one, now_ms in world.sent] == expected
     assert (world.queue.take_muted(), world.queue.undelivered_events(NOW_MS + _LAST)) == ([], [])
 
 

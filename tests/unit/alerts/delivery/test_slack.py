@@ -100,14 +100,14 @@ def test_a_rate_limit_says_how_long_to_wait() -> None:
     assert (error.value.retry_after_s, error.value.unsent) == (17.0, True)
 
 
-def test_what_slack_refuses_is_told_in_its_word() -> None:
+def test_a_refusal_of_slack_is_reported_with_its_error_code() -> None:
     refusal = Said(body=b'{"ok": false, "error": "channel_not_found"}')
     with slack_of(FakeSlack(refusal)) as slack, pytest.raises(DeliveryError) as error:
         slack.deliver(event(), "", False)
     assert (error.value.answer, error.value.unsent) == ("slack: channel_not_found", True)
 
 
-def test_a_message_that_somebody_deleted_is_posted_anew() -> None:
+def test_a_deleted_message_is_posted_again() -> None:
     fake = FakeSlack()
     with slack_of(fake) as slack:
         reference = slack.deliver(event(), "", False).reference
@@ -144,15 +144,15 @@ def test_a_bot_that_may_not_read_sends_rather_twice_than_not_at_all() -> None:
 
 
 def test_the_token_is_in_no_error_no_log_and_no_repr(caplog: pytest.LogCaptureFixture) -> None:
-    told = []
+    error_texts = []
     with caplog.at_level(logging.DEBUG):
         for script in (Said(lose=True), Said(status=500, body=TOKEN.encode()), Said(body=TOKEN.encode())):
             with slack_of(FakeSlack(script)) as slack, pytest.raises(DeliveryError) as error:
                 slack.deliver(event(), "", False)
-            told.append(repr(error.value))
+            error_texts.append(repr(error.value))
         with slack_of(FakeSlack(), f"{TOKEN}\n!") as slack, pytest.raises(HeadroomError) as wrong:
             slack.deliver(event(), "", False)
-    assert TOKEN not in "".join(told) + str(wrong.value) + caplog.text
+    assert TOKEN not in "".join(error_texts) + str(wrong.value) + caplog.text
     assert TOKEN not in repr(SlackSettings(token=TOKEN, webhook_url=TOKEN))
 
 
@@ -225,7 +225,7 @@ def test_a_digest_of_many_alerts_with_long_names_is_one_message_that_counts_the_
 
 
 @pytest.mark.parametrize("most", [6000, 3000])
-def test_what_slack_refuses_as_too_long_is_shortened_until_it_is_taken(most: int) -> None:
+def test_a_message_too_long_for_slack_is_shortened_until_it_is_accepted(most: int) -> None:
     fake = FakeSlack()
     fake.most = most
     many = [event(f"a{number}", **LONG) for number in range(100)]
@@ -239,7 +239,7 @@ def test_what_slack_refuses_as_too_long_is_shortened_until_it_is_taken(most: int
     assert any("headroom alerts" in text for text in texts_of(fake.roots()[1]["blocks"]))
 
 
-def test_a_message_that_is_too_long_however_short_is_refused_in_slacks_word() -> None:
+def test_a_message_that_slack_refuses_at_every_length_is_a_delivery_error() -> None:
     fake = FakeSlack()
     fake.most = 10
     with slack_of(fake) as slack, pytest.raises(DeliveryError) as error:
@@ -262,7 +262,7 @@ def test_the_texts_of_a_message_are_bounded_together(most: int) -> None:
         assert sum(map(len, texts_of(blocks))) <= most
 
 
-def test_a_rise_to_critical_is_seen_in_the_channel_and_mentions_whom_a_critical_alert_does() -> None:
+def test_a_rise_to_critical_is_shown_in_the_channel_with_the_mention_of_critical_alerts() -> None:
     fake = FakeSlack()
     with slack_of(fake, mention_critical=GROUP) as slack:
         reference = slack.deliver(event(severity="warning"), "", False).reference

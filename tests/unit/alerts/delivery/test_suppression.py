@@ -188,6 +188,6 @@ def test_an_acknowledgement_does_not_hold_for_what_is_written_after_it_whatever_
     assert Suppressions.of([ack()]).acknowledgement(escalated(NOW_MS - 1)) == ack()
 
 
-def test_of_several_acknowledgements_the_last_holds() -> None:
+def test_the_last_of_several_acknowledgements_counts() -> None:
     again = ack(by="ben", mark_ms=NOW_MS + 1)
     assert Suppressions.of([again, ack()]).acknowledgement(event()) == again

@@ -35,7 +35,7 @@ def published(*statuses: ThrottleStatus, top_n: int = 50) -> Scene:
     return scene
 
 
-def test_a_throttle_and_its_two_marks_are_told_in_base_units() -> None:
+def test_a_throttle_and_its_two_thresholds_are_exported_in_base_units() -> None:
     scene = published(losing())
     of = {"cluster": "orders", "broker": "1", "role": "leader"}
     assert scene.values("headroom_throttle_bytes_per_second", **of) == [5 * MB]
@@ -68,25 +68,25 @@ def test_unknown_is_absent_and_not_zero() -> None:
     assert scene.labels_of("headroom_verdict", "verdict") == ["no_data"]
 
 
-def test_planned_under_replication_is_told_by_leaders_and_lost_replicas_by_who_lost_them() -> None:
+def test_planned_under_replication_is_exported_by_leader_and_lost_replicas_by_follower() -> None:
     scene = published(status(1, LEADER, 5.0, 4.0, planned_partitions=3), status(2, FOLLOWER, 5.0, 4.0, lost_replicas=7))
     assert scene.values("headroom_planned_under_replicated_partitions", broker="1") == [3]
     assert scene.values("headroom_lost_replicas", broker="2") == [7]
     assert len(scene.values("headroom_lost_replicas")) == 1
 
 
-def test_a_stall_that_is_seen_is_told_even_where_the_verdict_is_not_known() -> None:
+def test_stalled_replicas_are_exported_even_if_the_verdict_is_unknown() -> None:
     scene = published(status(1, FOLLOWER, None, None, partition(stalled=True), throttle_known=False))
     assert scene.values("headroom_stalled_replicas") == [1]
 
 
-def test_replicas_that_wait_for_their_turn_are_told_apart_from_those_that_stand_still() -> None:
+def test_waiting_replicas_are_not_exported_as_stalled() -> None:
     scene = published(status(3, FOLLOWER, 5.0, 4.0, partition(), waiting_replicas=120))
     assert scene.values("headroom_waiting_replicas") == [120]
     assert scene.values("headroom_stalled_replicas") == [0]
 
 
-def test_how_leaders_are_shared_out_is_told_by_broker() -> None:
+def test_leader_balance_is_exported_per_broker() -> None:
     scene = Scene()
     scene.live.on_balances("orders", TICK_MS, [balance(2, 100, 30, waiting=5, unavailable=15, read_bytes_per_s=MB)])
     of = {"cluster": "orders", "broker": "2"}
@@ -137,7 +137,7 @@ def test_nothing_that_moves_is_a_zero_that_is_known() -> None:
     assert scene.values("headroom_eta_seconds") == []
 
 
-def test_how_ticks_were_collected_is_told_and_counted() -> None:
+def test_collection_times_errors_and_skipped_ticks_are_exported_and_counted() -> None:
     scene = published(losing())
     for missing, left_out in ((2, 0), (1, 3)):
         scene.live.on_collected("orders", Collected(0.3, missing, left_out))
@@ -154,7 +154,7 @@ def test_how_ticks_were_collected_is_told_and_counted() -> None:
     assert scene.values("headroom_collector_errors_total") == [4]
 
 
-def test_what_receivers_have_not_got_is_told() -> None:
+def test_undelivered_events_are_exported_per_receiver() -> None:
     scene = published(losing())
     figures = [DeliveryFigures("slack", 3, TICK_MS), DeliveryFigures("webhook", 0, None)]
     scene.live.follow(lambda: None, lambda: figures)
@@ -180,7 +180,7 @@ def test_a_move_that_is_done_leaves_no_partition() -> None:
     assert scene.values("headroom_partition_remaining_bytes") == []
 
 
-def test_a_partition_is_told_once_by_its_leader() -> None:
+def test_a_partition_has_one_series_from_its_leader() -> None:
     scene = published(losing(), status(3, FOLLOWER, 5.0, 8.0, partition(followers=1, remaining_bytes=1)))
     assert scene.values("headroom_partition_remaining_bytes") == [10_000_000]
 
@@ -220,7 +220,7 @@ def test_a_collector_whose_clock_is_ahead_does_not_hide_that_its_ticks_stay_away
     assert scene.values("headroom_verdict") == []
 
 
-def test_before_the_first_tick_nothing_is_told_of_a_cluster_but_its_counts_of_events() -> None:
+def test_before_the_first_tick_a_cluster_has_only_its_event_counts() -> None:
     scene = Scene()
     assert scene.values("headroom_tick_age_seconds") == []
     assert scene.values("headroom_rows_total") == []
@@ -242,7 +242,7 @@ def test_series_are_bounded_however_many_partitions_move() -> None:
     assert len(moves) == 1000 * 2 * 10 + 50
 
 
-def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_followers() -> None:
+def test_the_exported_partitions_are_those_of_highest_write_rate_times_followers() -> None:
     # 1 x 3 = 3, 2 x 2 = 4, 5 x 1 = 5; not known counts last.
     sizes = [(1.0, 3), (2.0, 2), (5.0, 1), (None, 9)]
     given = [
@@ -255,7 +255,7 @@ def test_the_partitions_that_are_told_are_those_of_greatest_write_rate_times_fol
     assert published(status(1, LEADER, 5.0, 8.0, *given), top_n=0).values("headroom_partition_remaining_bytes") == []
 
 
-def test_the_meaning_names_the_most_partitions_that_a_side_tells_of() -> None:
+def test_the_description_of_the_metric_states_the_limit_of_partitions_per_broker() -> None:
     spec = next(spec for spec in METRICS if spec.name == "headroom_partition_write_bytes_per_second")
     assert f"{EVIDENCE_PARTITIONS} per leading broker" in spec.meaning
 
@@ -279,14 +279,14 @@ def test_an_alert_that_is_resolved_has_no_series_and_its_events_stay_counted() -
     assert scene.values("headroom_alert_events_total", state="resolved", kind="throttle_below_leader_write") == [1]
 
 
-def test_alerts_of_a_former_run_stand_but_are_no_new_events() -> None:
+def test_alerts_of_a_previous_run_are_active_but_not_counted_as_events() -> None:
     scene = Scene()
     scene.live.restore([event("firing")])
     assert scene.values("headroom_alerts", state="firing") == [1]
     assert scene.values("headroom_alert_events_total", state="firing") == [0.0] * len(AlertKind)
 
 
-def test_what_was_heard_before_the_former_run_is_told_of_wins() -> None:
+def test_events_received_before_the_restore_override_those_of_the_previous_run() -> None:
     scene = Scene()
     scene.live.on_events([event("resolved", TICK_MS + 1000)])
     scene.live.restore([event("firing")])
@@ -386,17 +386,17 @@ def test_names_follow_the_conventions_of_prometheus() -> None:
         assert spec.name.endswith(unit)
 
 
-def test_a_scrape_in_the_midst_of_a_tick_sees_all_of_it_or_nothing() -> None:
+def test_a_scrape_during_a_tick_sees_all_of_it_or_nothing() -> None:
     scene = Scene()
     stop = threading.Event()
 
-    def tell() -> None:
+    def publish_ticks() -> None:
         number = 0
         while not stop.is_set():
             number += 1
             scene.live.on_tick("orders", TICK_MS, [status(b, LEADER, float(number), 8.0) for b in (1, 2, 3)])
 
-    thread = threading.Thread(target=tell)
+    thread = threading.Thread(target=publish_ticks)
     thread.start()
     try:
         for _ in range(50):

@@ -22,9 +22,9 @@ def ticked() -> Scene:
 
 
 def test_health_is_green_while_ticks_are_young() -> None:
-    judged = after(ticked(), 29.9)
-    assert (judged.status, judged.healthy, judged.reasons) == ("ok", True, ())
-    assert judged.as_json() == {
+    result = after(ticked(), 29.9)
+    assert (result.status, result.healthy, result.reasons) == ("ok", True, ())
+    assert result.as_json() == {
         "status": "ok",
         "reasons": [],
         "clusters": {"orders": {"tick_age_s": 29.9, "limit_s": 30.0}},
@@ -33,9 +33,9 @@ def test_health_is_green_while_ticks_are_young() -> None:
 
 
 def test_health_is_red_when_ticks_are_old() -> None:
-    judged = after(ticked(), 42.0)
-    assert (judged.status, judged.healthy) == ("unhealthy", False)
-    assert judged.reasons == ("cluster orders: its last tick that was judged is 42 s old, limit 30 s",)
+    result = after(ticked(), 42.0)
+    assert (result.status, result.healthy) == ("unhealthy", False)
+    assert result.reasons == ("cluster orders: its last tick that was judged is 42 s old, limit 30 s",)
 
 
 def test_health_is_red_when_what_comes_is_of_long_ago() -> None:
@@ -47,9 +47,9 @@ def test_health_is_red_when_what_comes_is_of_long_ago() -> None:
 def test_before_the_first_tick_it_is_starting_for_a_while_and_then_red() -> None:
     scene = Scene()
     assert (after(scene, 89.9).status, after(scene, 89.9).healthy) == ("starting", True)
-    judged = after(scene, 90.0)
-    assert judged.reasons == ("cluster orders: no tick was judged in the 90 s since the start",)
-    assert judged.as_json()["clusters"] == {"orders": {"tick_age_s": None, "limit_s": 90.0}}
+    result = after(scene, 90.0)
+    assert result.reasons == ("cluster orders: no tick was judged in the 90 s since the start",)
+    assert result.as_json()["clusters"] == {"orders": {"tick_age_s": None, "limit_s": 90.0}}
 
 
 def test_every_configured_cluster_counts_and_no_other() -> None:

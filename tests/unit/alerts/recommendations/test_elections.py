@@ -45,7 +45,7 @@ def test_it_says_how_many_batches_what_the_first_is_and_what_they_come_to() -> N
     )
 
 
-def test_a_write_rate_that_is_not_known_is_not_told_as_nothing() -> None:
+def test_an_unknown_write_rate_is_not_reported_as_zero() -> None:
     unknown = replace(ONE, first_batch_write_bytes_per_s=None)
     assert "2 partition(s) (what is written to them is not known) in one batch" in describe_plan(unknown)
     assert advice(unknown)["first_batch_write_bytes_per_s"] is None

@@ -43,7 +43,7 @@ def raised(made: list[str], monkeypatch: pytest.MonkeyPatch) -> ThrottleRaise:
     return ThrottleRaise(choose, [too_low(50)], "broker1:9092", None, ())
 
 
-def test_it_is_made_when_it_is_read_and_what_is_costly_when_that_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recommendation_is_computed_when_read_and_costly_values_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     lazy = raised(made, monkeypatch)
     assert made == []
@@ -102,9 +102,9 @@ def at_risk() -> list[ThrottleStatus]:
 @pytest.mark.parametrize("finish_within", [None, 100.0])
 def test_a_finish_is_worked_out_for_events_alone(monkeypatch: pytest.MonkeyPatch, finish_within: float | None) -> None:
     simulations = Simulations(monkeypatch, finish_within=finish_within)
-    told = [simulations.states(second, too_low(50 + second)) for second in range(3)]
+    results = [simulations.states(second, too_low(50 + second)) for second in range(3)]
     # Pending, and then only pending still.
-    assert told == [(["pending"], True), ([], False), ([], False)]
+    assert results == [(["pending"], True), ([], False), ([], False)]
     assert simulations.states(3, too_low(53)) == (["firing"], True)
     # While it stands it is compared by its throttle, in which a deadline is played for.
     assert simulations.states(4, too_low(54)) == simulations.states(5, too_low(54)) == ([], finish_within is not None)
@@ -112,12 +112,12 @@ def test_a_finish_is_worked_out_for_events_alone(monkeypatch: pytest.MonkeyPatch
     assert simulations.states(6, too_low(54, required_mb=8)) == (["firing"], True)
 
 
-def test_no_finish_is_worked_out_while_a_throttle_is_at_risk_and_that_has_been_told(
+def test_the_finish_of_a_throttle_at_risk_is_computed_only_for_its_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     simulations = Simulations(monkeypatch)
-    told = [simulations.states(second, *at_risk()) for second in range(6)]
-    assert told == [(["pending"], True), ([], False), ([], False), (["firing"], True), ([], False), ([], False)]
+    results = [simulations.states(second, *at_risk()) for second in range(6)]
+    assert results == [(["pending"], True), ([], False), ([], False), (["firing"], True), ([], False), ([], False)]
 
 
 def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_findings_of_one_tick_share_one_advice(monkeypatch: pytest.MonkeyPatch) 
     assert one == two > 0
 
 
-def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_finish_in_an_event_is_computed_from_its_own_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     simulations = Simulations(monkeypatch)
     statuses = [too_low(remaining_mb) for remaining_mb in (20, 23, 24, 30)]
     events = [event for second, one in enumerate(statuses) for event in simulations.tick(second, one)]
@@ -144,7 +144,7 @@ def test_what_an_event_promises_is_of_its_own_tick(monkeypatch: pytest.MonkeyPat
     assert promised[0] != promised[1] != finish_s([statuses[3].load], 4_800_000)
 
 
-def test_no_tick_is_kept_for_the_sake_of_a_finding_that_nobody_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recommendations_that_are_not_read_keep_no_tick_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[ThrottleRaise]] = []
     make = ThrottleRaise.__init__
 

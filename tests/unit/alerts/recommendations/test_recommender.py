@@ -44,18 +44,18 @@ def test_one_throttle_that_is_enough_everywhere_with_what_each_broker_needs() ->
     ]
 
 
-def test_the_expected_finish_is_that_of_all_sides_that_are_held_back_under_the_advice() -> None:
+def test_the_expected_finish_covers_all_throttled_brokers_and_roles_at_the_advised_rate() -> None:
     statuses = [replace(one, load=replace(one.load, remaining_bytes=160_000_000)) for one in STATUSES]
     limited = [status.load for status in statuses[:3]]
     alone = RECOMMENDER.raise_throttle(statuses).finish.finish_s
     assert alone == finish_s(limited, 9_600_000)
     # What earlier ticks tell of the windows counts.
     earlier = [(5.0, {(2, LEADER): replace(limited[1], remaining_bytes=500_000_000)})]
-    told = replace(RECOMMENDER, earlier=earlier).raise_throttle(statuses).finish.finish_s
-    assert told == finish_s(limited, 9_600_000, earlier) != alone
+    advised = replace(RECOMMENDER, earlier=earlier).raise_throttle(statuses).finish.finish_s
+    assert advised == finish_s(limited, 9_600_000, earlier) != alone
 
 
-def test_the_finish_is_unknown_as_soon_as_what_one_side_has_to_copy_is() -> None:
+def test_the_finish_is_unknown_if_the_remaining_bytes_of_one_broker_and_role_are() -> None:
     unknown = status(5, FOLLOWER, 5.6, 4, remaining_bytes=None)
     recommendation = RECOMMENDER.raise_throttle([*STATUSES, unknown])
     assert (recommendation.throttle_bytes_per_s, recommendation.finish.finish_s) == (9_600_000, None)
@@ -125,9 +125,9 @@ def test_a_higher_rate_is_never_lowered_and_where_there_is_none_there_will_be_no
         "2 --add-config leader.replication.throttled.rate=9600000",
         "3 --add-config follower.replication.throttled.rate=9600000",
     ]
-    told = {(n.broker_id, n.role): n.recommended_bytes_per_s for n in recommendation.per_broker}
-    assert told[5, "follower"] == 100 * MB
-    assert told[6, "follower"] is None
+    advised = {(n.broker_id, n.role): n.recommended_bytes_per_s for n in recommendation.per_broker}
+    assert advised[5, "follower"] == 100 * MB
+    assert advised[6, "follower"] is None
 
 
 # Kafka accepts a rate of 0, as after "--throttle 0": that is a limit, and not the absence of one.
@@ -200,7 +200,7 @@ def test_without_a_configuration_file_the_command_names_none_and_odd_names_are_q
     assert shlex.split(headroom_apply(7, [2], "my file.toml"))[4] == "my file.toml"
 
 
-def test_what_is_unknown_gives_no_number_and_says_what() -> None:
+def test_an_unknown_need_gives_no_recommended_rate_and_is_named() -> None:
     recommendation = RECOMMENDER.raise_throttle([*STATUSES, status(5, FOLLOWER, 5.6, None, partition(2))])
     assert (recommendation.action, recommendation.throttle_bytes_per_s) == ("none", None)
     assert recommendation.commands == []
@@ -215,7 +215,7 @@ def test_over_capacity_it_advises_to_cancel_and_move_less_at_a_time() -> None:
     assert recommendation.commands == [cancel(moves, "broker1:9092")]
 
 
-def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
+def test_a_move_too_large_to_list_is_cancelled_as_a_whole() -> None:
     many = [replace(STATUSES[0], moving_partitions=60), *STATUSES[1:]]
     (command,) = (
         Recommender(ThrottlePolicy(capacity_bytes_per_s=7 * MB), "b:9092", "h.toml").raise_throttle(many).commands
@@ -226,14 +226,14 @@ def test_of_a_move_too_large_to_be_named_all_is_cancelled() -> None:
     )
 
 
-def test_a_deadline_that_the_capacity_forbids_is_told() -> None:
+def test_a_deadline_that_the_capacity_cannot_meet_is_reported() -> None:
     policy = ThrottlePolicy(finish_within_s=1, capacity_bytes_per_s=10 * MB)
     recommendation = Recommender(policy, "broker1:9092").raise_throttle(STATUSES)
     assert recommendation.throttle_bytes_per_s == 10_000_000
     assert recommendation.reason.startswith("no throttle that a broker can carry finishes within")
 
 
-def test_a_capacity_that_leaves_less_than_the_margin_is_told_without_a_word_of_a_deadline() -> None:
+def test_a_capacity_that_leaves_less_than_the_margin_is_the_reason_if_no_deadline_is_set() -> None:
     recommendation = Recommender(ThrottlePolicy(capacity_bytes_per_s=9 * MB), "broker1:9092").raise_throttle(STATUSES)
     assert recommendation.throttle_bytes_per_s == 9_000_000
     assert recommendation.reason == "a broker carries 9.00 MB/s, so that less than the usual margin is left"
@@ -300,7 +300,7 @@ def _row(
     }
 
 
-def test_a_row_of_an_older_version_does_not_tell_what_came_later() -> None:
+def test_values_missing_from_a_row_of_an_older_version_are_unknown() -> None:
     old = throttle_status_of(_row(1, "leader", 3 * MB, 4 * MB, "losing"))
     assert (old.lost_leaderless_replicas, old.lost_leaderless_moving_replicas) == (None, None)
     assert old.load.down_required_bytes_per_s is None
@@ -347,7 +347,7 @@ CAPACITIES = st.none() | RATES
 @given(RATES, st.lists(RATES, max_size=3), CAPACITIES, st.sampled_from([1.0, 1.2]))
 @example(5.2, [], 5.9, 1.2)
 @example(5.2, [5.5], 6.9, 1.0)
-def test_what_is_recommended_for_what_may_come_exceeds_every_need_and_no_capacity(
+def test_the_rate_for_a_throttle_at_risk_exceeds_every_need_within_the_capacity(
     need: float, required: list[float], capacity: float | None, margin: float
 ) -> None:
     statuses = [status(broker, LEADER, 2000, r / MB, partition(broker)) for broker, r in enumerate(required)]
@@ -395,7 +395,7 @@ def test_a_listed_leader_without_a_rate_gets_that_of_the_others_with_commands_fo
         (5.6 * MB, 10 * MB, "no rate would do: it must exceed 10.00 MB/s, and a broker carries 10.00 MB/s"),
     ],
 )
-def test_where_no_rate_is_known_to_be_enough_none_is_told(
+def test_without_a_rate_known_to_be_sufficient_none_is_recommended(
     others: float | None, required: float | None, said: str
 ) -> None:
     recommender = Recommender(ThrottlePolicy(capacity_bytes_per_s=10 * MB), "broker1:9092")
@@ -405,14 +405,14 @@ def test_where_no_rate_is_known_to_be_enough_none_is_told(
     assert said in recommendation.reason
 
 
-def test_the_entries_that_a_leader_list_lacks_are_told_by_topic() -> None:
+def test_missing_entries_of_a_leader_list_are_named_by_topic() -> None:
     missing = [partition(4, topic="b"), partition(1), partition(0, topic="b")]
     reason = RECOMMENDER.list_leader(5, missing, 3).reason
     assert reason.endswith("replicas 4:5,0:5 of topic b; 1:5 of topic t")
 
 
 # kafka-configs.sh refuses to delete a key that is not set, and all keys of the call with it.
-def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
+def test_leftover_throttles_are_cleared_by_headroom_or_by_kafka_commands_per_key() -> None:
     rates = {2: ["leader.replication.throttled.rate"], 1: ["leader.replication.throttled.rate", "x"]}
     recommendation = RECOMMENDER.clear_throttle(rates, {"my topic": {FOLLOWER}, "t": {FOLLOWER, LEADER}}, "why")
     assert (recommendation.action, recommendation.reason) == ("clear_throttle", "why")
@@ -456,7 +456,7 @@ def test_what_is_left_behind_goes_by_headroom_or_by_kafka_key_by_key() -> None:
         ("unknown", "inspect_broker", "look at the disk and the log of broker 3"),
     ],
 )
-def test_what_unblocks_a_replica_depends_on_why_it_does_not_copy(cause: str, action: str, said: str) -> None:
+def test_the_advice_for_a_stalled_replica_depends_on_its_cause(cause: str, action: str, said: str) -> None:
     recommendation = RECOMMENDER.restore_or_inspect_broker(3, cause)
     assert (recommendation.action, recommendation.reason) == (action, said)
     assert (recommendation.throttle_bytes_per_s, recommendation.commands) == (None, [])

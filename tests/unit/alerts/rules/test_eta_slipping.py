@@ -50,11 +50,11 @@ def test_a_finish_that_is_later_by_more_than_the_share_is_found(eta_s: float, la
 
 # Of 20 s that were left a half is 10 s, but a minute may be lost of any move.
 @pytest.mark.parametrize(("eta_s", "late"), [(20, False), (40, False), (41, True)])
-def test_of_a_short_move_a_minute_may_be_lost(eta_s: float, late: bool) -> None:
+def test_the_finish_of_a_short_move_may_slip_by_a_minute(eta_s: float, late: bool) -> None:
     assert bool(after((0, move(20)), (40, move(eta_s))).findings) is late
 
 
-def test_it_says_when_it_was_expected_first_and_when_now() -> None:
+def test_a_slipping_finish_states_the_first_and_the_current_expectation() -> None:
     (finding,) = after((0, move(1000)), (100, move(1700))).findings
     assert (finding.kind, finding.subject) == (AlertKind.ETA_SLIPPING, "moves")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
@@ -85,11 +85,11 @@ def test_the_latest_finish_of_the_first_half_minute_is_the_expected_one() -> Non
         ],
     ],
 )
-def test_another_throttle_or_a_further_move_is_expected_anew(other: list[ThrottleStatus]) -> None:
+def test_another_throttle_or_a_further_move_resets_the_expected_finish(other: list[ThrottleStatus]) -> None:
     assert after((0, move(1000)), (100, other)) == OK
 
 
-def test_batches_that_follow_each_other_are_expected_anew() -> None:
+def test_each_batch_has_its_own_expected_finish() -> None:
     assert after((0, move(1000, partitions=5)), (500, move(300, partitions=3)), (510, move(2000, partitions=5))) == OK
 
 

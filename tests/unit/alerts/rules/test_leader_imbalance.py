@@ -37,11 +37,13 @@ def found(*balances: LeaderBalance) -> Finding:
 
 # 10 preferred and 1 away is a tenth, which is not above a tenth; likewise 30 and 3.
 @pytest.mark.parametrize(
-    ("preferred", "electable", "told"),
+    ("preferred", "electable", "reported"),
     [(10, 1, False), (10, 2, True), (30, 3, False), (30, 4, True), (1, 0, False), (1, 1, True), (1000, 101, True)],
 )
-def test_it_is_told_strictly_above_the_threshold(preferred: int, electable: int, told: bool) -> None:
-    assert [f.kind for f in assessment_of(balance(1, preferred, electable)).findings] == ([IMBALANCE] if told else [])
+def test_an_imbalance_is_reported_only_above_the_threshold(preferred: int, electable: int, reported: bool) -> None:
+    assert [f.kind for f in assessment_of(balance(1, preferred, electable)).findings] == (
+        [IMBALANCE] if reported else []
+    )
 
 
 def test_a_threshold_of_nothing_is_about_any_and_one_of_all_about_none() -> None:
@@ -50,7 +52,7 @@ def test_a_threshold_of_nothing_is_about_any_and_one_of_all_about_none() -> None
     assert assessment_of(balance(1, 10, 10, threshold_ratio=1.0)).findings == []
 
 
-def test_what_moves_or_cannot_be_elected_raises_nothing_on_its_own() -> None:
+def test_moving_or_unelectable_partitions_are_no_imbalance() -> None:
     assert assessment_of(balance(1, 10, waiting=10)).findings == []
     assert assessment_of(balance(1, 10, electable=1, waiting=9)).findings == []
     assert {f.kind for f in assessment_of(balance(1, 10, electable=1, unavailable=5)).findings} == {UNAVAILABLE}
@@ -66,21 +68,21 @@ def test_it_is_a_warning_where_the_write_load_is_off_by_more_than_the_threshold(
 
 
 @pytest.mark.parametrize("unknown", ["write_bytes_per_s", "preferred_write_bytes_per_s"])
-def test_where_the_write_load_is_not_known_it_calls_nobody_and_says_so(unknown: str) -> None:
+def test_an_imbalance_with_an_unknown_write_load_is_an_info_that_says_so(unknown: str) -> None:
     finding = found(balance(1, 10, 2, **{unknown: None}))
     assert finding.severity is Severity.INFO
     assert finding.summary.endswith("; what is written to them is not known")
 
 
-def test_it_says_how_many_by_which_threshold_and_what_they_weigh() -> None:
+def test_an_imbalance_states_its_partitions_threshold_and_write_rates() -> None:
     finding = found(balance(2, 100, 30, waiting=5, threshold_ratio=0.125))
     assert finding.subject == "broker 2"
     assert finding.summary == (
         "Broker 2 does not lead 30 of the 100 partitions that prefer it, and could (30 %, threshold 12.5 %); "
         "8.00 MB/s are written to it, and 10.00 MB/s would be if all preferred leaders led"
     )
-    told = ("electable_now", "waiting_for_move", "electable_ratio", "imbalance_ratio", "threshold_source")
-    assert [finding.evidence_json()[name] for name in told] == [30, 5, 0.3, 0.35, "setting"]
+    reported = ("electable_now", "waiting_for_move", "electable_ratio", "imbalance_ratio", "threshold_source")
+    assert [finding.evidence_json()[name] for name in reported] == [30, 5, 0.3, 0.35, "setting"]
     assert finding.evidence.counted_tick_ms == TICK_MS
     assert finding.recommendation.action == "elect_preferred"
     assert finding.recommendation.throttle_bytes_per_s is None
@@ -102,12 +104,12 @@ def test_within_the_exit_margin_it_is_held() -> None:
     assert assessment_of(balance(1, 100, 9)).keep_firing == {(IMBALANCE, "broker 1")}
 
 
-def test_what_cannot_be_elected_any_more_is_not_balanced_and_what_moves_is_not_counted() -> None:
+def test_an_imbalance_is_held_for_unelectable_partitions_but_not_for_moving_ones() -> None:
     assert (IMBALANCE, "broker 1") in assessment_of(balance(1, 10, unavailable=2)).keep_firing
     assert assessment_of(balance(1, 10, waiting=10)).keep_firing == set()
 
 
-def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
+def test_a_preferred_leader_that_is_down_or_out_of_sync_is_reported() -> None:
     down = found(balance(3, 10, unavailable=4, alive=False))
     assert (down.kind, down.subject, down.severity, down.hold_s) == (UNAVAILABLE, "broker 3", Severity.WARNING, 600)
     assert down.summary == "Broker 3 is down: it cannot lead 4 of the 10 partitions that prefer it"
@@ -117,7 +119,7 @@ def test_a_preferred_leader_that_is_down_or_out_of_sync_is_told() -> None:
     assert behind.recommendation.action == "inspect_broker"
 
 
-def test_what_younger_sides_know_to_be_over_is_not_told() -> None:
+def test_an_unavailable_preferred_leader_is_not_reported_if_newer_statuses_show_it_back() -> None:
     away = balance(3, 10, unavailable=4)
 
     def kinds(**of_status: object) -> set[AlertKind]:

@@ -31,7 +31,7 @@ def destination(*partitions: Any, **more: Any) -> ThrottleStatus:
         (None, True, "unknown", "no throttle explains it", "inspect_broker"),
     ],
 )
-def test_a_copy_that_stands_still_is_told_with_its_cause(
+def test_a_stalled_copy_is_reported_with_its_cause(
     stall: str | None, alive: bool, cause: str, why: str, action: str
 ) -> None:
     finding = found(destination(stall=stall, alive=alive))
@@ -44,7 +44,7 @@ def test_a_copy_that_stands_still_is_told_with_its_cause(
     assert finding.recommendation.action == action
 
 
-def test_a_copy_that_goes_on_does_not_stand_still() -> None:
+def test_a_copy_that_makes_progress_is_not_stalled() -> None:
     assert kinds(destination(partition())) == set()
 
 
@@ -69,7 +69,7 @@ def test_of_hundreds_of_copies_those_are_found_that_no_throttle_explains() -> No
     assert kinds(starving, destination(*full, stalls=stalls[:1])) == {AlertKind.THROTTLE_BELOW_LEADER_WRITE}
 
 
-def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_stand_still() -> None:
+def test_a_throttle_that_is_too_low_does_not_hide_stalls_with_another_cause() -> None:
     stalls = (Stall("unknown", 1, 5, ("t-1",)), Stall("no_leader", None, 1, ("u-0",)), Stall("offline", 2, 2, ("v-0",)))
     starved = status(3, FOLLOWER, 1, 4, partition(), in_sync_mb=2, stalls=stalls)
     finding = found(starved, kind=AlertKind.REASSIGNMENT_STALLED)
@@ -79,7 +79,7 @@ def test_a_throttle_that_is_too_low_hides_no_copy_that_has_another_reason_to_sta
     )
 
 
-def test_what_stands_still_at_several_destinations_for_one_leader_has_one_cause() -> None:
+def test_stalls_at_several_destinations_of_one_leader_have_one_cause() -> None:
     def at(broker: int, *leaders: int) -> ThrottleStatus:
         stalls = tuple(Stall("unknown", leader, 1, (f"t-{leader}",)) for leader in leaders)
         return status(broker, FOLLOWER, 9, 4, partition(), stalls=stalls)
@@ -177,7 +177,7 @@ def test_a_dead_broker_whose_replicas_the_running_move_takes_away_need_not_be_em
     )
 
 
-def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> None:
+def test_lost_replicas_without_a_leader_have_the_cause_no_leader() -> None:
     leaderless = replace(lost(2, ("a", True), moving=1, resting=0), lost=(OutOfSyncReplica("a", 0, None, True),))
     finding = found(leaderless)
     assert "Broker 2 has replicas without a leader" in finding.summary
@@ -200,7 +200,7 @@ def test_replicas_that_nobody_leads_are_of_the_cause_of_the_missing_leader() -> 
     ],
 )
 @pytest.mark.parametrize("moving", [True, False])
-def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
+def test_the_cause_no_leader_counts_replicas_beyond_the_named_ones(
     moving: bool, leaderless: int | None, cause: str, said: str
 ) -> None:
     behind = lost(2, moving=50 if moving else 0, resting=0 if moving else 50)
@@ -218,12 +218,12 @@ def test_that_nobody_leads_is_told_of_more_replicas_than_are_named(
 
 
 # 30 move and have no leader, 20 rest and have one.
-def test_whether_anybody_leads_is_told_of_what_moves_and_what_does_not_apart() -> None:
+def test_a_missing_leader_is_reported_separately_for_moving_and_resting_replicas() -> None:
     behind = replace(lost(2, moving=30, resting=20), lost_leaderless_replicas=30, lost_leaderless_moving_replicas=30)
     assert [f.evidence.cause for f in assessment_of(behind).findings] == ["no_leader", "fallen_behind"]
 
 
-def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
+def test_lost_replicas_that_move_and_others_are_two_findings_of_one_cause() -> None:
     shrunk, lacks = assessment_of(lost(2, ("a", True), ("b", False), moving=1, resting=30)).findings
     assert (shrunk.kind, lacks.kind) == (AlertKind.ISR_SHRINK_DURING_MOVE, AlertKind.UNDER_REPLICATED)
     assert shrunk.cause == lacks.cause == "broker 2"
@@ -233,7 +233,7 @@ def test_what_moves_and_what_does_not_are_told_apart_with_one_cause() -> None:
     assert lacks.summary.endswith("(b-0 and 29 more)")
 
 
-def test_of_a_list_that_is_cut_before_the_first_name_the_number_is_told() -> None:
+def test_a_list_without_any_name_is_reported_by_its_count() -> None:
     (_, lacks) = assessment_of(lost(2, ("a", True), moving=20, resting=3)).findings
     assert lacks.summary.endswith("out of the ISR (3 partition(s))")
 
@@ -251,7 +251,7 @@ def test_the_leader_of_a_lost_replica_has_not_fallen_behind() -> None:
     assert kinds(leader) == set()
 
 
-def test_what_a_broker_that_is_down_brings_about_has_one_cause_and_the_stalled_move_comes_first() -> None:
+def test_all_findings_of_a_dead_broker_have_one_cause_and_the_stalled_move_comes_first() -> None:
     down = destination(
         throttle_known=False,
         alive=False,

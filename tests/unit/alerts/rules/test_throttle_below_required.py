@@ -33,7 +33,7 @@ def test_a_throttle_below_what_is_required_is_found(
     assert "4.00 MB/s" in finding.summary
 
 
-def test_what_is_in_order_is_not_found() -> None:
+def test_sufficient_idle_and_unthrottled_statuses_give_no_finding() -> None:
     enough, idle = status(1, LEADER, 9, 4, partition()), status(2, LEADER, 3, 4, limited=0)
     unthrottled = status(3, FOLLOWER, None, 4, partition())
     assert assessment_of(enough, idle, unthrottled) == Assessment([], set())
@@ -70,7 +70,7 @@ def test_evidence_and_recommendation_carry_what_readers_rely_on() -> None:
     assert set(finding.recommendation.to_json()) >= wanted
 
 
-def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_number() -> None:
+def test_an_unknown_need_is_no_data_holds_throttle_alerts_and_recommends_no_rate() -> None:
     unknown = status(1, LEADER, 9, None, partition(write_bytes_per_s=None))
     assessment = assessment_of(unknown)
     (finding,) = assessment.findings
@@ -89,7 +89,9 @@ def test_what_is_unknown_is_no_data_holds_its_throttle_alert_and_recommends_no_n
 
 # The exit margin: 4 x 1.05 = 4.20 MB/s.
 @pytest.mark.parametrize(("throttle_mb", "held"), [(4.1, True), (4.2, False), (4.3, False)])
-def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) -> None:
+def test_a_throttle_just_above_the_required_rate_raises_nothing_and_holds_an_alert(
+    throttle_mb: float, held: bool
+) -> None:
     assessment = assessment_of(status(1, FOLLOWER, throttle_mb, 4, partition()))
     assert assessment.findings == []
     assert assessment.keep_firing == (
@@ -98,7 +100,7 @@ def test_just_enough_is_neither_wrong_nor_right(throttle_mb: float, held: bool) 
 
 
 # 9.8 x 1.05 = 10.29 MB/s: more than a broker carries, so that 10 is what the alert recommends.
-def test_what_is_all_that_a_broker_carries_is_enough() -> None:
+def test_a_throttle_at_the_capacity_of_a_broker_ends_the_alert() -> None:
     full = status(1, LEADER, 10, 9.8, partition())
     assert assessment_of(full, policy=ThrottlePolicy(capacity_bytes_per_s=10 * MB)).keep_firing == set()
     below = status(1, LEADER, 9.9, 9.8, partition())
@@ -111,7 +113,7 @@ def test_a_small_rate_is_enough_by_its_own_margin() -> None:
     assert assessment_of(status(1, LEADER, 0.32, 0.3, partition(), in_sync_mb=0.1)).keep_firing == set()
 
 
-def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() -> None:
+def test_an_alert_on_the_throttle_of_a_leader_is_held_while_its_destination_is_down() -> None:
     idle = status(1, LEADER, 3, 2, partition(), limited=0)
     assert assessment_of(idle).keep_firing == set()
     assert assessment_of(replace(idle, down_replicas=4)).keep_firing == {LEADER_ALERT}
@@ -124,7 +126,7 @@ def test_a_destination_that_is_down_puts_the_throttle_of_its_leader_not_right() 
     [(5, 6, True), (8, 6, True), (8.3, 6, True), (8.5, 6, False), (5, 0, False), (5, None, False), (None, 6, False)],
 )
 @pytest.mark.parametrize("limited", [0, 1])
-def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
+def test_an_alert_is_held_until_the_throttle_suffices_for_a_destination_that_is_down(
     throttle_mb: float | None, down_mb: float | None, held: bool, limited: int
 ) -> None:
     down = None if down_mb is None else down_mb * MB
@@ -137,7 +139,7 @@ def test_one_of_two_destinations_that_is_down_puts_no_throttle_right(
 
 # The advice exceeds what is needed after the return, and is always enough for its own alert.
 @pytest.mark.parametrize("capacity_mb", [None, 10, 9])
-def test_what_is_advised_is_enough_for_the_alert_to_end(capacity_mb: float | None) -> None:
+def test_the_advised_throttle_is_enough_to_end_the_alert(capacity_mb: float | None) -> None:
     policy = ThrottlePolicy(capacity_bytes_per_s=None if capacity_mb is None else capacity_mb * MB)
     finding = found(
         status(1, LEADER, 1.5, 2, partition(), in_sync_mb=0, down_required_bytes_per_s=6 * MB), policy=policy
@@ -148,7 +150,7 @@ def test_what_is_advised_is_enough_for_the_alert_to_end(capacity_mb: float | Non
     assert assessment_of(after, policy=policy).keep_firing == set()
 
 
-def test_what_is_known_for_certain_is_told_though_a_part_is_not() -> None:
+def test_a_throttle_certainly_too_low_is_reported_even_if_a_write_rate_is_unknown() -> None:
     known = {"verdict": Verdict.STARVED, "known_in_sync_bytes_per_s": 4 * MB, "known_required_bytes_per_s": 8 * MB}
     finding = found(status(1, LEADER, 3, None, partition(), partition(1, write_bytes_per_s=None), **known))
     assert finding.severity is Severity.CRITICAL
@@ -172,7 +174,7 @@ def test_a_switch_of_many_small_partitions_is_seen_as_the_cause() -> None:
     assert found(status(2, LEADER, 79, 88, *large, in_sync_mb=40, switches=(switch,))).hold_s == 3
 
 
-def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
+def test_a_stalled_copy_is_reported_at_its_destination_only() -> None:
     stalled = partition(stalled=True)
     finding = found(status(1, LEADER, 9, 4, stalled), status(3, FOLLOWER, 9, 4, stalled))
     assert (finding.kind, finding.subject) == (AlertKind.REASSIGNMENT_STALLED, "broker 3 as destination")
@@ -180,13 +182,13 @@ def test_a_copy_that_stands_still_is_found_at_its_destination_alone() -> None:
     assert "t-0 (no throttle explains it)" in finding.summary
 
 
-def test_a_throttle_that_starves_a_copy_explains_why_it_stands_still() -> None:
+def test_a_throttle_that_starves_a_copy_explains_its_stall() -> None:
     stalled = partition(stalled=True)
     finding = found(status(1, LEADER, 2, 4, stalled), status(3, FOLLOWER, 9, 4, stalled))
     assert finding.kind is AlertKind.THROTTLE_BELOW_LEADER_WRITE
 
 
-def test_a_copy_without_a_leader_is_told_as_such() -> None:
+def test_a_stalled_copy_without_a_leader_has_the_cause_no_leader() -> None:
     finding = found(status(3, FOLLOWER, 9, 4, partition(stalled=True, leader=None), stall="no_leader"))
     assert "the partition has no leader" in finding.summary
     assert (finding.evidence.cause, finding.recommendation.action) == ("no_leader", "restore_broker")
@@ -208,7 +210,7 @@ def test_long_lists_are_cut_in_the_text_and_kept_in_the_evidence() -> None:
     assert len(finding.evidence.partitions) == 5
 
 
-def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None:
+def test_a_slow_throttle_is_reported_as_info_that_the_move_takes_long() -> None:
     slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     finding = found(slow)
     assert (finding.kind, finding.severity) == (AlertKind.THROTTLE_BELOW_LEADER_WRITE, Severity.INFO)
@@ -216,7 +218,7 @@ def test_a_throttle_that_is_only_slow_is_told_as_info_and_that_it_ends() -> None
     assert "gain only by the responses that no quota cuts" in finding.summary
 
 
-def test_what_is_slow_is_not_told_while_something_never_ends_and_stays_as_it_is() -> None:
+def test_an_alert_on_a_slow_throttle_is_held_but_not_raised_while_another_move_never_ends() -> None:
     slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
     losing = status(2, LEADER, 3, 4, partition(1, leader=2))
     assessment = assessment_of(slow, losing)
@@ -226,8 +228,8 @@ def test_what_is_slow_is_not_told_while_something_never_ends_and_stays_as_it_is(
     assert LEADER_ALERT in assessment.keep_firing
 
 
-def test_replicas_behind_a_slow_throttle_do_not_stand_still() -> None:
+def test_replicas_behind_a_slow_throttle_are_not_reported_as_stalled() -> None:
     stalled = status(3, FOLLOWER, 9, 2, partition(stalled=True), stall="unknown")
     slow = replace(status(1, LEADER, 3, 4, partition()), verdict=Verdict.SLOW)
-    told = {f.kind for f in assessment_of(slow, stalled).findings}
-    assert AlertKind.REASSIGNMENT_STALLED not in told
+    reported = {f.kind for f in assessment_of(slow, stalled).findings}
+    assert AlertKind.REASSIGNMENT_STALLED not in reported

@@ -46,7 +46,7 @@ def test_a_leader_that_the_list_of_a_throttled_move_does_not_name_is_found() -> 
     )
 
 
-def test_the_switch_that_made_it_a_leader_is_told() -> None:
+def test_the_switch_since_which_a_leader_has_no_limit_is_named() -> None:
     finding = found(LISTED, unlisted(previous_leader=1, switch_tick_ms=TICK_MS))
     assert "without a limit since the leader switch of t-1:" in finding.summary
     assert finding.evidence.switch_tick_ms == TICK_MS
@@ -79,12 +79,12 @@ def test_a_leader_that_sends_nothing_new_without_a_limit_is_not_found(healthy: T
     assert AlertKind.LEADER_UNTHROTTLED not in kinds(LISTED, healthy)
 
 
-def test_in_a_move_without_a_throttle_no_leader_lacks_one() -> None:
+def test_a_move_without_a_throttle_reports_no_unthrottled_leader() -> None:
     assert kinds(unlisted(1), unlisted(2)) == {AlertKind.REASSIGNMENT_WITHOUT_THROTTLE}
 
 
 @pytest.mark.parametrize("unread", [{"throttle_known": False}, {"verdict": Verdict.NO_DATA}])
-def test_a_leader_of_whom_too_little_is_known_is_held(unread: dict[str, Any]) -> None:
+def test_an_alert_on_a_leader_with_unknown_values_keeps_firing(unread: dict[str, Any]) -> None:
     assessment = assessment_of(LISTED, status(2, LEADER, None, 4, LISTED_TOO, **unread))
     assert [f.kind for f in assessment.findings] == [AlertKind.NO_DATA]
     assert (AlertKind.LEADER_UNTHROTTLED, "broker 2 as leader") in assessment.keep_firing
@@ -246,7 +246,7 @@ def test_a_throttle_that_one_more_partition_would_exceed_is_at_risk(throttle_mb:
     assert (AlertKind.THROTTLE_AT_RISK in kinds(*successor(2, 4, throttle_mb, 2))) is at_risk
 
 
-def test_what_is_at_risk_says_for_which_switch_and_what_would_do() -> None:
+def test_a_throttle_at_risk_names_the_leader_switch_and_a_sufficient_rate() -> None:
     finding = found(LISTED, DESTINATION, *successor(2, 4, 5, 2))
     assert (finding.kind, finding.subject) == (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader")
     assert (finding.severity, finding.hold_s) == (Severity.INFO, 3)
@@ -267,7 +267,7 @@ def test_the_rate_against_what_may_come_starves_no_broker_with_a_higher_one() ->
     assert finding.recommendation.throttle_bytes_per_s == 24_000_000
 
 
-def test_what_exceeds_the_capacity_after_a_switch_gets_no_number() -> None:
+def test_a_need_above_the_capacity_after_a_switch_has_no_recommended_rate() -> None:
     finding = found(LISTED, *successor(2, 4, 5, 2), policy=ThrottlePolicy(capacity_bytes_per_s=6 * MB))
     assert finding.recommendation.throttle_bytes_per_s is None
     assert finding.recommendation.reason.endswith("no throttle would do, for a broker carries 6.00 MB/s")
@@ -283,7 +283,7 @@ def test_without_a_throttle_or_an_heir_nothing_is_at_risk() -> None:
 @pytest.mark.parametrize(
     "trouble", [status(4, LEADER, 3, 4, partition(3, leader=4)), status(4, LEADER, 9, None, partition(3, leader=4))]
 )
-def test_while_a_throttle_is_too_low_or_a_need_unknown_what_may_come_is_held(trouble: ThrottleStatus) -> None:
+def test_throttle_at_risk_is_held_while_a_throttle_is_too_low_or_a_need_is_unknown(trouble: ThrottleStatus) -> None:
     assessment = assessment_of(trouble, *successor(2, 4, 5, 2))
     assert AlertKind.THROTTLE_AT_RISK not in {f.kind for f in assessment.findings}
     assert (AlertKind.THROTTLE_AT_RISK, "broker 2 as leader") in assessment.keep_firing
@@ -342,7 +342,7 @@ def test_a_rate_for_the_whole_cluster_limits_what_forgotten_lists_name_and_stays
     assert not any("--entity-type brokers" in c or "default" in c for c in finding.recommendation.commands)
 
 
-def test_lists_that_are_cut_are_told_with_their_number() -> None:
+def test_a_truncated_list_is_reported_with_its_full_count() -> None:
     finding = found(resting(1, LEADER, 5, *range(20), resting_listed_partitions=50))
     assert finding.summary.endswith("that name t-0, t-1, t-10 and 47 more")
 
@@ -358,7 +358,7 @@ def test_a_cluster_that_was_cleared_has_nothing_left_behind() -> None:
 
 # A broker that is down limits nobody, and may never come back.
 @pytest.mark.parametrize(("alive", "held"), [(True, True), (False, False)])
-def test_what_a_broker_that_is_up_does_not_tell_is_held(alive: bool, held: bool) -> None:
+def test_an_alert_on_leftover_throttles_is_held_if_a_live_broker_reports_no_rates(alive: bool, held: bool) -> None:
     assessment = assessment_of(resting(1, LEADER, None), resting(2, LEADER, None, throttle_source=None, alive=alive))
     assert assessment.findings == []
     assert ((AlertKind.THROTTLE_LEFT_BEHIND, "throttles") in assessment.keep_firing) is held

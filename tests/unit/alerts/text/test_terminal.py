@@ -49,7 +49,7 @@ def test_a_firing_alert_tells_what_why_and_what_to_do() -> None:
     assert lines[5].startswith("    $ headroom throttle apply --rate 9600000 ")
 
 
-def test_what_is_unknown_is_called_so_and_never_zero() -> None:
+def test_unknown_values_are_shown_as_unknown_and_never_as_zero() -> None:
     unknown = partition(write_bytes_per_s=None, leader=None)
     text = render_event(last_event(status(2, Role.LEADER, 5.6, None, unknown, in_sync_mb=None, remaining_bytes=None)))
     assert "in-sync followers use unknown; all followers require unknown; still to copy unknown" in text
@@ -66,7 +66,7 @@ def test_a_resolved_alert_says_what_it_was() -> None:
     assert "$" not in text
 
 
-def test_an_alert_that_never_fired_is_not_called_put_right() -> None:
+def test_an_alert_that_cleared_before_firing_is_not_called_resolved() -> None:
     text = render_event(replace(FIRING, state="resolved"), fired=False)
     assert "Cleared before it fired. It was: The move will not finish" in text
     assert "Resolved" not in text
@@ -90,7 +90,7 @@ def test_a_number_that_json_does_not_have_is_unknown() -> None:
     assert event.as_objects()["evidence"] == {"role": None, "required_bytes_per_s": None, "lag": None}
 
 
-def test_of_ticks_that_stay_away_no_rates_are_told() -> None:
+def test_an_alert_on_missing_ticks_shows_no_rates() -> None:
     engine = AlertEngine(Settings(cluster=PROD, alerts=AlertSettings(no_data_s=0)), clock(90))
     first, *rest = render_event(engine.check_missing_ticks()[-1]).splitlines()[1:]
     assert first.startswith("  No verdict on any move: no tick of cluster prod was judged since the start")

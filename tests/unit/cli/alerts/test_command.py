@@ -68,14 +68,14 @@ def _shown(*arguments: str) -> list[tuple[str, str]]:
     return [(event["alert_id"], event["state"]) for event in json.loads(_run("--format", "json", *arguments).stdout)]
 
 
-def test_each_alert_is_shown_where_it_stands_now(store: Path) -> None:
+def test_each_alert_is_shown_in_its_latest_state(store: Path) -> None:
     _written(store, _event("a", "pending", 1), _event("a", "firing", 2), _event("b", "firing", 1))
     _written(store, _event("b", "resolved", 3), _event("c", "pending", 4))
     assert _shown() == [("c", "pending"), ("a", "firing")]
     assert _shown("--all") == [("c", "pending"), ("b", "resolved"), ("a", "firing")]
 
 
-def test_of_two_events_of_one_tick_the_later_state_counts(store: Path) -> None:
+def test_the_later_state_of_two_events_of_one_tick_is_shown(store: Path) -> None:
     _written(store, _event("a", "firing", 1), _event("a", "pending", 1))
     assert _shown() == [("a", "firing")]
 
@@ -140,7 +140,7 @@ def test_a_broken_table_is_an_error_and_not_an_empty_answer(store: Path) -> None
         _run()
 
 
-def _owed() -> list[tuple[str, str, str, int, str]]:
+def _undelivered() -> list[tuple[str, str, str, int, str]]:
     rows = json.loads(_run("--undelivered", "--format", "json").stdout)
     return [tuple(row[name] for name in ("receiver", "alert_id", "state", "attempts", "answer")) for row in rows]
 
@@ -151,14 +151,14 @@ def test_undelivered_events_are_shown_with_their_attempts(store: Path, monkeypat
     shown, ended, new = _event("a", "firing", 1), _event("a", "resolved", 2), _event("b", "firing", 3)
     _written(store, shown, ended, new, _event("c", "pending", 4), _event("d", "resolved", 5))
     # Receivers that never had anything are new: what was over before they came is nothing that they miss.
-    assert _owed() == [(name, "b", "firing", 0, "") for name in ("log", "webhook")]
+    assert _undelivered() == [(name, "b", "firing", 0, "") for name in ("log", "webhook")]
     earlier = _event("e", "firing", 0)
     _written(store, *(_step(earlier, "delivered", 1, "", name) for name in ("log", "webhook")), table="deliveries")
     everything = [("a", "firing"), ("a", "resolved"), ("b", "firing")]
-    assert _owed() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
+    assert _undelivered() == [(name, *one, 0, "") for name in ("log", "webhook") for one in everything]
     steps = [_step(shown, "sending"), _step(shown, "delivered"), _step(ended, "failed", 2, "answered 500")]
     _written(store, *steps, *(_step(e, "delivered", 1, "", "webhook") for e in (shown, ended)), table="deliveries")
-    assert _owed() == [
+    assert _undelivered() == [
         ("log", "a", "resolved", 2, "answered 500"),
         ("log", "b", "firing", 0, ""),
         ("webhook", "b", "firing", 0, ""),

@@ -143,7 +143,7 @@ def test_a_goal_that_fails_stops_by_its_name(goal: str, rule: str, command: tupl
         (("--goals", "requests"), "goal requests: no broker reports requests by topic"),
     ],
 )
-def test_what_is_unknown_or_allows_nothing(arguments: tuple[str, ...], rule: str) -> None:
+def test_unknown_names_and_choices_that_allow_nothing_are_errors(arguments: tuple[str, ...], rule: str) -> None:
     assert rule in error("propose", "--state", STATE, *arguments)
 
 

@@ -155,7 +155,7 @@ def test_nothing_has_to_change_in_a_balanced_cluster(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["proposal.json"]
 
 
-def test_what_was_carried_out_finds_nothing_again(tmp_path: Path) -> None:
+def test_a_proposal_that_was_carried_out_leaves_no_action(tmp_path: Path) -> None:
     values = proposed("--state", saved(tmp_path, skewed()))
     after = {}
     for batch in values["batches"]:

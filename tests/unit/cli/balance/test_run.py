@@ -128,7 +128,7 @@ def test_all_batches_are_run_exactly_as_proposed(brokers: Brokers) -> None:
     assert len(brokers.carried_out) == len(numbers)
 
 
-def test_after_an_error_the_same_command_goes_on_with_the_next_batch(brokers: Brokers) -> None:
+def test_after_an_error_the_same_command_continues_with_the_next_batch(brokers: Brokers) -> None:
     values = found("propose", "--dir", "out")
     assert len(values["batches"]) > 1
     brokers.fails = HeadroomError("run", "ended early", "Again.")
@@ -139,7 +139,9 @@ def test_after_an_error_the_same_command_goes_on_with_the_next_batch(brokers: Br
     assert json.loads(done.stdout)["ran"] == [batch["number"] for batch in values["batches"][1:]]
 
 
-def test_a_batch_whose_run_was_interrupted_goes_on_unweighed(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_batch_is_resumed_without_weighing_it_again(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     values = found("propose", "--dir", "out")
     first = values["batches"][0]
     unfinished = RecordedRun("r1", fingerprint=first["fingerprint"], state=RunState.UNFINISHED)
@@ -150,7 +152,7 @@ def test_a_batch_whose_run_was_interrupted_goes_on_unweighed(brokers: Brokers, m
     assert f"Batch 1 of {len(values['batches'])} was interrupted, and goes on." in done.stdout
 
 
-def test_what_moves_otherwise_is_left_alone(brokers: Brokers) -> None:
+def test_a_batch_is_refused_while_its_partitions_move_by_another_command(brokers: Brokers) -> None:
     found("propose", "--dir", "out")
     brokers.moving = set(brokers.state.partitions)
     error = executed().exception

@@ -80,7 +80,7 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
     assert values["rollback"]["partitions"][0] == {"topic": "orders", "partition": 0, "replicas": [1, 2]}
     (batch,) = values["batches"]
     assert batch["plan"] == json.loads(Path(MOVE).read_text(encoding="utf-8"))
-    assert {side["required_bytes_per_s"] for side in values["sides"]} == {1e6, 4e6, 6e6, 8e6}
+    assert {row["required_bytes_per_s"] for row in values["sides"]} == {1e6, 4e6, 6e6, 8e6}
 
 
 def test_a_throttle_that_is_too_low_is_no_error_but_does_not_fit() -> None:
@@ -203,7 +203,7 @@ def test_nothing_runs() -> None:
     assert "has no running reassignment" in str(run("--in-flight", "--state", STATE).exception)
 
 
-def test_what_runs_now(tmp_path: Path) -> None:
+def test_in_flight_estimates_the_running_moves(tmp_path: Path) -> None:
     moving = placed(0, (3, 2, 1), leader=1, isr=(1, 2), adding=(3,), removing=(1,))
     brokers = {b: BrokerState(b, leader_bytes_per_s=5 * MB, follower_bytes_per_s=5 * MB) for b in (1, 2, 3)}
     file = tmp_path / "state.json"

@@ -498,7 +498,7 @@ def test_another_run_is_the_reason_and_not_its_moves(cluster: FakeReassignedClus
     assert "run dead: is unfinished" in str(run("run", plan, "--execute", "--yes", code=1).exception)
 
 
-def test_the_command_that_goes_on_is_in_the_journal(cluster: FakeReassignedCluster, plan: str) -> None:
+def test_the_command_that_resumes_a_run_is_in_the_journal(cluster: FakeReassignedCluster, plan: str) -> None:
     run("run", plan, "--throttle", "10MB", "--execute", "--yes")
     begun = next(r for r in ActionJournal("store").rows("kafka") if r.step == "run" and r.state == "intended")
     command = f"headroom reassign run {shlex.quote(plan)} --throttle 10000000 --execute"
@@ -563,7 +563,7 @@ def test_outside_the_window_nothing_begins(
     assert (cluster.requests, RunSession(load_settings(None), "x").records) == ([], [])
 
 
-def test_a_run_that_goes_on_says_so(cluster: FakeReassignedCluster, plan: str) -> None:
+def test_a_resumed_run_says_so(cluster: FakeReassignedCluster, plan: str) -> None:
     fingerprint = of(run("run", plan, "--format", "json"))["fingerprint"]
     session = RunSession(load_settings(None), "reassign run")
     session.journal(RecordedRun("dead")).write([JournalStep(StepKind.RUN, StepState.INTENDED, fingerprint)])

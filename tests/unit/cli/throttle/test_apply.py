@@ -55,7 +55,7 @@ def test_without_a_move_brokers_must_be_named() -> None:
         brokers_to_set(view_of(partitions=(STILL,)), None)
 
 
-def test_a_broker_that_is_down_is_passed_over_and_the_others_are_set() -> None:
+def test_a_broker_that_is_down_is_skipped_and_the_others_are_set() -> None:
     assert brokers_to_set(view_of(down=(1,)), [1, 2, 3]) == ([2, 3], {1: "down"})
 
 
@@ -76,7 +76,7 @@ def test_a_broker_that_only_a_partition_names_is_known() -> None:
     assert brokers_to_set(view_of(partitions=(named,)), [4, 9]) == ([4], {9: "down"})
 
 
-def test_what_speaks_against_a_rate_is_noted() -> None:
+def test_reasons_against_a_rate_are_noted() -> None:
     settings = Settings(cluster=ClusterSettings(replication_capacity=50e6))
     assert notes(view_of(), 20 * MB, [1, 2, 3], settings) == []
     assert "least" in notes(view_of(), 999_999, [1, 2, 3])[0]

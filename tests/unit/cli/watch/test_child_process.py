@@ -41,13 +41,13 @@ class Process:
         return 1 if self._machine.now_s >= self._end_s else None
 
 
-def test_what_runs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_process_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, lasts_s=inf)
     machine.wait(1000)
     assert machine.starts_s == [0]
 
 
-def test_what_ends_again_and_again_is_started_less_and_less_often(
+def test_a_process_that_ends_repeatedly_is_restarted_with_a_growing_delay(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, lasts_s=1)
@@ -56,7 +56,7 @@ def test_what_ends_again_and_again_is_started_less_and_less_often(
     assert "the history ended with code 1; it is started again in 5 s" in capfd.readouterr().err
 
 
-def test_what_lasted_is_started_again_at_once(
+def test_a_process_that_ran_long_is_restarted_at_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, lasts_s=1)

@@ -153,7 +153,7 @@ def test_the_default_is_this_machine_alone() -> None:
 
 
 @pytest.mark.parametrize("listen", ["", "off", " "])
-def test_none_may_be_wished(listen: str) -> None:
+def test_the_metrics_server_can_be_turned_off(listen: str) -> None:
     assert open_server(MetricsSettings(listen=listen)) is None
 
 

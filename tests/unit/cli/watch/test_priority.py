@@ -25,7 +25,7 @@ def test_only_the_childs_own_session_gets_less(nice: int) -> None:
     assert Path("/proc/self/autogroup").read_text(encoding="ascii") == own
 
 
-def test_a_session_that_has_ended_is_passed_over() -> None:
+def test_a_session_that_has_ended_is_skipped() -> None:
     with subprocess.Popen([sys.executable, "-c", ""], start_new_session=True) as child:
         pass
     lower_session(child.pid, 10)

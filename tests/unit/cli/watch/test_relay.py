@@ -45,7 +45,7 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def test_who_writes_does_not_wait_for_a_pipe_that_nobody_reads_and_ends(pipe: tuple[int, int], tmp_path: Path) -> None:
+def test_a_writer_does_not_wait_for_a_pipe_that_is_not_read(pipe: tuple[int, int], tmp_path: Path) -> None:
     process = flood(pipe[1], tmp_path / "written")
     until((tmp_path / "written").exists, deadline_s=60.0)
     assert process.wait(30) == 0
@@ -68,7 +68,7 @@ def test_a_reader_that_comes_back_learns_how_many_lines_it_missed(pipe: tuple[in
     process.wait()
 
 
-def test_who_writes_to_a_terminal_that_was_closed_goes_on(tmp_path: Path) -> None:
+def test_a_writer_continues_after_its_terminal_is_closed(tmp_path: Path) -> None:
     terminal, other_end = pty.openpty()
     process = flood(other_end, tmp_path / "written")
     os.close(other_end)
@@ -77,7 +77,7 @@ def test_who_writes_to_a_terminal_that_was_closed_goes_on(tmp_path: Path) -> Non
     assert (tmp_path / "written").exists()
 
 
-def test_who_writes_to_a_pipe_without_a_reader_goes_on(tmp_path: Path) -> None:
+def test_a_writer_continues_without_a_reader_of_its_pipe(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     process = flood(writing, tmp_path / "written")
     for end in (reading, writing):
@@ -93,7 +93,7 @@ def test_a_file_on_a_full_disk_stops_nobody(tmp_path: Path) -> None:
     assert (tmp_path / "written").exists()
 
 
-def test_what_is_read_comes_whole_and_in_order_and_the_descriptor_is_given_back(pipe: tuple[int, int]) -> None:
+def test_output_is_complete_and_in_order_and_the_descriptor_is_restored(pipe: tuple[int, int]) -> None:
     fd = os.dup(pipe[1])
     relay = Relay(fd, dropped_text)
     os.write(fd, b"one\ntwo\nno end")

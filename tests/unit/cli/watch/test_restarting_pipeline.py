@@ -102,7 +102,7 @@ def test_a_repeated_error_of_the_restart_is_printed_once(
     assert len(machine.built) == 2
 
 
-def test_what_the_tables_could_not_take_is_passed_on_until_a_pipeline_has_started(
+def test_unstored_state_is_handed_over_until_a_pipeline_has_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machine = Machine(monkeypatch)
@@ -130,7 +130,7 @@ def test_deliveries_that_wait_for_a_pipeline_are_stopped_with_the_command(monkey
     left.outbox.stop.assert_called_once_with()
 
 
-def test_what_is_wrong_at_the_first_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_at_the_first_start_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     machine.in_the_way = HeadroomError("store", "cannot be written", "Set store.path.")
     with pytest.raises(HeadroomError):

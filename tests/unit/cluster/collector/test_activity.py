@@ -52,7 +52,7 @@ def test_it_is_quiet_again_a_minute_after_the_last_move() -> None:
     assert not activity.is_quiet()
 
 
-def test_what_may_have_been_missed_is_unknown() -> None:
+def test_activity_is_unknown_after_records_may_have_been_missed() -> None:
     activity = RecordedActivity(Seconds())
     activity.add(0, END_KEY)
     activity.forget()

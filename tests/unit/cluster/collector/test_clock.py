@@ -74,7 +74,7 @@ def test_a_sleep_of_the_machine_is_no_step() -> None:
 
 
 @pytest.mark.parametrize("step_ms", [-HOUR_MS, HOUR_MS])
-def test_what_was_read_before_a_step_gets_the_time_after_it(step_ms: int) -> None:
+def test_readings_before_a_clock_step_are_shifted_to_the_new_clock(step_ms: int) -> None:
     # By the clock after the step the reading went from 10,000,000 to 10,000,800.
     early, late = 10_000_100 - step_ms, 10_000_700
     meter, gauge = Meter("m"), Meter("g")

@@ -96,7 +96,7 @@ def test_an_unexpected_error_costs_a_tick_and_its_connections(
     assert brokers.closed == 3
 
 
-def test_what_was_foreseen_leaves_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expected_error_does_not_close_the_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     reports, brokers = run(monkeypatch, PublishError("late"))
     assert [report.failed for report in reports] == ["late", None]
     assert brokers.closed == 2

@@ -21,7 +21,7 @@ def test_until_a_window_has_passed_the_oldest_sample_is_given() -> None:
     assert [sample.read_ms for sample in given if sample] == [0] * 9
 
 
-def test_then_the_newest_that_is_a_window_old() -> None:
+def test_after_a_window_the_newest_sample_that_is_a_window_old_is_given() -> None:
     samples = history()
     for second in range(25):
         earlier = samples.add(1, "bytes", EarlierSample(second * 1000, (second,)))

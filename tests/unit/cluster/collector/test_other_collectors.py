@@ -39,7 +39,7 @@ def rivals() -> Rivals:
     return Rivals("orders", OWN, 1.0)
 
 
-def test_it_yields_to_one_that_goes_on(rivals: Rivals) -> None:
+def test_a_collector_yields_to_an_older_one_that_continues(rivals: Rivals) -> None:
     assert heard(rivals, ELDER, 3) == ELDER
 
 
@@ -104,7 +104,7 @@ def test_of_two_that_start_together_exactly_one_yields(later_ms: int, host: str,
         b'"tick_end"\xff',
     ],
 )
-def test_what_is_no_end_of_a_tick_is_passed_over(rivals: Rivals, end: bytes) -> None:
+def test_messages_other_than_the_end_of_a_tick_are_skipped(rivals: Rivals, end: bytes) -> None:
     assert rivals.yields_to(end, 0.0) is None
 
 

@@ -88,7 +88,7 @@ def publisher(topic: Topic) -> Publisher:
 
 
 # Kafka's clients repeat a send that too few replicas acknowledge until it is too late, and say only that.
-def test_a_message_that_nobody_acknowledges_names_the_topic_and_where_the_reason_is(
+def test_a_message_without_acknowledgement_names_the_topic_and_where_the_reason_is(
     publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     never = SimpleNamespace(get=MagicMock(side_effect=KafkaTimeoutError()))

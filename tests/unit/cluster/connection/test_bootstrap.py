@@ -55,7 +55,7 @@ def test_a_server_that_answers_is_the_only_one_tried(servers: Servers) -> None:
     assert servers.tried == ["a"]
 
 
-def test_servers_that_hang_are_passed_over_and_discarded_when_they_answer_late(servers: Servers) -> None:
+def test_servers_that_hang_are_skipped_and_discarded_when_they_answer_late(servers: Servers) -> None:
     assert servers.first("hangs", "b") == "b"
     assert servers.discarded == []
     servers.late.set()

@@ -178,7 +178,7 @@ def test_what_is_out_of_reach_is_named_server_by_server() -> None:
     )
 
 
-def test_what_one_server_answers_is_worth_more_than_that_another_is_down() -> None:
+def test_the_answer_of_one_server_is_reported_rather_than_that_another_is_down() -> None:
     with listening(Listener(USERS)) as server:
         found = asked(f"127.0.0.1:1,{server}")
     assert found is not None
@@ -221,7 +221,7 @@ def test_a_broker_that_hangs_is_reported_as_such_whatever_the_protocol(
     assert [word for word in ("TLS", "ssl", "security") if word in text] == []
 
 
-def test_a_machine_that_does_not_answer_at_all_is_told_from_a_broker_that_hangs(
+def test_a_machine_that_does_not_answer_at_all_is_distinguished_from_a_broker_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unanswered(*_: object) -> None:

@@ -117,7 +117,7 @@ def test_batches_are_elected_one_after_the_other_as_predicted() -> None:
     assert [outcome.imbalance_ratios for outcome in outcomes] == [b.imbalance_ratios for b in running.plan.batches]
 
 
-def test_what_has_its_preferred_leader_by_then_is_skipped_and_a_batch_of_such_asks_nothing() -> None:
+def test_partitions_that_have_their_preferred_leader_by_then_are_skipped_without_a_request() -> None:
     cluster = three_away()
     running = Running(cluster)
     for partition in range(3):
@@ -255,7 +255,7 @@ def test_a_batch_that_would_be_too_much_for_a_broker_by_now_stops_though_each_of
     assert cluster.asked == []
 
 
-def test_what_a_batch_gives_up_makes_no_room_within_it() -> None:
+def test_load_given_up_by_a_batch_is_not_available_within_it() -> None:
     cluster = two_in_one_out()
     running = Running(cluster, limits=replace(LIMITS, partitions=3))
     assert len(running.plan.batches) == 1
@@ -325,7 +325,7 @@ def test_a_quiet_time_is_waited_for_with_new_reads() -> None:
     assert steps == ["waiting for a quiet time: too much"]
 
 
-def test_who_is_to_stop_does_not_wait_for_a_quiet_time() -> None:
+def test_a_requested_stop_ends_the_wait_for_a_quiet_time() -> None:
     stop = threading.Event()
     stop.set()
     assert when_quiet(three_away(), policy(lambda leadership: "never", wait=True), stop, lambda text: None) is None

@@ -46,7 +46,7 @@ def test_a_port_that_is_taken_for_a_moment_costs_another_attempt(
     [((TAKEN, TAKEN, TAKEN, None), None, 3), ((OTHER, None), None, 1), ((TAKEN, None), 20_000, 1)],
     ids=["taken for long", "another fault", "a port that was asked for"],
 )
-def test_what_another_attempt_does_not_mend_is_an_error(
+def test_a_start_fails_if_another_attempt_cannot_help(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     outcomes: tuple[HeadroomError | None, ...],
@@ -60,7 +60,7 @@ def test_what_another_attempt_does_not_mend_is_an_error(
 
 
 @pytest.mark.parametrize(("outcomes", "spawned"), [((TAKEN, None), 2), ((OTHER, None), 1)])
-def test_so_it_is_when_a_broker_is_started_again(
+def test_a_restart_of_a_broker_is_retried_only_if_its_port_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outcomes: tuple[HeadroomError | None, ...], spawned: int
 ) -> None:
     left, spawns = list(outcomes), []

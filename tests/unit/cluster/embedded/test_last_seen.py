@@ -23,7 +23,7 @@ def test_what_cannot_be_seen_is_named_and_the_rest_is_shown(tmp_path: Path, monk
     assert cluster.folder.name == "x"
 
 
-def test_a_proxy_of_an_object_that_is_gone_is_passed_over() -> None:
+def test_a_proxy_of_an_object_that_is_gone_is_skipped() -> None:
     class Gone:
         pass
 

@@ -88,7 +88,7 @@ def test_in_a_container_the_cores_of_its_limit_count(monkeypatch: pytest.MonkeyP
     assert str(patience).endswith("3.0 threads wanted the 1.5 cores)")
 
 
-def test_where_the_kernel_does_not_tell_the_mean_of_a_minute_counts(
+def test_without_a_count_of_the_kernel_the_load_average_of_a_minute_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (2.5, 1.0, 0.5))

@@ -93,7 +93,7 @@ def reader(connection: FakeConnection, clock: Clock | None = None) -> SnapshotRe
     return SnapshotReader(connection, 0.8, 30.0, clock or Clock())  # type: ignore[arg-type]
 
 
-def test_a_broker_that_hangs_is_passed_over_and_not_asked_first_again() -> None:
+def test_a_broker_that_hangs_is_skipped_and_not_asked_first_again() -> None:
     connection = FakeConnection()
     connection.silent = {1}
     read = reader(connection)

@@ -56,7 +56,7 @@ def test_first_all_topics_are_read_page_by_page() -> None:
     assert set(snapshot.ages_ms.values()) == {0}
 
 
-def test_then_a_sixth_of_them_a_tick_and_none_grows_older_than_the_limit() -> None:
+def test_a_sixth_of_the_topics_is_read_per_tick_and_none_gets_older_than_the_limit() -> None:
     made = ticks()
     # 24 partitions in 60 s are 4 in 10 s: one page of 4 each.
     asked = [(made.next(), made.connection.topics_asked())[1] for _ in range(6)]
@@ -122,7 +122,7 @@ def test_a_topic_that_changed_is_read_again_in_the_next_ticks() -> None:
     assert asked == [[], ["t00"], ["t00"], ["t00"], []]
 
 
-def test_a_doubted_topic_is_read_next_and_others_stay_in_turn() -> None:
+def test_a_stale_topic_is_read_next_and_the_others_keep_their_turn() -> None:
     made = ticks()
     made.connection.leaders["t11", 0] = 2
     made.reader.mark_stale({"t11"})
@@ -232,7 +232,7 @@ def test_required_topics_without_an_answer_skip_the_tick() -> None:
         made.next()
 
 
-def test_a_first_reading_that_takes_too_long_goes_on_in_the_next_ticks() -> None:
+def test_a_first_reading_that_takes_too_long_continues_in_the_next_ticks() -> None:
     made = ticks(first=0)
     read = made.connection.DescribeTopicPartitionsRequest
 

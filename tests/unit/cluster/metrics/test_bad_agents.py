@@ -253,7 +253,7 @@ def test_ten_times_the_rows_are_refused_with_both_numbers(stage: Stage) -> None:
     assert of(observation, "lags") == []
 
 
-def test_ten_times_the_logs_of_a_leader_are_passed_over(stage: Stage) -> None:
+def test_ten_times_the_logs_of_a_leader_are_skipped(stage: Stage) -> None:
     stage.values[1] = mbeans(1, {topic: 10 * size for topic, size in SIZES.items()})
     observation = stage.observe()
     assert (observation.unanswered, len(of(observation, "logs"))) == ([], 150)

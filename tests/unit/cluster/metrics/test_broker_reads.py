@@ -66,7 +66,9 @@ def settled(source: Slow, readers: BrokerMetricsReader) -> None:
     until(lambda: readers._running[2].done())
 
 
-def test_what_comes_after_its_tick_counts_in_the_next_one_and_once(slow: tuple[Slow, BrokerMetricsReader]) -> None:
+def test_an_answer_that_arrives_after_its_tick_counts_once_in_the_next_tick(
+    slow: tuple[Slow, BrokerMetricsReader],
+) -> None:
     source, readers = slow
     reads = readers.read(BROKERS, PLANS, WAIT_S)
     assert started_or_error(reads, 1) == 0

@@ -85,8 +85,8 @@ def test_of_very_many_watched_logs_the_ends_of_all_come_with_theirs() -> None:
 def test_the_logs_of_a_pattern_are_found_however_the_agent_orders_the_keys(spelling: str) -> None:
     led = [TopicPartition("orders", n) for n in range(201)]
     # Partition 7 was deleted meanwhile, 8 has no number, and another broker leads 201.
-    told = {spelling.format(n): {"Value": n if n != 8 else "NaN"} for n in range(202) if n != 7}
-    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": told}, ReadPlan([], led, []))
+    answers = {spelling.format(n): {"Value": n if n != 8 else "NaN"} for n in range(202) if n != 7}
+    metrics, _ = answered({"kafka.log:type=Log,name=LogEndOffset,*": answers}, ReadPlan([], led, []))
     found = {name.partition: log.log_end_offset for name, log in metrics.logs.items()}
     assert found == {n: n for n in range(201) if n not in (7, 8)}
 

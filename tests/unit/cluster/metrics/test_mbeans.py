@@ -116,14 +116,14 @@ def test_what_is_no_finite_number_is_no_value(value: float) -> None:
 
 @pytest.mark.parametrize("value", [2.0**63, -(2.0**63), 1e300, 10**400, -2])
 @pytest.mark.parametrize(("kind", "name"), [("Log", "Size"), ("Runtime", None), ("FollowerReplication", None)])
-def test_what_no_broker_can_mean_is_named_and_not_believed(kind: str, name: str | None, value: float) -> None:
+def test_an_impossible_value_is_reported_and_not_used(kind: str, name: str | None, value: float) -> None:
     accumulator = MetricsAccumulator(PLAN)
     watched = PLAN.watched[0]
     keys = {"topic": watched.topic, "partition": str(watched.partition)} if kind == "Log" else {}
     accumulator.add(kind, name, keys, reading(1, value))
     metrics = accumulator.metrics()
     assert (metrics.started_ms, metrics.gauges, metrics.logs) == (None, {}, {})
-    assert [told for _, told in metrics.impossible] == [value]
+    assert [reported for _, reported in metrics.impossible] == [value]
     assert str(value)[:24] in (describe_impossible(metrics) or "")
 
 

@@ -112,7 +112,7 @@ def test_the_throttle_of_a_batch_is_that_of_kafkas_tool_without_partitions_that_
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1, 3))
 @pytest.mark.parametrize("rate", [RATE // 4, 2 * RATE])
-def test_rates_of_a_run_follow_the_command_that_goes_on_with_it(step: int, rate: int) -> None:
+def test_rates_of_a_run_follow_the_command_that_resumes_it(step: int, rate: int) -> None:
     stage = Stage()
     with pytest.raises(Killed):
         stage.run(step)
@@ -442,7 +442,7 @@ def test_a_finished_partition_leaves_the_lists_while_others_still_move() -> None
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
-def test_a_rate_that_somebody_has_changed_since_stays_and_is_named() -> None:
+def test_a_rate_that_others_have_changed_since_stays_and_is_named() -> None:
     stage = Stage(batches=[BATCHES[0]])
 
     def change(cluster: FakeReassignedCluster) -> None:
@@ -474,7 +474,7 @@ def test_a_partition_that_does_not_exist_is_named_and_the_others_go_on() -> None
     assert stage.left_behind() == []
 
 
-def test_a_move_that_somebody_cancels_is_named_and_the_run_goes_on() -> None:
+def test_a_move_that_others_cancel_is_named_and_the_run_continues() -> None:
     stage = Stage()
 
     def cancel(cluster: FakeReassignedCluster) -> None:
@@ -488,7 +488,7 @@ def test_a_move_that_somebody_cancels_is_named_and_the_run_goes_on() -> None:
     assert stage.throttles() == (fresh().rates, fresh().lists)
 
 
-def test_a_stop_ends_the_run_after_the_batch_at_hand_and_the_same_command_goes_on() -> None:
+def test_a_stop_ends_the_run_after_the_current_batch_and_the_same_command_resumes_it() -> None:
     stage = Stage()
 
     def stop(cluster: FakeReassignedCluster) -> None:
@@ -527,7 +527,7 @@ def test_a_batch_is_taken_back_with_the_order_of_its_replicas() -> None:
     assert [record.state for record in stage.journal.records()] == [RunState.ENDED]
 
 
-def test_killed_while_a_batch_is_taken_back_clean_restores_the_order_and_the_same_command_goes_on() -> None:
+def test_a_batch_killed_while_it_is_cancelled_is_finished_by_clean_or_the_same_command() -> None:
     counted = Stage()
     take_back(counted)
     last = counted.cluster.crash.steps
@@ -648,7 +648,7 @@ def test_without_room_for_the_first_batch_nothing_is_written_or_changed() -> Non
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1, 3))
-def test_a_batch_that_goes_on_after_a_crash_needs_no_room_again(step: int) -> None:
+def test_a_batch_that_resumes_after_a_crash_needs_no_room_again(step: int) -> None:
     # What its copies take is no longer free.
     stage = Stage()
 
@@ -859,15 +859,15 @@ def test_a_rate_that_is_advised_or_set_is_enough_for_dead_brokers_that_come_back
             written(cluster, ("a", 0), 12.0 * MB)
             cluster.alive.discard(2)
 
-    told, raised = Stage(batches=[plan(("a", 0))]), Stage(batches=[plan(("a", 0))])
-    for stage in (told, raised):
+    reporting, raised = Stage(batches=[plan(("a", 0))]), Stage(batches=[plan(("a", 0))])
+    for stage in (reporting, raised):
         for name in BEFORE:
             written(stage.cluster, name, 0.0)
         stage.cluster.looks = 4
         stage.cluster.on_look = busier
-    told.run()
+    reporting.run()
     line = "must exceed 12.00 MB/s, and 24.00 MB/s once dead brokers are back. raise 28800000 [1, 4]"
-    assert [found for found in told.lines if found.endswith(line)] != []
+    assert [found for found in reporting.lines if found.endswith(line)] != []
     raised.run(policy=RunPolicy(RATE, auto_up_to_bytes_per_s=30 * MB))
     assert "Raised the throttle of broker 1 as leader from 10.00 MB/s to 28.80 MB/s." in raised.lines
 

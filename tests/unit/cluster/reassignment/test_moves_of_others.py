@@ -161,7 +161,7 @@ def test_a_move_of_others_lets_no_batch_begin_outside_its_window_or_after_a_loss
         assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
 
 
-def test_a_batch_goes_on_after_a_crash_without_touching_what_others_move_now() -> None:
+def test_a_batch_resumes_after_a_crash_without_touching_moves_of_others() -> None:
     stage = Stage(batches=[plan(A, B)], policy=RunPolicy(RATE, pause_s=0))
     seen: list[int] = []
 

@@ -102,7 +102,7 @@ def test_the_command_repeated_has_nothing_to_do() -> None:
     assert stage.cluster.requests == requests
 
 
-def test_after_a_stop_no_election_follows_until_the_run_goes_on() -> None:
+def test_after_a_stop_no_election_follows_until_the_run_resumes() -> None:
     stage = Stage()
 
     def stop(cluster: FakeReassignedCluster) -> None:
@@ -118,7 +118,7 @@ def test_after_a_stop_no_election_follows_until_the_run_goes_on() -> None:
     assert_drained(stage)
 
 
-def test_elections_that_fail_are_named_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elections_that_fail_are_named_and_the_run_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     stage, elect = Stage(), FakeReassignedCluster.elect
     failing = [1]
 

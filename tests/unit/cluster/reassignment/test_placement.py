@@ -174,7 +174,7 @@ def stop_while_copying(stage: Stage) -> None:
     stage.cluster.on_look = stop
 
 
-def test_ctrl_c_ends_copies_between_directories_and_the_same_command_goes_on() -> None:
+def test_ctrl_c_ends_copies_between_directories_and_the_same_command_resumes_them() -> None:
     stage = Stage()
     stop_while_copying(stage)
     cancelling = RunPolicy(RATE, pause_s=0, cancel_on_stop=True, log_dirs_bytes_per_s=LOG_DIRS_RATE)

@@ -52,7 +52,7 @@ def test_it_is_the_last_replica_of_the_newest_tick(settings: Settings) -> None:
     assert found.text(NOW_MS) == text
 
 
-def test_what_never_ends_or_is_unknown_promises_nothing(settings: Settings) -> None:
+def test_the_expected_finish_states_replicas_that_never_finish_or_are_unknown(settings: Settings) -> None:
     write(
         settings,
         (NOW_MS - 2_000, "orders", "never", None, None, None),

@@ -31,7 +31,7 @@ def test_the_edges_of_a_band_belong_to_it_exactly() -> None:
         assert in_band(np.full(3, load), bounds).tolist() == [inside] * 3
 
 
-def test_a_third_is_no_reason_to_miss_an_edge() -> None:
+def test_the_edge_of_a_band_is_exact_for_a_mean_in_thirds() -> None:
     # 10 leaders on 3 brokers: mean 10/3, lower edge 3 exactly. With floats, 10/3 - 1/3 is not 3.
     bounds = bounds_of([3.0, 3.0, 4.0], Resource.LEADERS)
     assert bounds.lower[0] == 3.0

@@ -98,7 +98,7 @@ def test_a_replica_out_of_sync_is_not_elected() -> None:
         (10.1 * MIB, 1e9, ProposalLimits(replication_bytes_per_s=12.0 * MIB), Exclusion.OVER_THROTTLE),
     ],
 )
-def test_what_is_left_out_has_its_reason(
+def test_an_excluded_partition_has_its_reason(
     write: float, size: float, limits: ProposalLimits, reason: Exclusion | None
 ) -> None:
     rates, sizes = [10.0 * MIB] * 23 + [write], [1e9] * 23 + [size]
@@ -203,7 +203,7 @@ def test_inputs_that_allow_nothing_are_errors_and_empty_loads_are_not() -> None:
     assert propose(model_of(brokers(2), [[1], [2]], [0.0, 0.0], size=[0.0, 0.0]), GOALS).actions == ()
 
 
-def test_the_model_refuses_what_cannot_be() -> None:
+def test_the_model_refuses_duplicates_unknown_brokers_and_negative_loads() -> None:
     arrays = PartitionArrays(
         ["t", "t"], np.array([0, 0]), np.array([[1], [2]]), np.array([1, 2]), *[np.zeros((1, 2))] * 3, np.zeros(2)
     )

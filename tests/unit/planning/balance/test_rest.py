@@ -30,7 +30,7 @@ def rest(model: ClusterModel, *plans: ReassignmentPlan) -> RestOfProposal:
     return rest_of_proposal(model, built_in_goals(), plans)
 
 
-def test_what_is_left_gains_together_and_the_last_replicas_count() -> None:
+def test_the_gain_of_the_remaining_batches_is_that_of_their_final_replicas() -> None:
     found = rest(skewed(), plan(p0=(3, 2)), plan(p0=(3, 1)))
     assert found.gains
     assert (found.gone, found.unknown) == ((), ())

@@ -27,7 +27,7 @@ def test_a_long_copy_takes_bytes_over_throttle() -> None:
     assert found.middle_s == pytest.approx(120, rel=0.1)
 
 
-def test_no_side_runs_free_at_the_start() -> None:
+def test_a_planned_move_is_throttled_from_the_start() -> None:
     """A running move without a rate copies at the speed of the network until its throttle is applied."""
     planned = planned_finish(loads(60 * MB), lambda load: 1.0 * MB)
     unlimited = [ThrottleLoad(**{**vars(load), "throttle_bytes_per_s": None}) for load in loads(60 * MB)]

@@ -22,7 +22,7 @@ def test_without_the_leaders_log_the_largest_in_sync_one_counts() -> None:
     assert with_log_dirs(cluster(three), {3: read[3]}).partitions[ORDERS].size_bytes is None
 
 
-def test_what_was_not_read_stays_as_it_was() -> None:
+def test_brokers_and_partitions_that_were_not_read_are_unchanged() -> None:
     state = cluster(placed(), directories=())
     found = with_log_dirs(state, {2: logs(2, {})})
     assert found.partitions == state.partitions

@@ -92,7 +92,7 @@ def test_a_leader_switch_doubles_the_required_rate_of_the_new_leader(throttle_mb
 # RF 3, broker 2 leads 1.0 (one replica being added: 3 followers, 2 in sync) and 0.5 MB/s, which has finished but is
 # still listed (2 in sync): in-sync use 2 x 1.0 + 2 x 0.5 = 3, required 3 x 1.0 + 2 x 0.5 = 4.
 @pytest.mark.parametrize(("throttle_mb", "verdict"), [(3.6, Verdict.LOSING), (5.5, Verdict.CATCHING_UP)])
-def test_a_finished_partition_that_is_listed_goes_on_counting(throttle_mb: float, verdict: Verdict) -> None:
+def test_a_finished_partition_that_is_still_listed_counts(throttle_mb: float, verdict: Verdict) -> None:
     moving, finished = traffic(0, 2, (1, 3, 4), {1, 2, 3}, 1.0), traffic(1, 2, (1, 3), {1, 2, 3}, 0.5)
     load = loads_at([moving, finished], throttle_mb)[(2, LEADER)]
     assert (load.in_sync_bytes_per_s, load.required_bytes_per_s) == (3 * MB, 4 * MB)

@@ -230,7 +230,7 @@ def test_many_copies_as_sums_take_as_long_as_one_by_one(monkeypatch: pytest.Monk
     assert summed.needs == single.needs
 
 
-def test_what_runs_now_has_its_own_lists_and_rates() -> None:
+def test_a_running_move_is_estimated_with_its_own_lists_and_rates() -> None:
     """Partition 0 is at (3, 2, 1), adds 3 and removes 1; 40 of 100 MB are copied, behind 5 MB/s at both ends."""
     moving = placed(0, (3, 2, 1), leader=1, isr=(1, 2), adding=(3,), removing=(1,), copied_bytes={3: 40 * MB})
     brokers = {b: BrokerState(b, leader_bytes_per_s=5 * MB, follower_bytes_per_s=5 * MB) for b in (1, 2, 3)}

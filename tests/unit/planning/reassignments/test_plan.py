@@ -74,7 +74,7 @@ def test_a_name_that_is_given_twice_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [GENERATED, GENERATED.replace("\n", "\r\n"), GENERATED.replace(CURRENT, "")])
-def test_of_the_output_of_generate_the_proposal_counts(text: str) -> None:
+def test_the_proposal_is_read_from_the_output_of_generate(text: str) -> None:
     assert read(text) == parse_plan(PROPOSED, "move.json")
 
 
@@ -99,5 +99,5 @@ def test_where_the_proposal_is_not_clear_the_remedy_is_said(text: str, rule: str
     assert 'Keep in the file only the JSON that follows "Proposed partition reassignment configuration".' in message
 
 
-def test_what_follows_the_proposal_is_not_left_out() -> None:
+def test_text_after_the_proposal_is_refused() -> None:
     assert "is no JSON" in refused(f"{GENERATED}$ exit\n")

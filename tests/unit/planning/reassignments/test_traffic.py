@@ -65,7 +65,7 @@ def test_sums_are_those_of_the_scalar_rule(drawn: tuple[ClusterState, Reassignme
 
 
 @given(states_and_plans())
-def test_so_are_those_with_preferred_leaders(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
+def test_sums_with_preferred_leaders_are_those_of_the_scalar_rule(drawn: tuple[ClusterState, ReassignmentPlan]) -> None:
     state, plan = drawn
     traffic = traffic_of(state, plan)
     preferred = {}

@@ -46,7 +46,9 @@ def disk(usable_bytes: int, path: str = "/a", **fields: Any) -> LogDirectory:
         ({0: (1, 2)}, {}, "changes nothing: all 1 partitions have these replicas already"),
     ],
 )
-def test_what_is_refused(targets: dict[int, tuple[int, ...]], fields: dict[str, Any], rule: str) -> None:
+def test_an_invalid_plan_is_refused_with_its_rule(
+    targets: dict[int, tuple[int, ...]], fields: dict[str, Any], rule: str
+) -> None:
     state = state_of([placed(0, (1, 2), **fields)], {4: BrokerState(4, alive=False)})
     assert rule in refusal(plan_of(targets), state)
 

@@ -33,7 +33,7 @@ def test_a_plan_that_only_removes_has_no_follower_list() -> None:
     assert lists_of_plan([Move(TopicPartition("t", 0), (1, 2), (1,))]) == {"t": TopicLists("0:1,0:2", None)}
 
 
-def test_entries_are_sorted_as_text_and_stand_once() -> None:
+def test_entries_are_sorted_as_text_and_occur_once() -> None:
     # As text 10:1 comes before 2:1.
     assert format_replica_list([(2, 1), (10, 1), (2, 1)]) == "10:1,2:1"
 
@@ -60,6 +60,6 @@ def test_a_list_names_brokers_per_partition_replica_or_not() -> None:
 @pytest.mark.parametrize(
     "text", ["0", "a:b", "0:1;1:2", "0:", "0:1,x", "0:-1", "0:+1", "0:1_0", "０:1", "0:1.0", "0:2147483648", "0:1:2"]
 )
-def test_what_is_no_list_is_refused(text: str) -> None:
+def test_an_invalid_replica_list_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="partition:broker"):
         parse_replica_list(text)

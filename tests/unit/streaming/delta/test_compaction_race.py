@@ -75,7 +75,7 @@ def balances(path: Path) -> str:
     return str(path)
 
 
-def test_tables_that_are_appended_without_spark_are_looked_after_without_it() -> None:
+def test_tables_that_are_appended_without_spark_are_maintained_without_it() -> None:
     gold = {THROTTLE_HEADROOM, REASSIGNMENT_PROGRESS, PARTITION_WRITE_RATE, LEADER_IMBALANCE, BROKER_LOAD}
     assert set(PROMPT_TABLES) == {ALERT_EVENTS, ALERT_DELIVERIES} | gold
 
@@ -156,8 +156,8 @@ def test_files_that_a_compaction_left_behind_are_removed_once_they_are_old(tmp_p
     assert len(list(path.glob("*.parquet"))) == 4
     # Older than two hours, in the log and on the disk.
     for commit in (path / "_delta_log").glob("*.json"):
-        told = commit.read_text("utf-8")
-        commit.write_text(re.sub(r'"deletionTimestamp":\d+', f'"deletionTimestamp":{OLD_MS}', told), "utf-8")
+        text = commit.read_text("utf-8")
+        commit.write_text(re.sub(r'"deletionTimestamp":\d+', f'"deletionTimestamp":{OLD_MS}', text), "utf-8")
     for file in path.glob("*.parquet"):
         os.utime(file, (OLD_MS / 1000, OLD_MS / 1000))
     maintain_prompt(str(path), ALERT_EVENTS, attempts=1)

@@ -78,7 +78,7 @@ def test_a_table_that_is_whole_or_not_there_has_no_damage(table: Path, tmp_path:
         (lambda file: file.write_bytes(bytes(file.stat().st_size)), "is no Parquet file"),
     ],
 )
-def test_of_a_file_with_rows_these_rows_are_lost(table: Path, harm: Callable[[Path], None], fault: str) -> None:
+def test_a_damaged_data_file_loses_only_its_own_rows(table: Path, harm: Callable[[Path], None], fault: str) -> None:
     file = data_file(table, 2)
     harm(file)
     (found,) = damages(str(table))
@@ -91,9 +91,7 @@ def test_of_a_file_with_rows_these_rows_are_lost(table: Path, harm: Callable[[Pa
 
 @pytest.mark.parametrize("version", [3, COMMITS])
 @pytest.mark.parametrize("harm", [cut, lambda file: file.write_bytes(bytes(400)), Path.unlink])
-def test_of_a_commit_its_rows_are_lost_and_later_ones_are_not(
-    table: Path, version: int, harm: Callable[[Path], None]
-) -> None:
+def test_a_damaged_commit_loses_only_its_own_rows(table: Path, version: int, harm: Callable[[Path], None]) -> None:
     harm(commit_file(table, version))
     if version == COMMITS and not commit_file(table, version).exists():
         # As if it had never been made.
@@ -107,7 +105,7 @@ def test_of_a_commit_its_rows_are_lost_and_later_ones_are_not(
     assert numbers(table)[-ROWS:] == of_commits(COMMITS)
 
 
-def test_what_is_damaged_is_moved_aside_and_not_lost(table: Path) -> None:
+def test_a_damaged_file_is_moved_aside_unchanged(table: Path) -> None:
     file = commit_file(table, 3)
     cut(file)
     before = file.read_bytes()
@@ -194,7 +192,7 @@ def test_a_damaged_checkpoint_is_not_needed_while_its_commits_are_there(table: P
     assert numbers(table) == of_commits(*range(COMMITS + 1))
 
 
-def test_a_damaged_commit_that_a_checkpoint_stands_for_is_no_damage(table: Path) -> None:
+def test_a_damaged_commit_that_a_checkpoint_includes_is_no_damage(table: Path) -> None:
     DeltaTable(str(table)).create_checkpoint()
     cut(commit_file(table, 2))
     assert damages(str(table)) == []

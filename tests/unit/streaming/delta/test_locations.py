@@ -51,13 +51,13 @@ def _shown(*arguments: str) -> str:
 @pytest.mark.parametrize("hidden", [".", "alerts", "alerts/events", "alerts/events/_delta_log"])
 def test_alerts_of_a_store_that_may_not_be_read_are_an_error_and_not_none(store: Path, hidden: str) -> None:
     (store / hidden).chmod(0)
-    with pytest.raises(HeadroomError) as told:
+    with pytest.raises(HeadroomError) as caught:
         _shown()
-    assert "cannot be read" in told.value.rule
-    assert "Permission denied" in told.value.rule
+    assert "cannot be read" in caught.value.rule
+    assert "Permission denied" in caught.value.rule
 
 
-def test_of_folders_above_a_table_it_is_enough_to_go_through(store: Path) -> None:
+def test_folders_above_a_table_need_only_search_permission(store: Path) -> None:
     (store / "alerts").chmod(0o711)
     assert '"alert_id": "a"' in _shown("--format", "json")
     (store / "alerts").chmod(0o755)
@@ -79,9 +79,9 @@ def test_a_store_that_is_a_file_is_an_error(store: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("HEADROOM_STORE__PATH", str(file))
     watch = partial(build_pipeline, load_clusters([]), "headroom watch")
     for run in (_shown, watch, lambda: CliRunner().invoke(maintain, [], catch_exceptions=False)):
-        with pytest.raises(HeadroomError) as told:
+        with pytest.raises(HeadroomError) as caught:
             run()
-        assert (told.value.subject, told.value.rule) == (str(file), "is a file, and must be a folder")
+        assert (caught.value.subject, caught.value.rule) == (str(file), "is a file, and must be a folder")
 
 
 def test_where_there_is_no_store_there_is_no_alert_yet(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,13 +89,15 @@ def test_where_there_is_no_store_there_is_no_alert_yet(store: Path, monkeypatch:
     assert "\nNo alert is known:" in _shown()
 
 
-def test_marks_that_may_not_be_read_are_not_taken_for_none(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_suppressions_that_may_not_be_read_are_logged_as_not_in_force(
+    store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table = store / "alerts" / "marks"
     table.chmod(0)
     taken: list[Suppressions] = []
     with without_root():
         SuppressionFollower(str(table), (), taken.append, lambda: 5).poll()
-    assert [marks.silences for marks in taken] == [()]
+    assert [received.silences for received in taken] == [()]
     assert "silences and acknowledgements are not in force: " in caplog.text
     assert "Permission denied" in caplog.text
 
@@ -113,16 +115,16 @@ def test_a_table_that_may_not_be_written_is_an_error_and_no_panic(
     for path in (store / "alerts").rglob("*"):
         path.chmod(0o777)
     spoil(store)
-    with without_root(), pytest.raises(HeadroomError) as told:
+    with without_root(), pytest.raises(HeadroomError) as caught:
         append_record(str(store / "alerts" / "marks"), SILENCE)
-    assert (told.value.subject, told.value.rule) == (str(store / where), "cannot be written")
+    assert (caught.value.subject, caught.value.rule) == (str(store / where), "cannot be written")
     assert "panicked" not in capfd.readouterr().err
 
 
 def test_a_table_that_is_to_be_made_needs_the_right_in_the_folder_above(store: Path) -> None:
-    with without_root(), pytest.raises(HeadroomError) as told:
+    with without_root(), pytest.raises(HeadroomError) as caught:
         require_writable(str(store / "new" / "table"))
-    assert (told.value.subject, told.value.rule) == (str(store), "cannot be written")
+    assert (caught.value.subject, caught.value.rule) == (str(store), "cannot be written")
     store.chmod(0o777)
     with without_root():
         require_writable(str(store / "new" / "table"))

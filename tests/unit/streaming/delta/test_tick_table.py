@@ -231,7 +231,7 @@ def test_a_column_of_a_newer_version_is_null(tmp_path: Path) -> None:
     assert [row["not_yet_known"] for row in query({"data": path}, "SELECT * FROM data")] == [None, None]
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_location_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("a file")
     with pytest.raises(HeadroomError):
         TickTable(str(tmp_path / "gold"), PARTITION_WRITE_RATE).append(rows_of([tick(0)]))
@@ -245,7 +245,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
-def test_whatever_writers_do_in_whatever_order_each_tick_is_there_once(steps: list[tuple[str, set[int]]]) -> None:
+def test_each_tick_is_stored_once_for_any_order_of_writers(steps: list[tuple[str, set[int]]]) -> None:
     with TemporaryDirectory() as folder:
         path = made(Path(folder))
         writers = {name: TickTable(path, PARTITION_WRITE_RATE) for name in ("a", "b")}

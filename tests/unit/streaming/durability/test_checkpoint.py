@@ -199,7 +199,7 @@ def test_bronze_and_its_checkpoint_have_the_same_batches(
 @pytest.mark.parametrize(
     ("name", "lost"), [("alert_path", "alerts that still fire are announced again"), ("bronze", "it is read on")]
 )
-def test_a_table_that_is_gone_is_told_by_its_checkpoint(tmp_path: Path, name: str, lost: str) -> None:
+def test_a_removed_table_is_detected_by_its_checkpoint(tmp_path: Path, name: str, lost: str) -> None:
     folder = checkpoint_at(tmp_path / "_checkpoints" / name)
     damage = of(folder).mend()
     assert damage is not None

@@ -289,7 +289,7 @@ def test_a_table_that_may_not_be_read_is_not_taken_for_damaged(store: Path, monk
 
 
 @pytest.mark.parametrize("harm", [lose_log, log_as_file, torn])
-def test_what_a_repair_makes_belongs_to_the_owner_of_the_table(
+def test_files_made_by_a_repair_belong_to_the_owner_of_the_table(
     tmp_path: Path, harm: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / ACTION_JOURNAL.path

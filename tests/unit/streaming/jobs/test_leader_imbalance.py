@@ -37,6 +37,6 @@ def test_ticks_go_in_parts_of_a_bounded_number_of_records_and_one_tick_at_least(
     assert list(chunks_of([], 10)) == []
 
 
-def test_what_is_read_of_a_partition_reaches_from_the_first_tick_to_the_last() -> None:
+def test_the_offset_range_of_a_partition_spans_all_ticks_of_the_chunk() -> None:
     assert offset_ranges(ENDS[1:3]) == {1: (10, 24), 2: (5, 12)}
     assert offset_ranges([ENDS[0], replace(ENDS[1], ranges={3: (0, 1)})]) == {1: (0, 4), 2: (0, 2), 3: (0, 1)}

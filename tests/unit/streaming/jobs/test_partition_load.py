@@ -87,7 +87,7 @@ def test_the_newest_hour_comes_first() -> None:
     st.dictionaries(st.integers(0, 47), st.tuples(st.integers(1, 99), st.booleans())),
     st.permutations(range(48)),
 )
-def test_what_has_been_written_is_not_due_and_order_does_not_matter(
+def test_written_hours_are_not_due_whatever_the_order_of_ticks(
     ticks: dict[int, tuple[int, bool]], order: list[int]
 ) -> None:
     ledger = [bucket(number, *ticks[number]) for number in sorted(ticks)]

@@ -12,7 +12,7 @@ from headroom.streaming.queries import batch_gate as gates
 from headroom.streaming.queries.batch_gate import BatchGate, StopRequested, wait_idle
 
 
-def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> None:
+def test_the_duration_of_the_current_batch_is_known_only_while_it_runs() -> None:
     gate, durations = BatchGate(), []
 
     def batch(rows: Any, batch_id: int) -> None:
@@ -27,7 +27,7 @@ def test_it_tells_how_long_a_batch_has_been_within_and_none_when_none_is() -> No
     assert gate.batch_s is None
 
 
-def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_batch_raises_stop_requested_without_the_error_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "_LONGEST_BATCH_S", 0.01)
     gate = BatchGate()
 
@@ -40,7 +40,7 @@ def test_a_batch_that_is_broken_off_says_no_more_than_that(monkeypatch: pytest.M
     assert "org.apache.spark" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_it_tells_how_long_a_batch_took_that_was_done_and_of_no_other() -> None:
+def test_only_completed_batches_report_their_duration() -> None:
     took: list[float] = []
     gate = BatchGate(took.append)
 
@@ -70,7 +70,7 @@ def busy(gate: BatchGate) -> tuple[threading.Thread, threading.Event]:
     return thread, done
 
 
-def test_who_gives_way_goes_on_when_the_batches_are_done() -> None:
+def test_waiting_for_idle_ends_when_the_batches_are_done() -> None:
     gate = BatchGate()
     thread, done = busy(gate)
     threading.Timer(0.1, done.set).start()
@@ -80,7 +80,7 @@ def test_who_gives_way_goes_on_when_the_batches_are_done() -> None:
     assert gate.batches == 1
 
 
-def test_who_gives_way_does_not_do_so_for_ever() -> None:
+def test_waiting_for_idle_ends_at_its_timeout() -> None:
     gate = BatchGate()
     thread, done = busy(gate)
     wait_idle([gate], 0.1)

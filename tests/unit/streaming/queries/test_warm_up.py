@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from headroom.streaming.queries import warm_up as rehearsal
+from headroom.streaming.queries import warm_up as warm_up_module
 from headroom.streaming.queries.warm_up import WarmUp
 from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rehearsal, "_POLL_S", 0.001)
-    monkeypatch.setattr(rehearsal, "_ROUNDS", 3)
+    monkeypatch.setattr(warm_up_module, "_POLL_S", 0.001)
+    monkeypatch.setattr(warm_up_module, "_ROUNDS", 3)
 
 
 class Stage:

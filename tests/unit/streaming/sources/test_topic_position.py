@@ -27,7 +27,7 @@ def at(*offsets: int, planned: int = 0, read_ms: int | None = READ_MS) -> TopicP
         (at(5), {0: PartitionOffsets(0, 9), 1: PartitionOffsets(0, 9)}, {}),
     ],
 )
-def test_what_expired_is_what_comes_before_the_first_record_that_is_there(
+def test_expired_records_are_those_before_the_first_available_offset(
     position: TopicPosition, states: dict[int, PartitionOffsets], lost: dict[int, tuple[int, int]]
 ) -> None:
     assert position.lost(states) == lost

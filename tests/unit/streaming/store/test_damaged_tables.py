@@ -54,7 +54,7 @@ class Reader:
 
 
 @pytest.mark.parametrize(("failures", "found"), [(0, ["all"]), (1, ["left"]), (2, [])])
-def test_of_a_damaged_table_what_is_left_is_read(
+def test_undamaged_files_of_a_damaged_table_are_read(
     table: Path, failures: int, found: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     data_file(table, 1).unlink()
@@ -64,13 +64,13 @@ def test_of_a_damaged_table_what_is_left_is_read(
     assert ("maintain --repair" in caplog.text) is bool(failures)
 
 
-def test_what_fails_for_another_reason_fails(table: Path) -> None:
+def test_a_read_that_fails_without_damage_raises_its_error(table: Path) -> None:
     store: Any = Tables(table)
     with pytest.raises(RuntimeError):
         read_undamaged(store, [ALERT_EVENTS], Reader(store, 1), [])
 
 
-def test_a_job_waits_until_its_table_is_mended_and_it_is_told_once(
+def test_a_job_waits_until_its_damaged_table_is_repaired_and_logs_it_once(
     table: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)

@@ -66,7 +66,7 @@ def step(of: AlertEvent, receiver: str, state: str = "delivered") -> DeliveryAtt
     return DeliveryAttempt(receiver, event_key(of), of.alert_id, of.cluster, state, 1, "ok", '{"ts": "1"}', 7)
 
 
-def test_a_start_gets_the_alerts_that_fire_or_are_owed_to_somebody(tmp_path: Path) -> None:
+def test_a_start_resumes_firing_alerts_and_undelivered_events(tmp_path: Path) -> None:
     nothing: Any = None
     store: Any = PlainStore(tmp_path)
     deliveries = DeliveryTable(nothing, store)
@@ -159,13 +159,13 @@ def test_a_panic_of_the_library_is_an_error_that_names_table_cause_and_remedy(
     assert len(delta_query.rows({"data": store.location(ALERT_DELIVERIES)}, "SELECT * FROM data")) == 1
 
 
-def test_a_panic_while_a_mark_is_made_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panic_while_a_suppression_is_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta_append, "write_deltalake", panicking(1))
     with pytest.raises(HeadroomError, match="No space left on device"):
         append_record(str(tmp_path / "marks"), silence())
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_ends_the_process_is_no_error_of_a_table(ending: type[BaseException]) -> None:
+def test_exceptions_that_end_the_process_are_not_converted_to_table_errors(ending: type[BaseException]) -> None:
     with pytest.raises(ending), delta_append.without_panic("table"):
         raise ending

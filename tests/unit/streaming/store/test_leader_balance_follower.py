@@ -126,7 +126,7 @@ def test_the_newest_tick_of_each_cluster_is_handed_over_once(followed: Followed)
     assert followed.polled() == [("a", 2000, [2])]
 
 
-def test_a_row_comes_as_what_it_stands_for(followed: Followed) -> None:
+def test_a_leader_balance_has_the_values_of_its_row(followed: Followed) -> None:
     followed.write(row("a", TICK_MS, 1, electable=3))
     followed.polled()
     (state,) = followed.balances
@@ -246,7 +246,7 @@ def test_after_the_clock_was_set_back_new_plans_are_followed(tmp_path: Path) -> 
     assert [plan.batches for _, plan in followed.plans] == [9, 4, 4]
 
 
-def test_a_table_that_cannot_be_read_is_told_once_and_followed_again_when_it_can(
+def test_an_unreadable_table_is_logged_once_and_followed_again_when_it_is_readable(
     followed: Followed, caplog: pytest.LogCaptureFixture
 ) -> None:
     followed.write(row("a", TICK_MS, 1))

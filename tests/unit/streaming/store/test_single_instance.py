@@ -213,7 +213,7 @@ def test_a_second_command_ends_at_once(command: list[str], tmp_path: Path) -> No
     assert second.stderr.startswith(f"headroom: store {store.path}: is worked on by another process, pid {first.pid} ")
 
 
-def test_who_runs_a_job_is_known_without_its_lock(store: StoreSettings) -> None:
+def test_the_process_that_runs_a_job_is_found_without_taking_its_lock(store: StoreSettings) -> None:
     assert running_process(store, "alerts") is None
     with holder(store, "alerts") as first:
         found = running_process(store, "alerts")

@@ -162,7 +162,7 @@ def test_rows_that_cannot_be_written_are_dropped_and_later_ones_are_written(
     assert len(caplog.records) == 1
 
 
-def test_what_is_computed_comes_after_the_rows_that_are_there(queue: TickRowQueue, disk: Disk) -> None:
+def test_computed_rows_are_committed_after_the_given_rows(queue: TickRowQueue, disk: Disk) -> None:
     disk.works.clear()
     queue.put([rows(0)], Moves(0))
     until(lambda: not queue._waiting)
@@ -203,7 +203,7 @@ def test_a_stop_computes_nothing_any_more(queue: TickRowQueue, disk: Disk) -> No
     assert disk.commits == [(THROTTLE_HEADROOM, [tick(0)]), (THROTTLE_HEADROOM, [tick(1)])]
 
 
-def test_what_is_kept_for_a_computation_is_freed_once_whether_it_runs_or_not(
+def test_the_inputs_of_a_computation_are_freed_once_whether_it_runs_or_not(
     queue: TickRowQueue, disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(tick_row_queue, "_MOST_ROWS", 25)

@@ -88,7 +88,7 @@ def test_the_cause_is_found_below_two_tracebacks(text: str, cause: str) -> None:
     assert cause_of(text + _ENDS if text else text) == cause
 
 
-def test_what_lies_behind_an_error_of_the_delta_library_is_shown_without_its_colours() -> None:
+def test_the_cause_of_an_error_of_the_delta_library_is_shown_without_colours() -> None:
     error = OSError(
         "Kernel error -> Generic LocalFileSystem error\n"
         "          \x1b[31m↳\x1b[0m Unable to open file /t/_delta_log/00000000000000000001.json\n"
@@ -117,7 +117,7 @@ class Failed:
         """It has stopped already."""
 
 
-def test_a_job_that_stops_again_and_again_is_told_with_its_cause() -> None:
+def test_a_job_that_stops_repeatedly_is_an_error_with_its_cause() -> None:
     now_s = [0.0]
     query: Any = Failed()
     job = RestartingJob("alert_path", lambda: [query], now_s=lambda: now_s[0])

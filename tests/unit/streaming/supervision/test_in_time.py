@@ -30,7 +30,7 @@ def let_go() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_what_comes_back_in_time_is_returned_or_raised() -> None:
+def test_a_call_that_ends_in_time_returns_its_result_or_raises_its_error() -> None:
     in_time = InTime[int]("/data")
     assert in_time.call(lambda: 7) == 7
     with pytest.raises(ZeroDivisionError):

@@ -181,7 +181,7 @@ def test_a_batch_that_comes_again_in_the_same_process_brings_nothing_twice(monke
 
 
 @pytest.mark.parametrize("error", [NO_ROOM, Panic("disk"), HeadroomError("store", "cannot be written", "Wait.")])
-def test_what_cannot_be_kept_is_told_once_and_says_so_and_is_kept_later_in_order(
+def test_events_that_cannot_be_stored_are_sent_once_as_such_and_stored_later_in_order(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     evaluated = EvaluatedPath(monkeypatch)
@@ -218,7 +218,7 @@ def test_alerts_that_are_active_are_stored_again_in_place_of_a_table_that_was_re
     assert [alert_id for alert_id, *_ in evaluated.log.stored[2:]] == ["old", "alert-20"]
 
 
-def test_without_a_store_what_comes_to_the_lane_is_judged_from_where_the_query_stopped(
+def test_without_a_store_alert_messages_are_evaluated_from_where_the_query_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     evaluated = EvaluatedPath(monkeypatch)
@@ -269,7 +269,7 @@ class Trouble:
         self.starts.queries[-1].fail()
 
 
-def test_a_store_out_of_reach_is_told_and_alerts_go_on_and_so_does_all_when_it_is_back(
+def test_an_unreachable_store_is_reported_and_alerts_continue_until_all_jobs_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headroom.streaming.supervision.restarting_job._RESTART_S", 0.0)

@@ -45,7 +45,7 @@ def found(location: str) -> list[str]:
     return sorted(record_of(row).mark_id for row in rows({"data": location}, ALL_SQL))
 
 
-def test_a_mark_comes_back_as_it_was_made_and_the_table_is_as_the_schema_says(location: str) -> None:
+def test_a_suppression_is_read_back_unchanged_and_its_table_matches_the_schema(location: str) -> None:
     append_record(location, silence(kind="no_data"))
     append_record(location, ack())
     read = {mark.mark_id: mark for mark in (record_of(row) for row in rows({"data": location}, ALL_SQL))}
@@ -78,7 +78,7 @@ def test_many_small_files_are_put_together(location: str, monkeypatch: pytest.Mo
     assert found(location) == ["0", "1", "2", "3", "4"]
 
 
-def test_a_mark_is_kept_though_the_files_cannot_be_put_together(
+def test_a_suppression_is_stored_even_if_compaction_fails(
     location: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(*_: object) -> None:
@@ -122,7 +122,9 @@ def test_silences_of_long_ago_are_not_handed_over(location: str) -> None:
     assert following.received[-1].silences == ()
 
 
-def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_silences_stay_in_force_for_a_minute_and_then_only_windows_do(
+    location: str, caplog: pytest.LogCaptureFixture
+) -> None:
     append_record(location, silence())
     following = Following(location)
     assert following.poll() == 1
@@ -139,7 +141,7 @@ def test_what_cannot_be_read_hides_nothing(location: str, caplog: pytest.LogCapt
     assert following.received[-1].is_suppressed(event(), NOW_MS)
 
 
-def test_what_cannot_be_read_at_the_start_hides_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_silences_at_the_start_suppress_nothing(location: str, caplog: pytest.LogCaptureFixture) -> None:
     Path(location, "_delta_log").mkdir(parents=True)
     Path(location, "_delta_log", f"{0:020}.json").write_text("{")
     following = Following(location)

@@ -209,7 +209,7 @@ def test_samples_with_a_time_of_their_own_count_while_they_are_of_now(age_ms: in
 @pytest.mark.parametrize(
     "name", ['kafka_server_app_info_StartTimeMs{id="1",}', 'kafka_server_app_info_starttimems{id="1"}']
 )
-def test_the_broker_names_itself_and_its_start_stands_in_for_that_of_its_process(name: str) -> None:
+def test_the_broker_id_is_read_and_the_broker_start_is_preferred_to_the_process_start(name: str) -> None:
     text = f"{name} 1.6E12\n"
     metrics = parsed(f"{text}process_start_time_seconds 1.9E9\n")
     assert (metrics.started_ms, metrics.broker_ids) == (1_600_000_000_000, frozenset({1}))
@@ -224,7 +224,7 @@ def test_another_brokers_answer_is_refused_with_both_ids() -> None:
     assert check_plausible(metrics, 2, PLAN, "jmx_exporter h:1") is metrics
 
 
-def test_without_a_start_time_rates_come_and_the_way_to_see_a_restart_is_told() -> None:
+def test_a_missing_start_time_is_reported_with_its_consequence_for_restarts() -> None:
     text = "".join(line + "\n" for line in expositions.EXAMPLE.splitlines() if "start_time" not in line)
     (found,) = find_missing_metrics(PLAN, parsed(text))
     assert (found.metric, found.certain) == ("java.lang:type=Runtime StartTime", False)

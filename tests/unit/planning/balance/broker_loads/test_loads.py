@@ -39,7 +39,7 @@ def test_the_band_is_the_mean_and_a_tenth() -> None:
     assert found[2].band_score == 1.0
 
 
-def test_what_is_too_small_counts_as_in_band() -> None:
+def test_loads_below_the_detection_rate_count_as_in_band() -> None:
     found = of([reading(1, 1.0), reading(2, 0.01)])
     assert [load.in_band for load in found.values()] == [True, True]
     assert [load.in_band for load in of([reading(1, 1.0), reading(2, 0.01)], detect_below=1000).values()] == [
@@ -75,7 +75,7 @@ def test_a_limit_is_a_share_of_the_capacity() -> None:
     assert (without.capacity, without.limit) == (None, None)
 
 
-def test_what_is_unknown_has_a_reason_and_counts_in_no_mean() -> None:
+def test_an_unknown_load_has_a_reason_and_is_left_out_of_the_mean() -> None:
     down = reading(3, 50, alive=False, answered=False)
     silent = reading(4, answered=False)
     found = of([reading(1, 20), reading(2, 10), down, silent, reading(5)])

@@ -81,7 +81,7 @@ def test_5_tb_fit_onto_two_empty_disks_of_4_tb_if_the_settings_say_so(volumes: s
     assert (room_errors(targets, state) == ()) is fits
 
 
-def test_what_is_unknown_is_no_error() -> None:
+def test_unknown_sizes_space_or_brokers_are_no_error() -> None:
     big = placed(size_bytes=500 * GB)
     targets = plan(("orders", 0, (1, 3), (B, "any")))
     assert room_errors(targets, cluster(big, directories=(LogDirectory(A), LogDirectory(B)))) == ()
@@ -135,7 +135,7 @@ def test_a_replica_that_changes_its_directory_makes_room_in_the_one_that_it_left
 
 
 @pytest.mark.parametrize("lost", [{"offline": True}, {"cordoned": True}])
-def test_what_leaves_a_directory_that_takes_no_replica_makes_no_room(lost: dict[str, bool]) -> None:
+def test_a_replica_that_leaves_an_offline_or_cordoned_directory_frees_no_room(lost: dict[str, bool]) -> None:
     directories = (LogDirectory(A, 100 * GB, 10 * GB, **lost), LogDirectory(B, 100 * GB, 5 * GB))
     leaving = placed(partition=1, size_bytes=8 * GB, replicas=(3,), isr=(3,), leader=3, log_dirs={3: A})
     state = cluster(placed(size_bytes=6 * GB), leaving, directories=directories)
@@ -152,7 +152,7 @@ def test_a_named_copy_leaves_less_for_one_whose_directory_the_broker_chooses() -
     assert "has 25,000,000,000 bytes free in one log directory, and orders-1 has 28,000,000,000" in found.rule
 
 
-def test_of_a_running_copy_only_what_is_left_counts() -> None:
+def test_a_running_copy_needs_room_for_its_remaining_bytes_only() -> None:
     running = placed(size_bytes=12 * GB, replicas=(1, 2, 3), adding=(3,), copied_bytes={3: 7 * GB})
     directories = (LogDirectory(A, 100 * GB, 6 * GB),)
     targets = plan(("orders", 0, (1, 3), None))

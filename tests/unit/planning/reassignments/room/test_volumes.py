@@ -31,7 +31,7 @@ def test_equal_empty_disks_count_as_one_volume() -> None:
     assert groups(EMPTY, other(EMPTY)) == ["ab"]
 
 
-def test_what_is_written_between_two_readings_separates_no_directories() -> None:
+def test_directories_whose_free_space_differs_by_a_few_writes_are_one_volume() -> None:
     assert groups(EMPTY, other(EMPTY, usable_bytes=4000 * GB - 4096)) == ["ab"]
     (volume,) = volumes_of([EMPTY, other(EMPTY, usable_bytes=4000 * GB - 4096)])
     assert (volume.total_bytes, volume.usable_bytes, volume.is_assumed) == (4000 * GB, 4000 * GB - 4096, True)
@@ -74,7 +74,7 @@ def test_the_settings_win_over_the_numbers() -> None:
     assert with_volumes(equal, LogDirVolumes.ASSUMED) == equal
 
 
-def test_what_is_assumed_is_said_once_for_all_brokers_with_these_directories() -> None:
+def test_an_assumed_volume_is_noted_once_for_all_brokers_with_these_directories() -> None:
     brokers = [BrokerState(broker, log_dirs=(EMPTY, other(EMPTY))) for broker in (3, 1, 2)]
     (note,) = assumption_notes(brokers)
     assert note.startswith("Log directories /a, /b of brokers 1, 2, 3 count as one volume")

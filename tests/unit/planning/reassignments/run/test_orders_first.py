@@ -62,7 +62,7 @@ def test_an_order_is_passed_once_the_partition_moves_or_has_moved() -> None:
     assert list(without_passed_orders(ORDER, AGAIN, {}).by_name) == [T0, T1]
 
 
-def test_what_later_batches_need_counts_on_the_brokers_that_get_the_leads() -> None:
+def test_later_batches_use_the_leaders_after_leads_are_given_up() -> None:
     snapshot = RunSnapshot({T0: placed(0, (1, 2)), T1: placed(1, (3, 4))}, frozenset({1, 2, 3, 4}))
     then = with_leads_given_up([ORDER, MOVE], snapshot).partitions
     assert [(then[name].replicas, then[name].leader) for name in (T0, T1)] == [((2, 1), 2), ((3, 4), 3)]

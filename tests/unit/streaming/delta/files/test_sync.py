@@ -138,7 +138,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(os, "fsync", fsync)
 
 
-def test_what_a_file_system_cannot_sync_is_logged_once_and_goes_on(
+def test_a_file_that_cannot_be_synced_is_logged_once_and_written_nonetheless(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sync, "_warned", set())
