@@ -20,8 +20,8 @@ from headroom.alerts.stored_event import (
     evidence_of,
     recommendation_of,
 )
-from headroom.schemas.alerts import AlertEvent, AlertKind, Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.schemas.keys import BrokerRole, Role
 
 # A firing alert is announced again when the recommended throttle has grown by more than this factor, or the throttle in
 # force has changed by more than it.

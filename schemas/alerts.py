@@ -8,13 +8,6 @@ from enum import Enum
 from typing import Any
 
 
-class Role(str, Enum):
-    """Role of a broker in replication; each role has its own throttle."""
-
-    LEADER = "leader"
-    FOLLOWER = "follower"
-
-
 class Verdict(str, Enum):
     """Effect of a throttle on the out-of-sync replicas behind it.
 

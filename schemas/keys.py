@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from headroom.schemas.alerts import Role
-
 # Cluster and time, epoch milliseconds.
 Tick = tuple[str, int]
 
@@ -29,6 +27,13 @@ class ReplicaKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name} on broker {self.broker}"
+
+
+class Role(str, Enum):
+    """Role of a broker in replication; each role has its own throttle."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
 
 
 class BrokerRole(NamedTuple):

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from headroom.alerts.inputs.throttle_status import PartitionEvidence
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 
 class EvidenceCause(str, Enum):

@@ -8,8 +8,7 @@ from typing import Any
 
 from headroom.planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 
 @dataclass(frozen=True)

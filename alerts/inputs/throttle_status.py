@@ -10,8 +10,8 @@ from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.long_run import burst_bytes
 from headroom.planning.throttles.effect import ObservedThrottle
-from headroom.schemas.alerts import BELOW_REQUIRED, TOO_LOW, Role, Verdict
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.alerts import BELOW_REQUIRED, TOO_LOW, Verdict
+from headroom.schemas.keys import Role, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleStatus
 from headroom.schemas import metrics
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role
 from headroom.schemas.metrics import MetricSpec
 
 # Metric, values of its labels, value.

@@ -8,8 +8,7 @@ from headroom.alerts.inputs.throttle_status import MovingPartition
 from headroom.planning.elections.election_file import request_json
 from headroom.planning.reassignments.plan import TargetAssignment, plan_text
 from headroom.planning.throttles.rate_options import rate_options
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.text import shell_quoted
 from headroom.schemas.text.amounts import file_moment
 

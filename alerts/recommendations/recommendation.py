@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role
 
 
 class Action(str, Enum):

@@ -20,7 +20,7 @@ from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.finish.finish_time import Earlier
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names, rate_text
 
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 from headroom.alerts.inputs.throttle_status import MovingPartition, ThrottleStatus
 from headroom.alerts.recommendations import commands
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 # Most Kafka commands, one per broker or topic; Headroom's own command handles any number.
 MOST_KAFKA_LINES = 20

@@ -22,7 +22,8 @@ from headroom.alerts.rules.throttles.throttle_at_risk import ThrottleAtRisk
 from headroom.alerts.rules.throttles.throttle_below_inbound import ThrottleBelowInbound
 from headroom.alerts.rules.throttles.throttle_below_leader_write import ThrottleBelowLeaderWrite
 from headroom.alerts.rules.throttles.throttle_left_behind import ThrottleLeftBehind
-from headroom.schemas.alerts import AlertKind, Role
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.keys import Role
 
 # In the order of their findings: of several firing alerts of one cause, the first lists the findings that join.
 RULES: tuple[Rule, ...] = (

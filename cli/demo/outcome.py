@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from headroom.alerts.stored_event import evidence_of, recommendation_of
 from headroom.alerts.text.finish import finish_text
 from headroom.cli.demo.scenario import NEW_LEADER, PAYMENTS, SWITCHING, THROTTLE_BYTES_PER_S
-from headroom.schemas.alerts import AlertEvent, AlertKind, Role
+from headroom.schemas.alerts import AlertEvent, AlertKind
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import duration_text, rate_text
 
 ALERT_WITHIN_S = 15.0

@@ -26,9 +26,10 @@ from headroom.cli.demo.scenario import (
 )
 from headroom.cli.demo.steps import SteadyTraffic, gold_age_s, history_is_written, moves_text, name_of, run_headroom
 from headroom.cluster.embedded.paced_producer import PacedProducer
-from headroom.schemas.alerts import AlertKind, Role, Verdict
+from headroom.schemas.alerts import AlertKind, Verdict
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import rate_text, size_text
 
 # The rate window is 10 s. After this time every write rate is that of the live traffic alone.

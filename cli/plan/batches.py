@@ -8,7 +8,7 @@ from headroom.cli.common.output import echo, print_table
 from headroom.operations.plans.result import PlanResult
 from headroom.planning.reassignments.batches.batch import ReassignmentBatch
 from headroom.planning.reassignments.batches.batching import BatchedPlan, BatchOption
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import UNKNOWN, duration_text, rate_text, size_text
 
 MAX_ROWS = 20

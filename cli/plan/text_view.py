@@ -12,8 +12,7 @@ from headroom.planning.log_dirs.duration import DirectoryEstimate
 from headroom.planning.reassignments.estimate import ThrottleNeed
 from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.reassignments.what_if import ReturnCase
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.text.amounts import UNKNOWN, duration_range_text, duration_text, rate_text, size_text
 from headroom.schemas.text.names import broker_names
 

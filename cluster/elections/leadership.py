@@ -10,8 +10,7 @@ from headroom.cluster.metadata.throttled_partitions import listed_brokers, watch
 from headroom.cluster.model import BrokerRead, BrokerThrottles, LeaderRebalanceConfig, Metrics, Partition, Snapshot
 from headroom.planning.elections.planner import ClusterConstraints, PartitionState
 from headroom.planning.quotas.load import PartitionTraffic, partition_traffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 
 @dataclass(frozen=True)

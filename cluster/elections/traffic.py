@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from headroom.cluster.metrics.load_meters import fetch_requests, produce_requests, topic_consumed
 from headroom.cluster.metrics.mbeans import FOLLOWER_QUOTA, LEADER_QUOTA, topic_bytes, topic_messages
 from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
 # Share of a topic's new messages up to which they count as taken by the logs that grew: log ends and counters are not

@@ -22,9 +22,8 @@ from headroom.planning.elections.limits import limits_of
 from headroom.planning.elections.planner import plan_elections
 from headroom.planning.reassignments.run.journal import Entry, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
-from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, DirectoryRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 
 
 class LiveClusterControl:

@@ -10,8 +10,7 @@ from headroom.cluster.model import BrokerRead, Metrics, Partition, Snapshot, reb
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from headroom.cluster.connection.failover import BrokerFailover, MetadataError
 from headroom.planning.reassignments.run.changes import listed_entries
 from headroom.planning.reassignments.run.journal import Entry, ThrottledList
 from headroom.planning.throttles.replica_lists import format_replica_list
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 _KEY_OF = {Role.LEADER: LEADER_LIST, Role.FOLLOWER: FOLLOWER_LIST}
 ROLE_OF_KEY = {key: role for role, key in _KEY_OF.items()}

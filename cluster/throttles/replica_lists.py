@@ -10,8 +10,8 @@ from headroom.cluster.throttles.list_entries import ThrottledListEntries
 from headroom.planning.reassignments.run.changes import listed_entries
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
+from headroom.schemas.keys import Role
 
 
 def apply_lists(settings: Settings, lists: Mapping[str, TopicLists], deadline_s: float = DEADLINE_S) -> None:

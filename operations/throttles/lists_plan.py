@@ -16,8 +16,8 @@ from headroom.planning.throttles.replica_lists import (
     lists_of_plan,
     parse_replica_list,
 )
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 _UNREAD_NAMED = 5
 

@@ -20,8 +20,8 @@ from headroom.planning.throttles.effect import (
     none_limits,
     rates_text,
 )
-from headroom.schemas.alerts import BELOW_REQUIRED, Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.alerts import BELOW_REQUIRED
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.text.amounts import join_names, rate_text
 
 _LIST_KEYS = {Role.LEADER: LEADER_LIST, Role.FOLLOWER: FOLLOWER_LIST}

@@ -22,8 +22,8 @@ from headroom.planning.quotas.load import (
     ThrottleLoads,
     follower_traffic,
 )
-from headroom.schemas.alerts import BELOW_REQUIRED, Role, Verdict
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.alerts import BELOW_REQUIRED, Verdict
+from headroom.schemas.keys import BrokerRole, Role
 
 _Key = TypeVar("_Key")
 # Verdicts of throttles that allow no additional traffic. An unknown one is treated as such.

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from headroom.planning.finish.copies import CopiedPartition, CopyStream, QuotaEndpoint, ReplicaCopy
 from headroom.planning.quotas.limits import DEFAULT_FETCH, FetchLimits
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 # Leader and destination; None for one without a limit.
 _Pair = tuple[int | None, int | None]

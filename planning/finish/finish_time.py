@@ -15,8 +15,7 @@ from headroom.planning.finish.simulation import Conditions, Simulation
 from headroom.planning.finish.unused_quota import end_bounds
 from headroom.planning.finish.write_rates import at_rate, forecast
 from headroom.planning.quotas.load import ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 # Time from one burst of a throttled copy to the next: until its sample leaves the quota window.
 QUOTA_CYCLE_S = 11.6

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headroom.planning.quotas.limits import QuotaWindow
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.quotas.samples import QuotaSamples, empty_samples, steady
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # The mean of a quota is read shortly before or after the log ends of its tick.
 _ERROR_RATIO = 0.03

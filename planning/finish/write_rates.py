@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
 from headroom.planning.quotas.load import ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 # Limits of the forecast's spread, as a ratio: measurements are not more precise, and greater changes are no noise.
 _LEAST_SPREAD, _MOST_SPREAD = 0.003, 0.2

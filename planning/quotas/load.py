@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.quotas.long_run import CopyTime, burst_bytes, catch_up, copy_rate
-from headroom.schemas.alerts import TOO_LOW, Role, Verdict
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.alerts import TOO_LOW, Verdict
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.reassigned import Reassigned
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headroom.planning.quotas.limits import QuotaWindow
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # Share of new bytes in the counted ones, because a fetch ends in the middle of a producer batch, whose beginning is
 # sent again. Minimum, usual value and maximum, because brokers do not report batch sizes.

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.reassigned import Reassigned
 
 

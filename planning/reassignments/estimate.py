@@ -24,8 +24,7 @@ from headroom.planning.throttles.recommendation import (
     recommend,
 )
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 # Throttles of the table, as multiples of the rate that every broker must exceed.
 _TABLE_RATIOS = (1.02, 1.05, 1.1, 1.5, 2.0, 3.0)

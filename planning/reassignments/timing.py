@@ -14,8 +14,7 @@ from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, Throttl
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.replica_keys import Ints
 from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 # Up to this number of copies each is simulated by itself; of more, the sums for each pair of brokers are.
 _MOST_COPIES = 1_500

@@ -18,8 +18,7 @@ from headroom.planning.reassignments.changes import PlanChanges
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.replica_keys import Bools, Floats, Ints, ReplicaKeys, is_among, leader_ids
 from headroom.planning.throttles.replica_lists import TopicLists, parse_replica_list
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 # Brokers by partition in the lists of a topic; None for a list of every replica.
 _ListsByRole = Mapping[Role, Mapping[int, set[int]] | None]

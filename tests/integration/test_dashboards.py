@@ -20,8 +20,8 @@ from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.metrics import Collected, MetricsState
 from headroom.cli.watch.metrics_server import open_server, serve
 from headroom.cli.watch.pipeline import ConfiguredClusters
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import ClusterSettings, MetricsSettings, Settings
+from headroom.schemas.keys import Role
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait
 from tests.integration.support import completed
 from tests.support import monitoring

@@ -10,8 +10,7 @@ from headroom.alerts.inputs.leader_balance import plan_summary
 from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, plan_elections
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from headroom.schemas.tables import ELECTION_PLAN, LEADER_IMBALANCE
 from headroom.streaming.transforms.decode import alert_messages, message_rows, with_headers
 from headroom.streaming.transforms.gold import as_table

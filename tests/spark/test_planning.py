@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role
 from headroom.streaming.transforms.decode import alert_messages
 from headroom.streaming.transforms.moves.replicas import replicas
 from headroom.streaming.transforms.moves.throttle_headroom import throttle_headroom

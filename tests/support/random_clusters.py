@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 BROKERS = (1, 2, 3, 4, 5)
 RECORD_BYTES = 1000

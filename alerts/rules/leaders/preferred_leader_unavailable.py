@@ -9,7 +9,8 @@ from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.alerts.rules.causes import BrokerPrecedence, broker_cause, broker_causes
 from headroom.alerts.rules.leaders.leader_balance_rule import LeaderBalanceEvidence, LeaderBalanceRule
 from headroom.alerts.rules.rule import Assessment, RuleInputs
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 
 
 class PreferredLeaderUnavailable(LeaderBalanceRule):

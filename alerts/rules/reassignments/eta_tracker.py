@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 # Rates are unsteady at the start of a move and after a throttle change: the latest finish within this time counts.
 _SETTLE_MS = 30_000

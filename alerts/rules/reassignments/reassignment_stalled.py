@@ -11,8 +11,8 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.throttle_status import Stall, ThrottleStatus
 from headroom.alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
-from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.alerts import AlertKind, Severity, Verdict
+from headroom.schemas.keys import BrokerRole, Role
 from headroom.schemas.text.amounts import join_names
 
 _REASONS = {

@@ -10,7 +10,8 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.planning.throttles.effect import EXCEEDED_TEXT, NoEffect, far_above_text, none_limits, rates_text
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names, rate_text
 
 _SUBJECT = "moves"

@@ -10,7 +10,8 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.rules.causes import NO_LEADER, BrokerPrecedence, broker_cause, broker_causes
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
-from headroom.schemas.alerts import Role, Severity
+from headroom.schemas.alerts import Severity
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names
 
 _REASONS = {

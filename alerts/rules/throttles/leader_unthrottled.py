@@ -11,7 +11,8 @@ from headroom.alerts.inputs.throttle_status import PartitionEvidence, ThrottleSt
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.planning.throttles.effect import rates_text
-from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.alerts import AlertKind, Severity, Verdict
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names
 
 

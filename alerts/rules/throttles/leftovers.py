@@ -10,8 +10,7 @@ from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import RuleInputs
 from headroom.planning.reassignments.run.journal import ThrottledList, rate_subject
 from headroom.planning.reassignments.run.owners import ThrottleOwner
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRate, LogDirsRate
+from headroom.schemas.keys import BrokerRate, LogDirsRate, Role
 
 
 def clear_throttle(tick: RuleInputs, reason: str) -> Recommendation:

@@ -10,7 +10,8 @@ from headroom.alerts.finding import Finding
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import rate_text
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headroom.alerts.rules.throttles.throttle_below_required import ThrottleBelowRequired
-from headroom.schemas.alerts import AlertKind, Role
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.keys import Role
 
 
 class ThrottleBelowInbound(ThrottleBelowRequired):

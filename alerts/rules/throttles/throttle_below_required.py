@@ -12,7 +12,8 @@ from headroom.alerts.inputs.throttle_status import LeaderSwitch, ThrottleStatus
 from headroom.alerts.recommendations.recommendation import Advice, Recommendation
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.alerts.rules.throttles.leftovers import clear_throttle
-from headroom.schemas.alerts import Role, Severity, Verdict
+from headroom.schemas.alerts import Severity, Verdict
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names, rate_text
 
 _SEVERITY = {Verdict.STARVED: Severity.CRITICAL, Verdict.LOSING: Severity.WARNING, Verdict.SLOW: Severity.INFO}

@@ -11,7 +11,8 @@ from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.rules.rule import Assessment, Rule, RuleInputs
 from headroom.alerts.rules.throttles.leftovers import clear_throttle, log_dirs_rates, owners_of, resting_lists
 from headroom.planning.reassignments.run.owners import ThrottleOwner
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 from headroom.schemas.text.amounts import join_names, rate_text
 
 _SUBJECT = "throttles"

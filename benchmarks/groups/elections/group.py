@@ -39,8 +39,7 @@ from headroom.planning.elections.planner import (
     plan_elections,
 )
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 _PARTITIONS = 200_000
 _PARTITIONS_PER_TOPIC = 100

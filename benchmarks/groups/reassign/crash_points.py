@@ -44,9 +44,8 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, Role, TopicPartition
 from tests.support.journal_specification import traces_of
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed

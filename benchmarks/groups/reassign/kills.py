@@ -29,7 +29,7 @@ from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import clear_lists
 from headroom.planning.reassignments.plan import PLAN_VERSION
 from headroom.planning.reassignments.run.journal import ThrottledList
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from headroom.schemas.tables import ACTION_JOURNAL
 
 CHAINS, KILLS_EACH = 10, 2

@@ -16,9 +16,8 @@ from headroom.operations.throttles.needs.throttle_need import (
     ThrottleNeeds,
 )
 from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, follower_traffic, throttle_loads
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 
 def live_needs(settings: Settings) -> ThrottleNeeds:

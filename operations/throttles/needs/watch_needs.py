@@ -14,8 +14,8 @@ from headroom.operations.throttles.needs.throttle_need import (
     NeedsSource,
     ThrottleNeeds,
 )
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
+from headroom.schemas.keys import Role
 from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
 from headroom.planning.finish.finish_time import COMPLETE_S
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 
 _POLICY = ThrottlePolicy()
 _NEAR_RATIO = 1.001

@@ -12,7 +12,7 @@ from headroom.planning.reassignments.cluster_state import ClusterState, Partitio
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.timing import MoveTimes
 from headroom.planning.reassignments.traffic import planned_traffic
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 
 def simulated_times_s(

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import TargetAssignment
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.timing import MoveTimes
 from headroom.planning.reassignments.traffic import planned_traffic
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # A batch is simulated many times in the search. Of larger ones the sums decide, and quotas make little difference.
 _MOST_PARTITIONS = 2_000

@@ -12,8 +12,7 @@ from headroom.planning.reassignments.run.journal import Entry, ThrottledList, ra
 from headroom.planning.reassignments.run.record import DirectoryPlacement, OwnRate, RecordedRun, Submission
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.replica_lists import EVERY_REPLICA, parse_replica_list
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 
 
 @dataclass(frozen=True)

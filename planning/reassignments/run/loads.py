@@ -19,8 +19,8 @@ from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import Submission
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.replica_lists import ReplicaList, parse_replica_list
-from headroom.schemas.alerts import TOO_LOW, Role
-from headroom.schemas.keys import BrokerRate, BrokerRole, TopicPartition
+from headroom.schemas.alerts import TOO_LOW
+from headroom.schemas.keys import BrokerRate, BrokerRole, Role, TopicPartition
 
 
 def short_throttles(loads: list[ThrottleLoad]) -> list[ThrottleLoad]:

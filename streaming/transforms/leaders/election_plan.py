@@ -18,8 +18,7 @@ from headroom.planning.elections.leadership import BrokerLeadership
 from headroom.planning.elections.planner import BatchLimits, ClusterConstraints, PartitionState, plan_from_non_preferred
 from headroom.planning.elections.summary import ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic, live_followers
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.schemas.tables import ELECTION_PLAN
 from headroom.streaming.transforms.leaders.imbalance import ImbalanceInputs, non_preferred_traffic
 from headroom.streaming.transforms.moves.replicas import MOVES_OR_LISTED

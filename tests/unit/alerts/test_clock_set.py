@@ -11,8 +11,9 @@ import pytest
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.cluster_inputs import Dated, fresh
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import partition, status
 

@@ -16,8 +16,9 @@ from headroom.alerts.inputs.throttle_status import LeaderSwitch, OutOfSyncReplic
 from headroom.alerts.rules.no_ticks import Machine
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.planning.reassignments.run.owners import ThrottleOwner
-from headroom.schemas.alerts import AlertEvent, Role, Verdict
+from headroom.schemas.alerts import AlertEvent, Verdict
 from headroom.schemas.config import AlertSettings, ClusterSettings, CollectSettings, Settings, SparkSettings
+from headroom.schemas.keys import Role
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, partition, status
 

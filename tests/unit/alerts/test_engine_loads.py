@@ -9,8 +9,9 @@ from typing import Any
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, BalanceSettings, ClusterSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.throttle_status import MB, partition, status
 

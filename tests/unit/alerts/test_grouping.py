@@ -15,8 +15,8 @@ from headroom.alerts.evidence.evidence import Evidence
 from headroom.alerts.finding import Finding, Subject
 from headroom.alerts.grouping import ActiveAlert, AdvisedIncrease, group_findings
 from headroom.alerts.recommendations.recommendation import Advice
-from headroom.schemas.alerts import AlertKind, Role, Severity
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import BrokerRole, Role
 
 CRITICAL, WARNING, INFO = Severity
 NUMBERS = {"role": Role.LEADER, "throttle_bytes_per_s": 1.0, "in_sync_bytes_per_s": 2.0, "required_bytes_per_s": 3.0}

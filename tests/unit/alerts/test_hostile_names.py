@@ -27,8 +27,9 @@ from headroom.alerts.recommendations.commands import (
 )
 from headroom.alerts.text.terminal import render_event
 from headroom.cli.watch.output.printer import VerdictPrinter
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 from tests.unit.fakes.hostile import ACTING, SHELL_NAMES, acts
 

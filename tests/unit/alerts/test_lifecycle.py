@@ -20,7 +20,8 @@ from headroom.alerts.lifecycle import FLAP_MS, Lifecycle, known_events
 from headroom.alerts.recommendations.recommendation import Action, Advice, BrokerThrottle
 from headroom.alerts.rules.no_ticks import TICKS
 from headroom.alerts.rules.rule import Assessment
-from headroom.schemas.alerts import AlertEvent, AlertKind, Role, Severity, Verdict
+from headroom.schemas.alerts import AlertEvent, AlertKind, Severity, Verdict
+from headroom.schemas.keys import Role
 
 KIND = AlertKind.THROTTLE_BELOW_LEADER_WRITE
 SUBJECT = "broker 1 as leader"

@@ -11,8 +11,9 @@ import pytest
 
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.throttle_status import OutOfSyncReplica, ThrottleStatus
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -15,7 +15,8 @@ from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
 from headroom.alerts.finding import Finding
 from headroom.alerts.recommendations.recommendation import Advice
 from headroom.alerts.stored_event import StoredEvidence, StoredFinding, evidence_of, with_escalation
-from headroom.schemas.alerts import AlertEvent, AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertEvent, AlertKind, Severity
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import partition, status
 
 NUMBERS = ("broker_id", "throttle_bytes_per_s", "in_sync_bytes_per_s", "required_bytes_per_s", "remaining_bytes")

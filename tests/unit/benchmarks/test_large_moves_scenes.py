@@ -20,8 +20,8 @@ from benchmarks.groups.large_moves.scenes.uneven import UnevenThrottles
 from benchmarks.groups.large_moves.schedule import CLASSES, schedule
 from benchmarks.groups.large_moves.scoring.claims import number_checks
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load, partitions
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 from tests.unit.benchmarks.test_large_moves_scoring import announcement
 
 ALL = schedule()

@@ -25,7 +25,8 @@ from benchmarks.groups.large_moves.scoring.truth import (
 )
 from benchmarks.groups.large_moves.stage.shell import Shell, tool_scripts
 from benchmarks.results import CHECKOUT
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 
 LEADER, LOST = AlertKind.THROTTLE_BELOW_LEADER_WRITE, AlertKind.UNDER_REPLICATED
 

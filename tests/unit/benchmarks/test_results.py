@@ -21,9 +21,9 @@ from benchmarks.results import Figure, Origin, merge, percentile, slope_per_s, w
 from headroom.planning.elections.planner import Reason, plan_elections
 from headroom.planning.finish.finish_time import Finish
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 _OLD = Origin("make bench", "old machine", "2026-01-01T00:00:00Z", "aaa")
 _NEW = Origin("make bench ONLY=start", "new machine", "2026-02-02T00:00:00Z", "bbb")

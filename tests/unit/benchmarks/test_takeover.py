@@ -8,8 +8,8 @@ from benchmarks.groups.takeover import no_disk
 from benchmarks.groups.takeover.group import THROTTLE_BYTES_PER_S, MeasuredSwitch, TakeoverCase, figures, schedule
 from headroom.cluster.embedded.paced_producer import _Pacer
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
-from headroom.schemas.alerts import Role, Verdict
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role, TopicPartition
 
 
 def switch(required: float | None, *, dies: bool = True, alert_s: float = 2.0) -> MeasuredSwitch:

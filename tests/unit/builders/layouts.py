@@ -14,8 +14,7 @@ from headroom.planning.quotas.load import (
     dead_followers,
     live_followers,
 )
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 # The broker that leads most partitions, and that dies.
 LEADER = 1

@@ -8,7 +8,7 @@ from typing import Any
 from headroom.alerts.inputs.leader_balance import LeaderBalance
 from headroom.planning.elections.planner import Balance, RequiredThrottleIncrease
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS
 
 # Four batches; three partitions are left out because of a move and five because of a throttle.

@@ -19,8 +19,9 @@ from headroom.alerts.rules.catalogue import evaluate_rules
 from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Verdict
+from headroom.schemas.alerts import AlertKind, Verdict
 from headroom.schemas.config import AlertSettings
+from headroom.schemas.keys import Role
 
 MB = 1_000_000.0
 TICK_MS = 1_800_000_000_000

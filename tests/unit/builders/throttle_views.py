@@ -17,9 +17,9 @@ from headroom.cluster.throttles.rate_change import RatesError
 from headroom.operations.throttles import applying, clearing
 from headroom.operations.throttles.needs.throttle_need import ThrottleNeeds
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 MB = 1_000_000
 NONE = BrokerThrottles(True, None, None, "none", "none", None, "none")

@@ -17,9 +17,10 @@ from headroom.cli.demo.outcome import DemoOutcome, failures, missed_times, summa
 from headroom.cli.demo.scenario import BROKERS, NEW_LEADER, ORDERS, PARTITIONS, SWITCHING, THROTTLE_BYTES_PER_S, traffic
 from headroom.cli.demo.steps import SteadyTraffic
 from headroom.planning.quotas.load import ThrottleLoad, throttle_loads
-from headroom.schemas.alerts import AlertEvent, Role, Verdict
+from headroom.schemas.alerts import AlertEvent, Verdict
 from headroom.schemas.environment import is_setting
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 THROTTLES: dict[tuple[int, Role], float | None] = {(b, r): THROTTLE_BYTES_PER_S for b in BROKERS for r in Role}
 

@@ -28,10 +28,9 @@ from headroom.planning.elections.planner import (
     RequiredThrottleIncrease,
     SkippedPartition,
 )
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import AlertSettings, ClusterSettings, ElectionSettings, Settings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 EMPTY = ElectionPlan((), (), (), (), ())

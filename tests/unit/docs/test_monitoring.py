@@ -9,7 +9,8 @@ import dashboards as shown
 import promql_parser
 import pytest
 
-from headroom.schemas.alerts import AlertKind, AlertState, Role, Severity, Verdict
+from headroom.schemas.alerts import AlertKind, AlertState, Severity, Verdict
+from headroom.schemas.keys import Role
 from headroom.schemas.metrics import METRICS, MetricSpec, MetricType
 from tests.support.monitoring import (
     DASHBOARDS,

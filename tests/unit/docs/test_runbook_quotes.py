@@ -18,7 +18,8 @@ from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import RuleInputs
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.keys import Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import MB, SETTINGS, assessment_of, partition, status

@@ -13,9 +13,8 @@ from headroom.planning.reassignments.run.journal import Entry, JournalRow, Throt
 from headroom.planning.reassignments.run.record import RecordedRun, run_records
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.replica_lists import format_replica_list
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 from tests.support.journal_specification import journal_violations
 
 # The log directories of every broker.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 
 def test_a_partition_is_written_as_kafka_writes_it() -> None:

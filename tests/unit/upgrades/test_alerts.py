@@ -13,7 +13,8 @@ import pytest
 from headroom.alerts.delivery.delivery_log import delivery_status, event_key
 from headroom.alerts.delivery.receivers.slack import MessageRef
 from headroom.alerts.stored_event import evidence_of, recommendation_of
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.keys import Role
 from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from headroom.streaming.store.delivery_table import DeliveryTable
 from headroom.streaming.tables.events import event_of

@@ -58,7 +58,9 @@ def test_batches_are_carried_out_as_they_were_estimated_and_rolled_back(
 
 def test_a_saved_state_gives_the_same_plan_with_the_same_fingerprint(cluster: FakeReassignedCluster) -> None:
     state = ("plan", "--state", str(PLANS / "plan_state.json"))
-    assert json_of(*state, "--drain", "1", "--max-throttle", "20MB")["fingerprint"] == FINGERPRINT
+    # Since then a second part covers the replicas from before the run.
+    fingerprint = json_of(*state, "--drain", "1", "--max-throttle", "20MB")["fingerprint"]
+    assert fingerprint.partition("-")[0] == FINGERPRINT
     (moves,) = json_of(*state, str(PLANS / "directories.json"))["directory_moves"]
     # The path of orders-1 on broker 2 is not in the state.
     assert moves["broker"] == 2

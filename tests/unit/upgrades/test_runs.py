@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRole, ReplicaKey, Role, TopicPartition
 from headroom.streaming.tables.throttle_owners import read_owners
 from tests.unit.builders.commands import json_of, run_headroom, succeed
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster

@@ -15,7 +15,7 @@ from benchmarks.groups.large_moves.scoring.truth import Cause, Check, all_of
 from benchmarks.groups.large_moves.stage.groups import Group, Load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 S = TypeVar("S", bound="MoveScene")
 BROKERS = 4

@@ -13,7 +13,7 @@ from benchmarks.groups.large_moves.stage.acts import await_in_sync, finish_fast,
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # Time until the controllers fence a dead broker: broker.session.timeout.ms.
 SESSION_S = 9.0

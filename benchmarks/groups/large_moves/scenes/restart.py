@@ -17,7 +17,7 @@ from benchmarks.groups.large_moves.stage.acts import await_in_sync, end_healthy,
 from benchmarks.groups.large_moves.stage.groups import Group, Load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # From the last restart to the move; the first switch is then some minutes old.
 _CALM_S = 60.0

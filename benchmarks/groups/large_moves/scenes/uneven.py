@@ -13,7 +13,8 @@ from benchmarks.groups.large_moves.stage.acts import FAST_BYTES_PER_S, finish_fa
 from benchmarks.groups.large_moves.stage.groups import Group, Load, inbound_load, leader_load
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from headroom.schemas.alerts import AlertKind, Role
+from headroom.schemas.alerts import AlertKind
+from headroom.schemas.keys import Role
 
 _COUNT = 30
 _LEFT_S = 25.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from benchmarks.groups.large_moves.scoring.truth import PrintedAlert
 from benchmarks.groups.large_moves.stage.shell import RanLine
 from headroom.planning.quotas.samples import WINDOW_S
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 # Broker and role to bytes per second; None if no rate is set, so that nothing is limited.
 RatesInForce = Mapping[tuple[int, Role], "float | None"]

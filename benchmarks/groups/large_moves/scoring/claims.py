@@ -14,7 +14,8 @@ from benchmarks.groups.large_moves.scoring.truth import (
     within,
 )
 from benchmarks.groups.large_moves.stage.groups import Load
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 
 # Effects of a dead broker; alerts about any of them have the same cause.
 _DEAD_BROKER_KINDS = (

@@ -13,7 +13,8 @@ from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
 from headroom.cluster.live.live_cluster import read_throttles
 from headroom.planning.finish.finish_time import QUOTA_CYCLE_S
-from headroom.schemas.alerts import Role, Severity
+from headroom.schemas.alerts import Severity
+from headroom.schemas.keys import Role
 
 # Bursts into the empty window of a new throttle are over by then.
 BURST_S = 15.0

@@ -9,8 +9,8 @@ from benchmarks.fixtures.bench_cluster import await_true, failure
 from benchmarks.groups.large_moves.stage.groups import Group
 from benchmarks.groups.large_moves.stage.stage import SceneContext
 from benchmarks.groups.large_moves.stage.topic import Rates
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 _MOVE_END_S = 150.0
 _IN_SYNC_S = 150.0

@@ -21,8 +21,7 @@ from headroom.cluster.embedded.paced_producer import PacedProducer
 from headroom.cluster.throttles.rates import apply_rates, clear_rates
 from headroom.cluster.throttles.replica_lists import apply_lists, clear_lists
 from headroom.planning.throttles.replica_lists import Move, lists_of_plan
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 # Broker and role to bytes per second; one that is missing has no rate.
 Rates = Mapping[tuple[int, Role], float]

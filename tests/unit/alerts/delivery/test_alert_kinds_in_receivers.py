@@ -16,8 +16,9 @@ from headroom.alerts.inputs.cluster_inputs import Dated
 from headroom.alerts.inputs.throttle_status import LeadershipRisk, OutOfSyncReplica, ThrottleStatus
 from headroom.alerts.text.terminal import render_event
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
-from headroom.schemas.alerts import AlertEvent, AlertKind, Role
+from headroom.schemas.alerts import AlertEvent, AlertKind
 from headroom.schemas.config import AlertmanagerSettings, AlertSettings, ClusterSettings, Settings, WebhookSettings
+from headroom.schemas.keys import Role
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.leader_balance import PLAN_SUMMARY, balance
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status

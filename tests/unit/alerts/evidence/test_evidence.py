@@ -8,7 +8,7 @@ from dataclasses import replace
 from headroom.alerts.evidence.evidence import Evidence, EvidenceCause, OutOfSyncPartition
 from headroom.alerts.evidence.throttle_evidence import ThrottleEvidence
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 
 COMMON_KEYS = [

@@ -11,7 +11,8 @@ from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.metrics import Collected
-from headroom.schemas.alerts import AlertKind, AlertState, Role
+from headroom.schemas.alerts import AlertKind, AlertState
+from headroom.schemas.keys import Role
 from headroom.schemas.metrics import METRICS, MetricType
 from headroom.streaming.transforms.moves.throttle_loads import EVIDENCE_PARTITIONS
 from tests.unit.builders.broker_load import loads

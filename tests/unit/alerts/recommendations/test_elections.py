@@ -13,7 +13,7 @@ from headroom.alerts.recommendations.recommender import Recommender
 from headroom.planning.elections.planner import RequiredThrottleIncrease
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from tests.unit.builders.leader_balance import PLAN_SUMMARY
 from tests.unit.builders.throttle_status import MB, TICK_MS
 

@@ -15,8 +15,9 @@ from headroom.alerts.recommendations import throttle_raise
 from headroom.alerts.recommendations.recommendation import Action
 from headroom.alerts.recommendations.throttle_raise import ThrottleChoice, ThrottleRaise
 from headroom.planning.finish import finish_time as duration
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, TICK_MS, partition, status
 

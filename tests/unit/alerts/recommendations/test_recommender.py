@@ -17,7 +17,7 @@ from headroom.alerts.recommendations.recommendation import Recommendation
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.planning.finish.finish_time import finish
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from tests.unit.builders.finish_times import finish_s
 from tests.unit.builders.throttle_status import MB, partition, status
 

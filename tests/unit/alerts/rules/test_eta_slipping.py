@@ -12,7 +12,8 @@ from headroom.alerts.rules.reassignments.eta_slipping import EtaSlipping
 from headroom.alerts.rules.reassignments.eta_tracker import EtaTracker
 from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, SETTINGS, TICK_MS, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -13,8 +13,9 @@ from headroom.alerts.recommendations.recommender import Recommender
 from headroom.alerts.rules.catalogue import evaluate_rules
 from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.config import AlertSettings
+from headroom.schemas.keys import Role
 from tests.unit.builders.leader_balance import balance
 from tests.unit.builders.throttle_status import EVIDENCE_KEYS, MB, TICK_MS, status
 

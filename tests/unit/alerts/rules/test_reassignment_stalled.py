@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from headroom.alerts.inputs.throttle_status import OutOfSyncReplica, Stall, ThrottleStatus
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

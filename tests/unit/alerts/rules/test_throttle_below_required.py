@@ -9,7 +9,8 @@ import pytest
 from headroom.alerts.inputs.throttle_status import LeaderSwitch
 from headroom.alerts.rules.rule import Assessment
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.alerts import AlertKind, Severity, Verdict
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import MB, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

@@ -14,7 +14,8 @@ from headroom.alerts.rules.catalogue import evaluate_rules
 from headroom.alerts.rules.rule import RuleInputs
 from headroom.planning.reassignments.run.owners import ThrottleOwner
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Severity, Verdict
+from headroom.schemas.alerts import AlertKind, Severity, Verdict
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import MB, SETTINGS, TICK_MS, assessment_of, found, kinds, partition, status
 
 LEADER, FOLLOWER = Role.LEADER, Role.FOLLOWER

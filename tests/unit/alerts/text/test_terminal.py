@@ -12,8 +12,9 @@ import pytest
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.alerts.text.terminal import render_event
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import AlertSettings, ClusterSettings, Settings
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 
 PROD = ClusterSettings(name="prod")

@@ -25,9 +25,8 @@ from headroom.planning.reassignments.run.journal import JournalStep, StepKind, S
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import cluster_state_of_run
 from headroom.planning.reassignments.validation import require_possible
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRole, ReplicaKey, Role, TopicPartition
 from headroom.streaming.tables.journal import ActionJournal
 from tests.unit.builders.live_commands import let_commands_open
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed

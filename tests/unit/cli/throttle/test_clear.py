@@ -10,8 +10,8 @@ import pytest
 from headroom.cluster.admin.config_keys import LEADER_LIST, LEADER_RATE, LOG_DIRS_RATE, RATE_KEYS
 from headroom.cluster.model import TopicConfig
 from headroom.operations.throttles.clear_plan import clear_notes, clear_plan, require_idle
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_views import DEFAULT, MB, NONE, OWN, SILENT, STILL, FakeCluster, run, view_of
 
 LOG_DIRS = replace(NONE, log_dirs_bytes_per_s=6 * MB, log_dirs_source="broker")

@@ -12,7 +12,8 @@ from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.throttle_status import ThrottleStatus
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.pipeline import start_alert_output
-from headroom.schemas.alerts import AlertEvent, Role
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.keys import Role
 from headroom.streaming.jobs.listener import AlertPathListener
 from tests.unit.builders.throttle_status import TICK_MS, partition, status
 from tests.unit.fakes.alert_path_listener import CallingListener

@@ -13,9 +13,8 @@ from headroom.cluster.elections.leadership import LeadershipSnapshot
 from headroom.cluster.elections.traffic import Traffic
 from headroom.planning.elections.planner import BatchLimits, ElectionPlan, plan_elections
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from tests.unit.builders.leadership import FakeCluster, away, home
 
 LIMITS = BatchLimits(partitions=2, capacity_bytes_per_s=120)

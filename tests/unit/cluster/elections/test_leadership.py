@@ -17,8 +17,7 @@ from headroom.cluster.model import (
 )
 from headroom.planning.elections.planner import ClusterConstraints, PartitionState
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 BROKERS = {b: Broker(b, "h", 9092, b != 4) for b in (1, 2, 3, 4)}
 STILL = Partition("still", 0, 2, 0, (1, 2), (2,), ())

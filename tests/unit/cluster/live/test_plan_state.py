@@ -26,10 +26,9 @@ from headroom.cluster.model import (
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, FetchLimits, QuotaWindow
 from headroom.planning.reassignments.cluster_state import BrokerState, PartitionPlacement
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
 from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from tests.unit.fakes.admin_connection import ManyTopics
 
 NAME = TopicPartition("t", 0)

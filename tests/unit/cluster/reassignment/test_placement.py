@@ -12,8 +12,7 @@ from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import StepKind
 from headroom.planning.reassignments.run.record import RunState
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRate, BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 

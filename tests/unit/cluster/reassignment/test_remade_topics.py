@@ -9,8 +9,7 @@ import pytest
 from headroom.cluster.reassignment.execution.control import RunPolicy
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from tests.unit.builders.run_stage import RunStage, stage_of
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 

@@ -10,8 +10,8 @@ import pytest
 from headroom.cluster.admin.config_keys import FOLLOWER_LIST, LEADER_LIST
 from headroom.cluster.throttles.list_entries import ThrottledListEntries
 from headroom.planning.reassignments.run.journal import ThrottledList
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.keys import Role
 
 LEADERS, FOLLOWERS = ThrottledList("t", Role.LEADER), ThrottledList("t", Role.FOLLOWER)
 TOPIC_CONFIG, DEFAULT_CONFIG = 1, 5

@@ -12,7 +12,7 @@ from headroom.cluster.model import BrokerThrottles, Partition, TopicConfig
 from headroom.operations.throttles.needs.throttle_need import MoveNeed, NeedsSource, ThrottleNeeds
 from headroom.operations.throttles.without_effect import ThrottleWithoutEffect, throttles_without_effect
 from headroom.planning.throttles.effect import NoEffect
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_views import DEFAULT, MB, MOVING, NONE, OWN, SILENT, FakeCluster, run, view_of
 
 NOTHING = ThrottleNeeds()

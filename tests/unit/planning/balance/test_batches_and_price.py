@@ -28,9 +28,8 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6

@@ -5,8 +5,7 @@ from __future__ import annotations
 from headroom.planning.elections.constraints import Throttles
 from headroom.planning.elections.leadership import Election
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 MB = 1_000_000.0
 BOTH = frozenset({1, 2})

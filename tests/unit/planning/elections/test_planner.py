@@ -32,9 +32,9 @@ from headroom.planning.elections.planner import (
     plan_elections,
 )
 from headroom.planning.quotas.load import PartitionTraffic, throttle_loads
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 MB = 1_000_000.0
 BROKERS = (1, 2, 3, 4)

@@ -20,8 +20,7 @@ from headroom.planning.elections.planner import (
 )
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary, summarize
 from headroom.planning.quotas.load import PartitionTraffic
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from headroom.streaming.transforms.leaders.election_plan import plan_of_tick
 from tests.support.random_clusters import BROKERS
 from tests.support.random_leaders import Leadership, as_planned, leaderships

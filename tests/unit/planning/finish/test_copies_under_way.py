@@ -12,8 +12,7 @@ from headroom.planning.finish.copies_under_way import copies_between
 from headroom.planning.quotas.limits import DEFAULT_WINDOW, FetchLimits
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
 from headroom.planning.quotas.samples import steady
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 MB = 1_000_000
 

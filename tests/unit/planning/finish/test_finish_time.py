@@ -15,8 +15,7 @@ from headroom.planning.finish import finish_time as duration
 from headroom.planning.finish.finish_time import COMPLETE_S, Finish, applied_rate, finish, throttle_for
 from headroom.planning.quotas.limits import FetchLimits, QuotaWindow
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.unit.builders.finish_times import finish_s
 
 MB = 1_000_000.0

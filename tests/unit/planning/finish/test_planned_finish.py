@@ -8,8 +8,7 @@ import pytest
 
 from headroom.planning.finish.finish_time import finish, planned_finish
 from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import TopicPartition
+from headroom.schemas.keys import Role, TopicPartition
 
 MB = 1_000_000
 

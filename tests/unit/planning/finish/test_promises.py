@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from headroom.planning.finish.finish_time import Finish, finish
 from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW
 from headroom.planning.quotas.load import CatchingUpReplica, ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 MB = 1_000_000.0
 DESTINATION, NEW_LEADER, OLD_LEADER = 4, 2, 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headroom.planning.finish.quota_state import Guess, at_quantile, guesses
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.quotas.samples import QuotaSamples
-from headroom.schemas.alerts import Role
+from headroom.schemas.keys import Role
 
 MB = 1_000_000.0
 PHASES, COPY_TIMES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.25, 0.75)

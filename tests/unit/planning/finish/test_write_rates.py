@@ -8,8 +8,7 @@ import pytest
 
 from headroom.planning.finish.write_rates import at_rate, forecast
 from headroom.planning.quotas.load import CatchingUpReplica, SourceLoad, ThrottleLoad
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 MB = 1_000_000.0
 

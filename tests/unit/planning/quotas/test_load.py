@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, throttle_loads
-from headroom.schemas.alerts import Role, Verdict
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0

@@ -16,7 +16,8 @@ from headroom.planning.quotas.limits import DEFAULT_FETCH, DEFAULT_WINDOW, Quota
 from headroom.planning.quotas.load import ThrottleLoad
 from headroom.planning.quotas.long_run import CopyRate, burst_bytes, catch_up, copy_bytes_per_s, copy_rate
 from headroom.planning.quotas.samples import steady
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role
 
 MB = 1_000_000.0
 ONE, TEN = 1_048_576.0, 10_485_760.0

@@ -15,8 +15,7 @@ from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.timing import TimeEstimate
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of
 
 

@@ -13,8 +13,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.traffic import PlannedTraffic, RoleSums
 from headroom.planning.throttles.replica_lists import TopicLists
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 from tests.unit.builders.cluster_states import (
     MB,
     placed,

@@ -13,8 +13,7 @@ from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.what_if import what_if
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 from tests.unit.builders.cluster_states import (
     MB,
     placed,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from headroom.planning.finish.finish_time import COMPLETE_S
 from headroom.planning.quotas.load import ThrottleLoad, throttle_loads
 from headroom.planning.throttles.recommendation import ThrottlePolicy, ThrottleRecommendation, recommend
-from headroom.schemas.alerts import Role, Verdict
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import Role
 from tests.support.random_clusters import Cluster, clusters
 
 MB = 1_000_000.0

@@ -8,8 +8,8 @@ from headroom.planning.quotas.load import PartitionTraffic, ThrottleLoad, thrott
 from headroom.planning.quotas.long_run import copy_rate
 from headroom.planning.throttles.recommendation import ThrottlePolicy, recommend
 from headroom.planning.throttles.replica_lists import Move, TopicLists, lists_of_plan
-from headroom.schemas.alerts import Role, Verdict
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.alerts import Verdict
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 MB = 1e6
 BEFORE_SWITCH, AFTER_SWITCH = (1, 2), (2, 2)

@@ -12,8 +12,9 @@ from headroom.alerts.rules.balance.capacity_at_risk import CapacityAtRisk
 from headroom.alerts.rules.rule import Assessment, RuleInputs
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import AlertKind, Role, Severity
+from headroom.schemas.alerts import AlertKind, Severity
 from headroom.schemas.config import AlertSettings
+from headroom.schemas.keys import Role
 from tests.unit.builders.throttle_status import partition, status
 
 MB = 1e6

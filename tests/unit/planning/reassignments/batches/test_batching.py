@@ -21,9 +21,8 @@ from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.generation.planner import make_plan
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
-from headroom.schemas.alerts import Role
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.support.random_placements import carried_out, cluster_state, cluster_states, placement, plan_requests
 
 MARGIN_RATIO = 1.2

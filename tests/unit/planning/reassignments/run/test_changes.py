@@ -19,8 +19,7 @@ from headroom.planning.reassignments.run.record import OwnRate, RecordedRun, Sub
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.reassignments.run.verification import AssignmentStatus, verify_plan
 from headroom.planning.throttles.replica_lists import Move, format_replica_list, lists_of_plan
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 REPLICAS = st.lists(st.integers(1, 5), min_size=1, max_size=3, unique=True).map(tuple)
 NAME = TopicPartition("t", 0)

@@ -14,8 +14,7 @@ from headroom.planning.reassignments.run.loads import loads_of_batch
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole
+from headroom.schemas.keys import BrokerRole, Role
 from tests.unit.builders.cluster_states import MB, placed, plan_of, state_of, states_and_plans
 
 Required = dict[BrokerRole, tuple[float | None, float]]

@@ -17,8 +17,7 @@ from headroom.planning.reassignments.run.record import (
     Submission,
     run_records,
 )
-from headroom.schemas.alerts import Role
-from headroom.schemas.keys import BrokerRole, LogDirsRate, ReplicaKey, TopicPartition
+from headroom.schemas.keys import BrokerRole, LogDirsRate, ReplicaKey, Role, TopicPartition
 
 NAME = TopicPartition("my-topic", 3)
 LIST = ThrottledList("my-topic", Role.LEADER)
