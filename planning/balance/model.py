@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -43,6 +43,7 @@ LATEST = (Resource.DISK, Resource.LEADERS, Resource.REPLICAS)
 OF_LEADERS = (Resource.NETWORK_OUT, Resource.REQUESTS, Resource.LEADERS)
 COUNTS = (Resource.LEADERS, Resource.REPLICAS)
 RATES = (Resource.NETWORK_IN, Resource.NETWORK_OUT)
+_OF_PARTITIONS = ("followers", "sent", "rates_by_hour", "peak_write", "rates_known", "load_known")
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,20 @@ class ClusterModel:
     def partitions(self) -> int:
         """Return the number of partitions."""
         return len(self.topic)
+
+    def with_placement(self, replicas: IndexArray, leader: IndexArray) -> ClusterModel:
+        """Return the cluster after its replicas and leaders have changed; new replicas are in sync.
+
+        Args:
+            replicas: brokers of the replicas, as many for each partition as before, (P, R).
+            leader: leader of each partition, (P,).
+        """
+        same = replicas[:, :, None] == self.replicas[:, None, :]
+        in_sync: BoolArray = (same & self.in_sync[:, None, :]).any(axis=2) | ~same.any(axis=2)
+        changed = replace(self, replicas=replicas, leader=leader, in_sync=in_sync)
+        # These do not depend on the placement, and take long to compute.
+        vars(changed).update({name: value for name, value in vars(self).items() if name in _OF_PARTITIONS})
+        return changed
 
     def name(self, index: int) -> TopicPartition:
         """Return topic and number of a partition."""

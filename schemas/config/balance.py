@@ -12,8 +12,8 @@ class BalanceSettings:
     Attributes:
         history: time over which the load of a broker is looked at, in seconds (or "24h").
         percentile: percentile over the hours of the history that is the load of a broker, 0 to 100.
-        goals: goals in the order in which they are settled, comma-separated: built-in names, names of entry points, or
-            ``module:Class``. Empty: all built-in goals. Hard goals always hold.
+        goals: goals, comma-separated: built-in names, names of entry points, or ``module:Class``. Empty: all built-in
+            goals. Hard goals always hold.
         detect_below: network rate in bytes per second (or "1MiB"). If a broker and the mean of all are both below it,
             the broker counts as in band.
         move_overhead: cost of a move besides its bytes, as bytes (or "256MB").

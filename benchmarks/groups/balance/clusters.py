@@ -166,6 +166,13 @@ def large_cluster(partitions: int) -> KnownCluster:
     return displaced(made, "large", order[hot:], order[:hot], 0.05, 3)
 
 
+def wide_cluster() -> KnownCluster:
+    """Return 100,000 partitions on 1,000 brokers, of which 100 have replicas of all others."""
+    made = balanced(ClusterShape(1000, 100_000, racks=4))
+    order = np.random.default_rng(5).permutation(1000)
+    return displaced(made, "wide", order[100:], order[:100], 0.05, 3)
+
+
 def displaced(
     made: SyntheticPartitions, name: str, sources: IntArray, targets: IntArray, ratio: float, seed: int
 ) -> KnownCluster:

@@ -22,7 +22,7 @@ _LEAST = 1e-9
 
 
 def greedy(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
-    """Return what the search copies, and what it leaves outside of bands."""
+    """Return what the search copies, and what it leaves outside of the bands of its end state."""
     loads = ClusterLoads(model)
     bands, moved = GoalSet(goals, loads), np.zeros(model.partitions, dtype=np.bool_)
     every, stuck = np.arange(len(model.brokers)), np.zeros(len(model.brokers), dtype=np.bool_)
@@ -31,7 +31,7 @@ def greedy(model: ClusterModel, goals: Sequence[BalanceGoal]) -> RivalResult:
         worst = np.where(stuck, 0.0, bands.outside(loads.loads, every).sum(axis=0))
         broker = int(np.argmax(worst))
         if worst[broker] <= _LEAST:
-            return RivalResult(copied, moves, float(bands.outside(loads.loads, every).sum()))
+            return RivalResult(copied, moves, GoalSet(goals, loads).start_outside)
         partitions, sources, targets, copies = _candidates(loads, broker, moved)
         leads = loads.leader[partitions] == sources
         gain = _gain(loads, bands, partitions, sources, targets, copies, leads)

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.groups.balance.scores import ActionScores
 from headroom.planning.balance.arrays import IntArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import OF_LEADERS, ClusterModel, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import keeps_racks
-from headroom.planning.balance.search.deltas import effects, load_deltas
 
 # The order of Cruise Control's default goals, as far as they have a counterpart.
 GOAL_BY_GOAL = ("replicas", "disk", "network_in", "network_out", "requests", "leaders")
@@ -96,6 +96,7 @@ def _settle(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResul
     model, copied, moves = loads.model, 0.0, 0
     every = np.arange(len(model.brokers))
     rows = [n for n, goal in enumerate(goals.resource_goals) if not goal.hard and only in (None, goal.name)]
+    scores = ActionScores(goals)
     moved = np.zeros(model.partitions, dtype=np.bool_)
     for row in rows:
         stuck: set[int] = set()
@@ -105,7 +106,7 @@ def _settle(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResul
             broker = int(np.argmax(outside))
             if outside[broker] <= _LEAST:
                 break
-            taken = _one(loads, goals, row, broker, moved, only is not None)
+            taken = _one(loads, goals, scores, row, broker, moved, only is not None)
             if taken is None:
                 stuck.add(broker)
             else:
@@ -114,7 +115,13 @@ def _settle(loads: ClusterLoads, goals: GoalSet, only: str | None) -> RivalResul
 
 
 def _one(
-    loads: ClusterLoads, goals: GoalSet, row: int, broker: int, moved: np.ndarray, elect_first: bool
+    loads: ClusterLoads,
+    goals: GoalSet,
+    scores: ActionScores,
+    row: int,
+    broker: int,
+    moved: np.ndarray,
+    elect_first: bool,
 ) -> float | None:
     """Take the busiest partition that helps a broker; return the bytes copied, or None if there is none."""
     model, resource = loads.model, Resource(goals.resources[row])
@@ -131,7 +138,7 @@ def _one(
         order = np.flatnonzero(usable)
         order = order[np.argsort(-weight[order], kind="stable")][:200]
         for partition in order.tolist():
-            pair = _best(loads, goals, row, partition, broker, gives, elects, of_leaders)
+            pair = _best(loads, scores, row, partition, broker, gives, elects, of_leaders)
             if pair is None:
                 continue
             source, target = pair
@@ -146,7 +153,7 @@ def _one(
 
 def _best(
     loads: ClusterLoads,
-    goals: GoalSet,
+    scores: ActionScores,
     row: int,
     partition: int,
     broker: int,
@@ -172,13 +179,11 @@ def _best(
         return None
     leads = (sources == leader) | elects
     copies = np.full(len(targets), not elects)
-    deltas = load_deltas(model, np.full(len(targets), partition), copies, leads)
-    scores = goals.action_scores(*effects(loads, deltas, sources, targets, False))
-    own = int(goals.group_of[row])
-    settled = np.ones(len(goals.groups), dtype=np.bool_)
+    own = int(scores.group_of[row])
+    settled = np.ones(len(scores.groups), dtype=np.bool_)
     settled[own] = False
-    accepted = scores.is_accepted(own, settled)
+    accepted, score = scores.accepted(loads, partition, sources, targets, leads, copies, own, settled)
     if not accepted.any():
         return None
-    best = int(np.argmax(np.where(accepted, scores.groups[own], -np.inf)))
+    best = int(np.argmax(np.where(accepted, score, -np.inf)))
     return int(sources[best]), int(targets[best])

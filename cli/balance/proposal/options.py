@@ -16,8 +16,7 @@ goals_option = click.option(
     "--goals",
     type=GoalNames(),
     metavar="NAME,...",
-    help="Only these goals, in the order in which they are settled: built-in names, entry points or module:Class. "
-    "Limits always hold. Default: balance.goals.",
+    help="Only these goals: built-in names, entry points or module:Class. Limits always hold. Default: balance.goals.",
 )
 state_option = click.option(
     "--state",

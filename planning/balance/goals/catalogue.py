@@ -18,7 +18,7 @@ ENTRY_POINTS = "headroom.balance_goals"
 
 
 def built_in_goals(detect_below: float = float(MIB)) -> tuple[BalanceGoal, ...]:
-    """Return the built-in goals: hard ones first, then soft ones in the order in which their groups are settled.
+    """Return the built-in goals: hard ones first, then soft ones.
 
     Args:
         detect_below: network rates below which all is well, bytes per second.

@@ -42,8 +42,8 @@ class BalanceGoal(Protocol):
     Attributes:
         name: name in ``balance.goals``, in scores and in errors.
         hard: true if no proposal may take a broker from holding to not holding.
-        weight: weight in its group, above 0.
-        group: goals of one group are weighed against each other; groups are settled in the order of the goals.
+        weight: weight among all goals, above 0.
+        group: name under which scores are shown together.
     """
 
     @property

@@ -23,7 +23,7 @@ class ResourceBand:
         name: name of the goal.
         resource: resource.
         group: group of the goal.
-        weight: weight in its group.
+        weight: weight among all goals.
         detect_below: rates below which all is well, bytes per second.
         hard: false.
     """
@@ -62,7 +62,7 @@ class CapacityLimit:
         resource: resource.
         limit_ratio: share of the capacity, 0 to 1.
         group: group of the goal.
-        weight: weight in its group.
+        weight: weight among all goals.
         hard: true.
     """
 
@@ -100,7 +100,7 @@ class RackSpread:
     Attributes:
         name: name of the goal.
         group: group of the goal.
-        weight: weight in its group.
+        weight: weight among all goals.
         hard: true.
     """
 
@@ -137,7 +137,7 @@ class TopicBand:
         name: name of the goal.
         of_leaders: whether leaders count, or replicas.
         group: group of the goal.
-        weight: weight in its group.
+        weight: weight among all goals.
         hard: false.
     """
 

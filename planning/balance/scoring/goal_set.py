@@ -1,56 +1,31 @@
-"""All goals of a plan together: scores of actions, refusals, and load outside of bands."""
+"""All goals of a plan together: load outside of bands, limits, and the answers of goals of others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from headroom.planning.balance.goals.bands import LoadBounds, score
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
+from headroom.planning.balance.goals.bands import LoadBounds
 from headroom.planning.balance.goals.goal import BalanceGoal, BrokerUsage
 from headroom.planning.balance.goals.resource_goals import CapacityLimit, RackSpread, ResourceBand, TopicBand
-from headroom.planning.balance.model import OF_LEADERS, TIMED
+from headroom.planning.balance.model import TIMED
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.schemas.errors import HeadroomError
 
-# A broker that starts outside its band is brought at least this share of the mean towards it, and a smaller change of a
-# broker is dropped: it is not worth an action.
+# A broker that starts outside its band is brought at least this share of the mean towards it: less is not worth an
+# action, and would not last.
 TRIFLE_RATIO = 0.05
-# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search keeps this share
-# of the mean away from the edges, so that brokers are still in their bands when the means are computed again.
+# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search brings no broker
+# nearer to an edge than this share of the mean, so that it is still in its band when the means are computed again.
 _MARGIN_RATIO = 0.005
 # Weight of load beyond a limit, or on a broker that is to carry none, compared with load outside a band.
 _LIMIT_WEIGHT = 10.0
-
-
-@dataclass(frozen=True, eq=False)
-class ActionScores:
-    """Scores of N actions.
-
-    Attributes:
-        changes: fall or rise of the worst score per goal, (G, N): after minus before; a score is (change + 1) / 2.
-        refused_by: index of the hard goal that refuses, (N,); -1 if none does.
-        groups: weighted means of ``changes`` per group, (groups, N).
-    """
-
-    changes: FloatArray
-    refused_by: IntArray
-    groups: FloatArray
-
-    def is_accepted(self, group: int, settled: BoolArray) -> BoolArray:
-        """Return which actions are taken for a group, (N,).
-
-        An action must score above 0.5 in the group, and not below 0.5 in a settled one.
-
-        Args:
-            group: index of the group that is being settled.
-            settled: which groups are settled, (groups,).
-        """
-        accepted: BoolArray = (self.refused_by < 0) & (self.groups[group] > 0) & (self.groups[settled] >= 0).all(axis=0)
-        return accepted
+# Sums in another order differ in their last digits.
+_ROUNDING = 1e-12
 
 
 class GoalSet:
@@ -62,13 +37,12 @@ class GoalSet:
 
     Attributes:
         goals: the goals.
-        groups: names of the groups in their order.
         resource_goals: goals on a resource; the rows of the arrays below.
         resources: resource of each, (K,).
         lower: lower edges that the search aims at, (K, B).
         upper: upper edges that the search aims at, (K, B).
         norm: weight divided by the mean, (K, B); 0 where there is no mean.
-        group_of: index of the group of each resource goal, (K,).
+        start_outside: load outside of the bands themselves and beyond limits before the search, in shares of the means.
 
     Raises:
         HeadroomError: a goal fails.
@@ -76,20 +50,15 @@ class GoalSet:
 
     def __init__(self, goals: Sequence[BalanceGoal], loads: ClusterLoads) -> None:
         self.goals = tuple(goals)
-        self.groups = tuple(dict.fromkeys(goal.group for goal in goals))
         every = np.arange(len(loads.model.brokers))
         usage = loads.usage(every)
         self.bounds = [_answer(goal, lambda goal=goal: goal.bounds(loads.model, usage)) for goal in goals]
-        self._group_weights = np.zeros((len(self.groups), len(goals)))
-        for number, goal in enumerate(goals):
-            self._group_weights[self.groups.index(goal.group), number] = goal.weight
-        self._group_weights /= self._group_weights.sum(axis=1, keepdims=True)
-        self._rows = [n for n, goal in enumerate(goals) if isinstance(goal, (ResourceBand, CapacityLimit))]
-        self._others = [n for n, goal in enumerate(goals) if n not in self._rows and not isinstance(goal, RackSpread)]
+        built_in = (ResourceBand, CapacityLimit, RackSpread, TopicBand)
+        pairs = list(zip(goals, self.bounds, strict=True))
+        self._topics = [(goal, mean) for goal, mean in pairs if isinstance(goal, TopicBand)]
+        self._own = [pair for pair in pairs if not isinstance(pair[0], built_in)]
         self.resource_goals = [goal for goal in goals if isinstance(goal, (ResourceBand, CapacityLimit))]
-        self.topic_goals = [(goal, n) for n, goal in enumerate(goals) if isinstance(goal, TopicBand)]
-        self.hard = np.array([goal.hard for goal in goals], dtype=np.bool_)
-        self._stack([self.bounds[n] for n in self._rows], loads)
+        self._stack([bounds for goal, bounds in pairs if goal in self.resource_goals], loads)
 
     def _stack(self, bounds: Sequence[LoadBounds], loads: ClusterLoads) -> None:
         """Put the bounds of all resource goals into arrays with a row per goal."""
@@ -100,25 +69,24 @@ class GoalSet:
             return np.array(values, dtype=np.float64).reshape(len(kinds), brokers)
 
         self.resources = np.array([goal.resource for goal in kinds], dtype=np.int64)
-        self.of_leaders = np.array([goal.resource in OF_LEADERS for goal in kinds], dtype=np.bool_)
-        self.group_of = np.array([self.groups.index(goal.group) for goal in kinds], dtype=np.int64)
         self.mean = rows([b.mean for b in bounds])
-        self.length = rows([b.length for b in bounds])
         self.detect_below = np.array([b.detect_below for b in bounds], dtype=np.float64)
         self._detecting = np.flatnonzero(self.detect_below)
         self.lower = rows([b.reachable_lower for b in bounds])
         self.upper = rows([b.reachable_upper for b in bounds])
+        bands = self.lower, self.upper
         start, trifle = loads.loads[self.resources], TRIFLE_RATIO * self.mean
         soft = ~np.array([goal.hard for goal in kinds], dtype=np.bool_)[:, None]
-        high, low = soft & (start > self.upper), soft & (start < self.lower)
+        high, low = soft & (start > self.upper * (1 + _ROUNDING)), soft & (start < self.lower * (1 - _ROUNDING))
         timed = np.isin(self.resources, TIMED)[:, None]
         # A band without a width is that of a broker that sheds all of its load, or of one whose mean is 0.
         margin = np.where(soft & timed & (self.upper > self.lower), _MARGIN_RATIO * self.mean, 0.0)
         upper, lower = self.upper - margin, self.lower + margin
         # Where a band is narrower than that, no broker is brought beyond its mean.
         far = np.maximum(start - trifle, self.mean), np.minimum(start + trifle, self.mean)
-        self.upper = np.where(high, np.minimum(upper, far[0]), np.where(start > upper, self.upper, upper))
-        self.lower = np.where(low, np.maximum(lower, far[1]), np.where(start < lower, self.lower, lower))
+        # A broker that starts in its band may stay where it is.
+        self.upper = np.where(high, np.minimum(upper, far[0]), np.clip(start, upper, self.upper))
+        self.lower = np.where(low, np.maximum(lower, far[1]), np.clip(start, self.lower, lower))
         # What does not count in the means is outside of no band, and is not to be put right.
         self.lower[:, ~loads.model.counted] = -np.inf
         self.upper[np.broadcast_to(soft & ~loads.model.counted, self.upper.shape)] = np.inf
@@ -126,6 +94,17 @@ class GoalSet:
         weights = np.array([goal.weight for goal in kinds])[:, None] * np.where(pressing, _LIMIT_WEIGHT, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             self.norm = np.where(self.mean > 0, weights / self.mean, 0.0)
+        beyond = np.maximum(np.maximum(start - bands[1], bands[0] - start), 0.0)
+        quiet = (np.maximum(start, self.mean) < self.detect_below[:, None]) | (soft & ~loads.model.counted)
+        self.start_outside = float((np.where(quiet, 0.0, beyond) * self.norm).sum())
+        finite = np.isfinite(self.upper).any(axis=1) | np.isfinite(self.lower).any(axis=1)
+        live = np.flatnonzero(finite & (self.norm > 0).any(axis=1))
+        self._live = self.resources[live]
+        self._upper, self._lower, self._norm, self._mean = (
+            every[live] for every in (self.upper, self.lower, self.norm, self.mean)
+        )
+        self._quiet_below = [(n, least) for n, least in enumerate(self.detect_below[live].tolist()) if least]
+        self._limits = np.flatnonzero(~soft[:, 0] & np.isfinite(self.upper).any(axis=1)).tolist()
 
     def outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
         """Return the load outside of bands and beyond limits, in shares of the mean by weight, (K, N).
@@ -143,71 +122,86 @@ class GoalSet:
         outside *= self.norm[:, brokers]
         return outside
 
-    def goal_scores(self, usage: BrokerUsage) -> FloatArray:
-        """Return the scores of brokers as the search sees them, (G, N).
+    def total_outside(self, loads: FloatArray, brokers: AnyArray) -> FloatArray:
+        """Return the sum of ``outside`` over the goals, (N,)."""
+        own, upper, lower = loads[self._live], self._upper[:, brokers], self._lower[:, brokers]
+        outside = np.maximum(own - upper, lower - own)
+        np.maximum(outside, 0.0, out=outside)
+        for row, least in self._quiet_below:
+            outside[row, (own[row] < least) & (self._mean[row, brokers] < least)] = 0.0
+        outside *= self._norm[:, brokers]
+        total: FloatArray = outside.sum(axis=0)
+        return total
+
+    def missed(self, loads: FloatArray, broker: int) -> tuple[FloatArray, FloatArray]:
+        """Return by how much a broker is above and below its bands, in shares of the means by weight, (6,) each.
+
+        Args:
+            loads: load by resource and broker, (6, B).
+            broker: index of the broker.
+        """
+        outside = self.outside(loads[:, [broker]], np.array([broker]))[:, 0]
+        above = loads[self.resources, broker] > self.upper[:, broker]
+        high, low = np.zeros(len(loads)), np.zeros(len(loads))
+        np.add.at(high, self.resources, np.where(above, outside, 0.0))
+        np.add.at(low, self.resources, np.where(above, 0.0, outside))
+        return high, low
+
+    def beyond_limits(self, before: FloatArray, after: FloatArray, brokers: AnyArray) -> BoolArray:
+        """Return whether brokers get beyond a limit, or further beyond one, (N,).
+
+        Args:
+            before: load by resource, (6, N).
+            after: the same after a change.
+            brokers: index of each broker, (N,); or one broker for all loads, (1,).
+        """
+        beyond = np.zeros(after.shape[1], dtype=np.bool_)
+        for row in self._limits:
+            own = after[self.resources[row]]
+            more = own > before[self.resources[row]] * (1 + _ROUNDING)
+            beyond |= more & (own > self.upper[row, brokers])
+        return beyond
+
+    def topic_outside(self, topics: IndexArray, replicas: AnyArray, leaders: AnyArray) -> FloatArray:
+        """Return by how much counts of topics are outside of their bands, in shares of the mean by weight, (N,).
+
+        All topics together weigh as one resource.
+
+        Args:
+            topics: topic of each count, (N,).
+            replicas: replicas of the topic on a broker, (N,).
+            leaders: partitions of the topic that the broker leads, (N,).
+        """
+        total = np.zeros(len(topics))
+        for goal, means in self._topics:
+            mean, count = means[topics], leaders if goal.of_leaders else replicas
+            high, low = np.maximum(mean * 1.1, np.ceil(mean)), np.minimum(mean * 0.9, np.floor(mean))
+            outside = np.maximum(np.maximum(count - high, low - count), 0.0)
+            total += goal.weight / len(means) * outside / np.maximum(mean, 1e-9)
+        return total
+
+    @property
+    def has_own_goals(self) -> bool:
+        """Whether there are goals that are not built in."""
+        return bool(self._own)
+
+    def own_gains(self, before: BrokerUsage, after: BrokerUsage) -> FloatArray:
+        """Return the rise of the scores of goals that are not built in, by weight, (N,).
+
+        It is -inf where a broker no longer holds a hard goal, or holds one still less.
 
         Raises:
             HeadroomError: a goal fails, or returns a score that is not between 0 and 1.
         """
-        scores = np.ones((len(self.goals), len(usage.brokers)))
-        if self._rows:
-            own = usage.brokers
-            edges = self.lower[:, own], self.upper[:, own], self.mean[:, own], self.length[:, own]
-            scores[self._rows] = score(usage.loads[self.resources], *edges, self.detect_below[:, None])
-        for number in self._others:
-            scores[number] = goal_score(self.goals[number], self.bounds[number], usage)
-        return scores
-
-    def holds(self, usage: BrokerUsage) -> BoolArray:
-        """Return whether brokers meet each goal, (G, N); soft goals on resources count as met here.
-
-        Raises:
-            HeadroomError: a goal fails.
-        """
-        held: BoolArray = np.ones((len(self.goals), len(usage.brokers)), dtype=np.bool_)
-        if self._rows:
-            held[self._rows] = usage.loads[self.resources] <= self.upper[:, usage.brokers]
-        for number in self._others:
-            if self.goals[number].hard:
-                held[number] = goal_holds(self.goals[number], self.bounds[number], usage)
-        return held
-
-    def keeps_limits(self, before: BrokerUsage, after: BrokerUsage) -> BoolArray:
-        """Return whether no broker gets beyond a limit, or further beyond one, (N,); other goals are not asked."""
-        limits = [number for number, goal in enumerate(self.resource_goals) if goal.hard]
-        upper, own = self.upper[limits], self.resources[limits]
-        within = after.loads[own] <= upper[:, after.brokers]
-        no_worse = after.loads[own] <= before.loads[own]
-        return np.asarray((within | no_worse).all(axis=0))
-
-    def action_scores(
-        self, before: tuple[BrokerUsage, BrokerUsage], after: tuple[BrokerUsage, BrokerUsage]
-    ) -> ActionScores:
-        """Return the scores of N actions between two brokers each.
-
-        A hard goal refuses an action that takes a broker from holding to not holding, or that scores below 0.5 where
-        one of its brokers continues not to hold.
-
-        Args:
-            before: usage of the brokers that give, and of those that take, before each action, (N,) each.
-            after: the same after each action.
-
-        Raises:
-            HeadroomError: a goal fails.
-        """
-        worst_before = np.minimum(*(self.goal_scores(usage) for usage in before))
-        worst_after = np.minimum(*(self.goal_scores(usage) for usage in after))
-        changes = worst_after - worst_before
-        hard = np.flatnonzero(self.hard)
-        refused_by = np.full(changes.shape[1], -1)
-        if len(hard):
-            held = [self.holds(usage)[hard] for usage in before]
-            hold = [self.holds(usage)[hard] for usage in after]
-            broken = (held[0] & ~hold[0]) | (held[1] & ~hold[1])
-            still = (~held[0] & ~hold[0]) | (~held[1] & ~hold[1])
-            refused = broken | (still & (changes[hard] < 0))
-            refused_by = np.where(refused.any(axis=0), hard[np.argmax(refused, axis=0)], -1)
-        return ActionScores(changes, refused_by, self._group_weights @ changes)
+        total = np.zeros(len(before.brokers))
+        for goal, bounds in self._own:
+            change = goal_score(goal, bounds, after) - goal_score(goal, bounds, before)
+            if not goal.hard:
+                total += goal.weight * change
+                continue
+            held, holds = (goal_holds(goal, bounds, usage) for usage in (before, after))
+            total[~holds & (held | (change < 0))] = -np.inf
+        return total
 
 
 def goal_score(goal: BalanceGoal, bounds: Any, usage: BrokerUsage) -> FloatArray:

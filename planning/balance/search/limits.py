@@ -90,6 +90,12 @@ class ProposalLimits:
         if self.topics is not None and not self.topics - self.excluded_topics:
             raise HeadroomError("topics", "all chosen topics are excluded", "Choose at least one other topic.")
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether only a part of the gain may be within the limits."""
+        chosen = (self.max_bytes, self.max_moves, self.topics)
+        return self.elections_only or bool(self.excluded_topics) or any(limit is not None for limit in chosen)
+
     def exclusions(self, model: ClusterModel) -> dict[Exclusion, BoolArray]:
         """Return which partitions each reason excludes, (P,) each. A partition may have several reasons.
 

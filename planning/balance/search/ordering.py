@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, hourly_percentile, percentile_weights
+from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
@@ -26,13 +27,13 @@ def order_actions(
 ) -> list[BalanceAction]:
     """Return actions in the order in which they are worth most, such that every prefix keeps all limits.
 
-    Elections keep their order and come first, then copies by gain / (bytes + overhead). Actions of Kafka's own topics
-    follow all others. An action that only fits after another one comes after it.
+    Elections come first, then copies, then elections of new replicas, each by gain / (bytes + overhead). Actions of
+    Kafka's own topics follow all others. An action that only fits after another one comes after it.
 
     Args:
         start: the cluster as it is; it is not changed.
         goals: goals with their bounds.
-        actions: actions in an order that keeps all limits.
+        actions: actions by stage, each in the order in which they were found.
         overhead_bytes: cost of a copied replica besides its bytes.
         internal: partitions of Kafka's own topics, (P,).
     """
@@ -41,19 +42,28 @@ def order_actions(
     ordered: list[BalanceAction] = []
     for last in (False, True):
         own = [a for a in actions if bool(internal[a.partition]) is last]
-        elections = [a for a in own if a.kind is ActionKind.ELECT]
-        copies = [a for a in own if a.kind is not ActionKind.ELECT]
-        _shift(loads, elections)
-        ordered += elections + _by_worth(loads, goals, copies, overhead_bytes)
+        stages: tuple[list[BalanceAction], ...] = ([], [], [])
+        for action in own:
+            stages[stage_of(start.model, action)].append(action)
+        for stage in stages:
+            ordered += _by_worth(loads, goals, stage, overhead_bytes)
     if not breaks_limits(goals, load_events(start, ordered)).any():
         return ordered
-    return _within_limits(start.copy(), goals, ordered)
+    # Where room is scarce, the order in which actions were found may fit better.
+    return max((_within_limits(start.copy(), goals, order) for order in (ordered, actions)), key=len)
+
+
+def stage_of(model: ClusterModel, action: BalanceAction) -> int:
+    """Return 0 for an election of a replica that is there, 1 for a copy, and 2 for an election after a copy."""
+    if action.kind is not ActionKind.ELECT:
+        return 1
+    return 0 if action.target in model.replicas[action.partition] else 2
 
 
 def _by_worth(
     loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], overhead_bytes: float
 ) -> list[BalanceAction]:
-    """Return copies by gain per byte, each computed after the ones before it; the loads are changed."""
+    """Return actions by gain per byte, each computed after the ones before it; the loads are changed."""
     ordered: list[BalanceAction] = []
     left = list(actions)
     while left:
@@ -77,10 +87,10 @@ def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]
     gain = np.zeros(len(actions))
     for own, sign in zip(brokers, (-1.0, 1.0), strict=True):
         change = np.empty((6, len(actions)))
-        change[:3] = np.einsum("nkh,knh->kn", deltas.hours, weights[:, own])
-        change[3:] = deltas.latest.T
+        change[:3] = np.einsum("knh,knh->kn", deltas.hours, weights[:, own])
+        change[3:] = deltas.latest
         before = loads.loads[:, own]
-        gain += (goals.outside(before, own) - goals.outside(before + sign * change, own)).sum(axis=0)
+        gain += goals.total_outside(before, own) - goals.total_outside(before + sign * change, own)
     return gain
 
 
@@ -90,12 +100,13 @@ def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
         return
     deltas = action_deltas(loads.model, actions)
     hours = loads.hours.transpose(1, 0, 2)
+    by_action = deltas.hours.transpose(1, 0, 2)
     for brokers, add in (
         (np.array([a.source for a in actions]), np.subtract),
         (np.array([a.target for a in actions]), np.add),
     ):
-        add.at(hours, brokers, deltas.hours)
-        add.at(loads.loads[3:].T, brokers, deltas.latest)
+        add.at(hours, brokers, by_action)
+        add.at(loads.loads[3:].T, brokers, deltas.latest.T)
     loads.loads[:3] = hourly_percentile(loads.hours, loads.model.percentile)
 
 
@@ -105,9 +116,13 @@ def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
     waiting = list(actions)
     while waiting:
         deferred: list[BalanceAction] = []
+        # What follows on an action that waits, waits too.
+        late: set[int] = set()
         for action in waiting:
-            if breaks_limits(goals, load_events(loads, [action])).any():
+            own = {action.partition, action.swapped} - {-1}
+            if own & late or breaks_limits(goals, load_events(loads, [action])).any():
                 deferred.append(action)
+                late |= own
                 continue
             _shift(loads, [action])
             ordered.append(action)

@@ -8,23 +8,22 @@ from itertools import groupby
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.arrays import FloatArray
 from headroom.planning.balance.goals.goal import BalanceGoal
 from headroom.planning.balance.model import ClusterModel
-from headroom.planning.balance.scoring.goal_set import TRIFLE_RATIO, GoalSet
+from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
 from headroom.planning.balance.search.limits import ExcludedPartition, ProposalLimits
-from headroom.planning.balance.search.ordering import order_actions
-from headroom.planning.balance.search.search import BalanceSearch
+from headroom.planning.balance.search.net_actions import net_actions
+from headroom.planning.balance.search.ordering import order_actions, stage_of
+from headroom.planning.balance.search.search import LEAST_GAIN, BalanceSearch
 from headroom.planning.balance.search.trajectory import load_events
 from headroom.schemas.errors import HeadroomError
 
-# Difference of two sums of loads in another order, in shares of the means.
-_ROUNDING = 1e-9
-# Up to this number of partitions a second search is made if the first leaves load outside of bands. Of more, single
-# replicas matter less than the time.
-_MOST_SEARCHED_TWICE = 50_000
+# Searches for one proposal, of which the last mostly finds nothing, and the part of the load outside of bands by which
+# each has to lower it. Bands move a little with each state, so less may be a step of a circle.
+_MOST_SEARCHES, _LEAST_FALL_RATIO = 16, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +78,11 @@ class Proposal:
 def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalLimits | None = None) -> Proposal:
     """Return the actions that bring brokers into their bands for the fewest bytes found.
 
-    The proposal depends on the cluster, the goals and the limits alone. A partition gains at most one replica.
+    The proposal depends on the cluster, the goals and the limits alone.
 
     Args:
         model: the cluster.
-        goals: goals in the order in which their groups are settled.
+        goals: the goals.
         limits: what the proposal may cost and must leave alone; None: defaults.
 
     Raises:
@@ -96,8 +95,7 @@ def propose(model: ClusterModel, goals: Sequence[BalanceGoal], limits: ProposalL
         raise HeadroomError("partitions", "there are none", "Choose a cluster that has topics.")
     before = ClusterLoads(model)
     goal_set = GoalSet(goals, before)
-    actions = _search(model, goal_set, before, limits)
-    actions = order_actions(before, goal_set, actions, limits.move_overhead_bytes, limits.internal(model))
+    actions = _search(_Stage(before, goal_set), limits)
     return _proposal(model, goal_set, before, actions)
 
 
@@ -134,98 +132,53 @@ def apply_actions(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None
             loads.move(np.array([a.swapped for a in own], dtype=np.int64), target, source)
 
 
-def _search(model: ClusterModel, goals: GoalSet, before: ClusterLoads, limits: ProposalLimits) -> list[BalanceAction]:
-    """Return actions in an order that keeps all limits.
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """A placement on the way to the end state, with the actions that lead to it from the cluster as it is."""
 
-    A search that puts off what wastes bytes copies less. Where a few large replicas decide, it may leave load outside
-    of bands that one without this rule brings there.
-    """
-    first = _search_without_trifles(model, goals, before, limits, thrifty=True)
-    if first.outside <= _ROUNDING or model.partitions > _MOST_SEARCHED_TWICE:
-        return first.actions
-    other = _search_without_trifles(model, goals, before, limits, thrifty=False)
-    return other.actions if other.outside < first.outside - _ROUNDING else first.actions
-
-
-def _search_without_trifles(
-    model: ClusterModel, goals: GoalSet, before: ClusterLoads, limits: ProposalLimits, thrifty: bool
-) -> _SearchResult:
-    """Return what a search finds, without changes of brokers that are trifles."""
-    frozen = np.zeros(len(model.brokers), dtype=np.bool_)
-    first = _run_search(model, goals, before, limits, frozen, [], thrifty)
-    trifles = _trifles(goals, before, first)
-    if not trifles.any():
-        return first
-    # Other brokers may take over what these do; where none can, bands count more than trifles.
-    kept = _without(first.actions, trifles, _breaks_hard_goals(goals, before))
-    second = _run_search(model, goals, before, limits, trifles, kept, thrifty)
-    return first if second.outside > first.outside + _ROUNDING else second
-
-
-@dataclass(frozen=True)
-class _SearchResult:
-    """Actions, the state after them, and the load that is then outside of bands."""
-
-    actions: list[BalanceAction]
     loads: ClusterLoads
-    outside: float
+    goals: GoalSet
+    actions: tuple[BalanceAction, ...] = ()
+
+    def improves(self, before: _Stage, ratio: float) -> bool:
+        """Return whether replicas are spread better over racks, or enough less load is outside of its own bands."""
+        crowded = float(self.loads.crowded.sum()), float(before.loads.crowded.sum())
+        least = (1 - ratio) * before.goals.start_outside - LEAST_GAIN
+        return crowded[0] < crowded[1] or (crowded[0] == crowded[1] and self.goals.start_outside <= least)
 
 
-def _run_search(
-    model: ClusterModel,
-    goals: GoalSet,
-    before: ClusterLoads,
-    limits: ProposalLimits,
-    frozen: BoolArray,
-    known: list[BalanceAction],
-    thrifty: bool,
-) -> _SearchResult:
-    """Return known actions and those found after them."""
-    loads = before.copy()
-    apply_actions(loads, known)
-    actions = BalanceSearch(model, goals, before, loads, limits, frozen, known, thrifty).run()
-    every = np.arange(len(model.brokers))
-    return _SearchResult(actions, loads, float(goals.outside(loads.loads, every).sum()))
+def _search(start: _Stage, limits: ProposalLimits) -> tuple[BalanceAction, ...]:
+    """Return the actions from the cluster as it is to an end state from which a new proposal has none.
 
-
-def _trifles(goals: GoalSet, before: ClusterLoads, result: _SearchResult) -> BoolArray:
-    """Return the brokers that the actions change by less than 5 % of the mean in every soft goal, (B,)."""
-    touched = np.zeros(len(before.model.brokers), dtype=np.bool_)
-    for action in result.actions:
-        touched[[action.source, action.target]] = True
-    soft = [number for number, goal in enumerate(goals.resource_goals) if not goal.hard]
-    own = goals.resources[soft]
-    change = np.abs(result.loads.loads[own] - before.loads[own])
-    # A change of exactly 5 % counts, and sums in another order differ in their last digits.
-    small = (change < TRIFLE_RATIO * goals.mean[soft] * (1 - 1e-9)) | (goals.mean[soft] == 0)
-    every: BoolArray = touched & small.all(axis=0)
-    return every if soft else np.zeros(len(touched), dtype=np.bool_)
-
-
-def _breaks_hard_goals(goals: GoalSet, before: ClusterLoads) -> BoolArray:
-    """Return the brokers that do not hold a hard goal at the start, (B,): what they give is no trifle."""
-    hard = [number for number, goal in enumerate(goals.resource_goals) if goal.hard]
-    over = (before.loads[goals.resources[hard]] > goals.upper[hard]).any(axis=0)
-    breaks: BoolArray = over | (before.crowded > 0)
-    return breaks
-
-
-def _without(actions: Sequence[BalanceAction], brokers: BoolArray, needed: BoolArray) -> list[BalanceAction]:
-    """Return actions without those that change some brokers, and without others of the same partitions."""
-    dropped: set[int] = set()
-    for action in actions:
-        small = brokers[action.source] or brokers[action.target]
-        if small and not needed[action.source]:
-            dropped |= {action.partition, action.swapped} - {-1}
-    left = list(actions)
-    while True:
-        kept = [a for a in left if a.partition not in dropped and a.swapped not in dropped]
-        if len(kept) == len(left):
-            return kept
-        # A swap couples two partitions.
-        dropped |= {p for a in left for p in (a.partition, a.swapped) if {a.partition, a.swapped} & dropped}
-        dropped.discard(-1)
-        left = kept
+    Each search starts as that of a new proposal would, with the bands of the state that the one before has reached. The
+    proposal is the difference between the first state and the last.
+    """
+    now, model = start, start.loads.model
+    found = np.zeros(model.partitions, dtype=np.int64)
+    # A limit may leave room for a small part of the gain only.
+    ratio = 0.0 if limits.is_partial else _LEAST_FALL_RATIO
+    for _ in range(_MOST_SEARCHES):
+        spent = (sum(a.bytes_copied for a in now.actions), sum(a.copies for a in now.actions))
+        left = [
+            np.inf if most is None else most - used
+            for most, used in zip((limits.max_bytes, limits.max_moves), spent, strict=True)
+        ]
+        search = BalanceSearch(now.loads.copy(), now.goals, limits, *left)
+        search.run()
+        if not search.has_changed:
+            break
+        found = np.where(search.taken > 0, found.max() + search.taken, found)
+        actions = net_actions(model, search.slots, search.leader)
+        actions.sort(key=lambda action: (stage_of(model, action), found[action.partition]))
+        ordered = order_actions(start.loads, start.goals, actions, limits.move_overhead_bytes, limits.internal(model))
+        after = start.loads.copy()
+        apply_actions(after, ordered)
+        loads = ClusterLoads(model.with_placement(after.replicas, after.leader))
+        reached = _Stage(loads, GoalSet(start.goals.goals, loads), tuple(ordered))
+        if not reached.improves(now, ratio):
+            break
+        now = reached
+    return now.actions
 
 
 def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions: Sequence[BalanceAction]) -> Proposal:
@@ -243,7 +196,8 @@ def _proposal(model: ClusterModel, goals: GoalSet, before: ClusterLoads, actions
         model,
         goals,
         tuple(actions),
-        events.totals(start, changes, len(actions)),
+        # Sums of differences may end below 0 in their last digits.
+        np.maximum(events.totals(start, changes, len(actions)), 0.0),
         copied,
         replicas,
         before.loads,

@@ -1,157 +1,386 @@
-"""Search for the actions that bring brokers into their bands: first without copies, then what is worth its copy."""
+"""Search for the elections and moves that bring brokers into their bands, by exact gain per byte."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, IntArray
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from headroom.planning.balance.model import NO_BROKER, OF_LEADERS
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.balance.scoring.racks import crowded_slots
-from headroom.planning.balance.search.actions import BalanceAction
-from headroom.planning.balance.search.candidates import CandidateFinder
-from headroom.planning.balance.search.deltas import effects, load_deltas
-from headroom.planning.balance.search.limits import ProposalLimits
-from headroom.planning.balance.search.revision import PlanRevision
-from headroom.planning.balance.search.state import SearchState
-from headroom.planning.balance.search.taking import LEAST_GAIN, ActionTaker
+from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
+from headroom.planning.balance.search.deltas import load_deltas
+from headroom.planning.balance.search.gains import Candidates, Gains, joined
+from headroom.planning.balance.search.limits import COPIES_ONLY, ProposalLimits
 
-_MOST_PASSES = 3
-# Brokers that are tried with all their replicas where no candidate is accepted.
-_MOST_PEERS = 40
+# A gain below this is rounding.
+LEAST_GAIN = 1e-9
+_ROUNDING = 1e-12
+# Candidates up to which all of a broker are compared. Of more, those of the nearest peers with the densest load are.
+_MOST_COMPARED, _DENSEST, _PEERS, _LEAST_GIVERS, _MOST_PEERS, _SWAP_PEERS = 4_000, 384, 10, 2, 20, 4
+# The best candidates to first order, of which the exact gain decides, and more where none of these gains.
+_EXACT, _MOST_EXACT = 32, 256
+# One of this many replicas of a broker is taken at a time, up to the maximum, before all are compared again.
+_REPLICAS_PER_TURN, _MOST_IN_TURN = 32, 64
+# Candidates are taken in turn if they are worth this part of the best one, and still gain nearly what they promised.
+_ALIKE_RATIO, _KEPT_RATIO = 0.5, 0.9
+# Pairs of replicas that are compared for a swap, and the part of what a broker has outside that it has to gain.
+_MOST_PAIRS, _SWAP_RATIO = 20_000, 0.05
 
 
 class BalanceSearch:
     """Search in one cluster.
 
+    The worst broker takes the action with the most gain per byte, until no broker that is outside of a band finds one.
+    Then moved replicas may move on or return, and replicas change places. What has become needless is given back.
+
     Args:
-        model: the cluster.
+        loads: the cluster as it is; the search changes it to its end state.
         goals: goals with their bounds.
-        start: the cluster as it is.
-        loads: the state after ``known``; the search changes it.
         limits: limits of the proposal.
-        frozen: brokers that give and take nothing, (B,).
-        known: actions of the proposal so far.
-        thrifty: whether actions that waste bytes are put off as long as there are others.
+        bytes_left: bytes that may be copied.
+        moves_left: replicas that may be copied.
+
+    Attributes:
+        slots: brokers of the replicas in the end state, each in the slot that it had before, (P, R).
+        taken: number of the last action of each partition, (P,).
     """
 
     def __init__(
-        self,
-        model: ClusterModel,
-        goals: GoalSet,
-        start: ClusterLoads,
-        loads: ClusterLoads,
-        limits: ProposalLimits,
-        frozen: BoolArray,
-        known: Sequence[BalanceAction] = (),
-        thrifty: bool = True,
+        self, loads: ClusterLoads, goals: GoalSet, limits: ProposalLimits, bytes_left: float, moves_left: float
     ) -> None:
-        self._model, self._goals, self._loads, self._limits = model, goals, loads, limits
-        self._state = SearchState(goals, start, loads, limits, frozen, known)
-        self._finder = CandidateFinder(
-            loads, goals, limits.move_overhead_bytes, self._state.electable, self._state.movable
-        )
-        self._taker = ActionTaker(self._state, self._finder, thrifty)
-        self._revision = PlanRevision(self._state, self._finder, self._taker)
+        self._model, self._loads, self._goals, self._limits = loads.model, loads, goals, limits
+        self._gains = Gains(loads, goals)
+        self.slots = loads.replicas.copy()
+        self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
+        self._bytes_left, self._moves_left = bytes_left, moves_left
+        brokers = len(self._model.brokers)
+        # Where the replica that moved came from, and where it is.
+        self._origin, self._place = (np.full(self._model.partitions, NO_BROKER) for _ in range(2))
+        order = np.argsort(self.slots.ravel(), kind="stable")
+        edges = np.searchsorted(self.slots.ravel()[order], np.arange(brokers + 1))
+        rows = order // max(1, self.slots.shape[1])
+        self._at_start = [rows[edges[broker] : edges[broker + 1]] for broker in range(brokers)]
+        # When each broker last changed, and when it last found no action.
+        self._now, self._changed, self._failed = 0, np.zeros(brokers, dtype=np.int64), np.full(brokers, -1)
+        self._moves_on = False
+        self._found: dict[int, IntArray] = {}
 
-    def run(self) -> list[BalanceAction]:
-        """Return the actions. Kafka's own topics take part only after all others."""
+    @property
+    def leader(self) -> IndexArray:
+        """Return the leaders in the end state, (P,)."""
+        return self._loads.leader
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the end state differs from the cluster as it is."""
+        return bool((self.slots != self._model.replicas).any() or (self.leader != self._model.leader).any())
+
+    def run(self) -> None:
+        """Change the loads to the end state. Kafka's own topics take part only after all others."""
+        excluded = self._limits.exclusions(self._model)
+        may_elect = ~np.logical_or.reduce([excluded[reason] for reason in excluded if reason not in COPIES_ONLY])
+        may_move = ~np.logical_or.reduce(list(excluded.values())) & (not self._limits.elections_only)
         internal = self._limits.internal(self._model)
-        state = self._state
         for eligible in (~internal, internal):
-            if not state.admit(eligible):
+            self._electable, self._movable = may_elect & eligible, may_move & eligible
+            if not self._electable.any():
                 continue
-            if not self._limits.elections_only:
-                self._spread_over_racks()
-            for copies in (False, True) if not self._limits.elections_only else (False,):
-                state.finished[:] = False
-                for group in range(len(self._goals.groups)):
-                    self._settle(group, copies)
-                    state.finished[group] = True
-        return state.actions
+            self._spread_over_racks()
+            for self._moves_on in (False, True):
+                self._failed[:] = -1
+                self._found.clear()
+                self._settle()
+            if self._give_back():
+                self._settle()
 
     def _spread_over_racks(self) -> None:
         """Move replicas that share a rack needlessly to the racks where they are missing, one per partition."""
         if not self._loads.crowded.any():
             return
-        state = self._state
-        crowded = crowded_slots(self._model, self._loads.replicas)
-        targets = np.flatnonzero(self._model.may_take & ~state.frozen)
-        for partition in np.flatnonzero(crowded.any(axis=1) & state.movable).tolist():
-            sources = self._loads.replicas[partition][crowded[partition]].astype(np.int64)
-            sources = sources[self._model.may_give[sources] & ~state.frozen[sources]]
-            moves = self._finder.between(
-                np.full(len(sources) * len(targets), partition),
-                np.repeat(sources, len(targets)),
-                np.tile(targets, len(sources)),
-            )
-            order = np.argsort(-self._finder.gains(moves), kind="stable")
-            moves = moves.subset(order)
-            copies = np.ones(len(order), dtype=np.bool_)
-            deltas = load_deltas(self._model, moves.partitions, copies, moves.leads)
-            scores = self._goals.action_scores(*effects(self._loads, deltas, moves.sources, moves.targets, False))
-            allowed = np.flatnonzero(scores.refused_by < 0)
-            if len(allowed) and state.budget.spend(self._model.size[[partition]]):
-                state.apply(moves.subset(allowed[:1]))
+        crowded = crowded_slots(self._model, self.slots)
+        targets = np.flatnonzero(self._model.may_take)
+        for partition in np.flatnonzero(crowded.any(axis=1) & self._movable).tolist():
+            sources = self.slots[partition][crowded[partition]].astype(np.int64)
+            sources = sources[self._model.may_give[sources]]
+            own = np.full(len(sources) * len(targets), partition)
+            found = self._moves(own, np.repeat(sources, len(targets)), np.tile(targets, len(sources)))
+            gain = self._gains.exact(found)
+            if len(gain) and np.isfinite(gain.max()):
+                self._apply(found.subset(np.array([np.argmax(gain)])))
 
-    def _settle(self, group: int, copies: bool) -> None:
-        """Bring all brokers into the bands of a group, as far as actions are found."""
-        rows = np.flatnonzero(self._goals.group_of == group)
-        if not copies:
-            rows = rows[self._goals.of_leaders[rows]]
-        if not len(rows):
-            return
-        state = self._state
-        for _ in range(_MOST_PASSES):
-            # Actions for others may have made room for a broker without any.
-            stuck = state.frozen.copy()
-            known = list(state.actions)
-            while state.budget.moves_left > 0 or not copies:
-                outside = state.outside()[rows]
-                outside[:, stuck] = 0.0
-                worst = outside.sum(axis=0)
+    def _settle(self) -> None:
+        """Take actions for the worst broker as long as any broker outside of a band finds one."""
+        # A broker that found none waits until all others have had their turn.
+        while (waits := self._failed >= self._changed.max()).sum() < len(waits):
+            while True:
+                worst = np.where(waits, 0.0, self._gains.outside)
                 broker = int(np.argmax(worst))
                 if worst[broker] <= LEAST_GAIN:
                     break
-                goals = rows[np.argsort(-outside[:, broker], kind="stable")]
-                stuck[broker] = not self._relieve(broker, goals, group, copies)
-            if state.actions == known or (stuck == state.frozen).all():
-                return
+                # What failed is tried again with the brokers that have changed since.
+                since = self._failed[broker]
+                peers = self._changed > (since if self._changed[broker] <= since else -1)
+                peers[broker] = False
+                if not self._help(broker, peers):
+                    self._failed[broker], waits[broker] = self._now, True
+            self._failed[self._gains.outside <= LEAST_GAIN] = self._now
 
-    def _relieve(self, broker: int, rows: IntArray, group: int, copies: bool) -> bool:
-        """Take at least one action that helps a broker; return whether there is one.
+    def _help(self, broker: int, peers: BoolArray) -> bool:
+        """Take at least one action between a broker and its peers, (B,); return whether there is one.
+
+        Actions that do not help the broker itself are left to the turn of the peer.
+        """
+        high, low = self._goals.missed(self._loads.loads, broker)
+        both = self._moves_on and not self._is_large(broker)
+        gives = bool((both or high.any()) and self._model.may_give[broker])
+        takes = bool((both or low.any()) and self._model.may_take[broker])
+        if (high + low)[list(OF_LEADERS)].any() and self._take_best(self._elections(broker, peers, gives, takes)):
+            return True
+        if self._moves_left <= 0 or not self._movable.any():
+            return False
+        for most, dense in ((_PEERS, True), (_MOST_PEERS, False)) if self._is_large(broker) else ((0, False),):
+            near = self._near(high - low, peers, most)
+            if self._take_best(self._moves_between(broker, near, gives, takes, dense)):
+                return True
+        return self._moves_on and not self._goals.has_own_goals and self._swap(broker, near)
+
+    def _is_large(self, broker: int) -> bool:
+        """Return whether a broker has more candidates than are compared at once."""
+        return len(self._at_start[broker]) * len(self._model.brokers) + self.slots.size > _MOST_COMPARED
+
+    def _near(self, missed: FloatArray, peers: BoolArray, most: int) -> IntArray:
+        """Return peers, those first that are furthest the other way; at most ``most``, or all if it is 0.
 
         Args:
-            broker: index of the broker.
-            rows: resource goals of the group, the one that it misses most first.
-            group: index of the group.
-            copies: whether replicas may be copied.
+            missed: by how much the broker is above its bands, or below if negative, by resource, (6,).
+            peers: the peers, (B,).
+            most: maximum number of peers.
         """
-        missed = [
-            (int(row), bool(self._loads.loads[self._goals.resources[row], broker] > self._goals.upper[row, broker]))
-            for row in rows
-            if self._state.outside()[row, broker] > LEAST_GAIN
-        ]
-        allowed = [
-            (row, gives) for row, gives in missed if (self._model.may_give if gives else self._model.may_take)[broker]
-        ]
-        for row, gives in allowed:
-            if self._goals.of_leaders[row] and self._taker.best(self._finder.elections(broker, gives), group):
-                return True
-            if copies and self._copy(broker, row, gives, group):
-                return True
-        return any(self._revision.help(broker, row, gives, group, copies) for row, gives in allowed)
+        found = np.flatnonzero(peers & (self._model.may_take | self._model.may_give))
+        loads = self._loads.loads
+        distance = missed @ (loads / np.maximum(loads.mean(axis=1, keepdims=True), 1e-9))
+        return found[np.argsort(distance[found], kind="stable")][: most or None]
 
-    def _copy(self, broker: int, row: int, gives: bool, group: int) -> bool:
-        """Take moves that help a broker, otherwise a swap; return whether there is any."""
-        begun = self._state.begun()
-        if self._taker.best(self._finder.moves(broker, row, gives, begun), group):
-            return True
-        for peer in self._finder.peers(broker, row, gives, begun, _MOST_PEERS).tolist():
-            source, target = (broker, peer) if gives else (peer, broker)
-            if self._taker.best(self._finder.every_move(source, target, row), group):
-                return True
-        return self._taker.swap(broker, row, gives, group)
+    def _replicas_of(self, broker: int) -> IntArray:
+        """Return the partitions with a replica on a broker that may move."""
+        found = self._found.get(broker)
+        if found is None:
+            own = self._at_start[broker]
+            if self._moves_on:
+                own = np.concatenate([own, np.flatnonzero(self._place == broker)])
+            fixed = (self._place[own] != NO_BROKER) & ((self._place[own] != broker) | (not self._moves_on))
+            own = own[self._movable[own] & ~fixed]
+            found = self._found[broker] = own[(self.slots[own] == broker).any(axis=1)]
+        return found
+
+    def _elections(self, broker: int, peers: BoolArray, gives: bool, takes: bool) -> Candidates:
+        """Return the elections by which a broker gives leaders to in-sync replicas of peers, or gets them."""
+        model, leader = self._model, self._loads.leader
+        own = np.concatenate([self._at_start[broker], np.flatnonzero(self._place == broker)])
+        wanted = np.where(leader[own] == broker, gives, takes & (leader[own] >= 0))
+        own = own[self._electable[own] & wanted]
+        slots = self.slots[own]
+        # A replica that arrives is in sync when its copy has ended.
+        usable = (slots != NO_BROKER) & (model.in_sync[own] | (slots != model.replicas[own])) & model.may_take[slots]
+        lead = leader[own]
+        given = usable & (lead == broker)[:, None] & (slots != broker) & peers[slots]
+        taken = usable & ((lead != broker) & model.may_give[lead] & peers[lead])[:, None] & (slots == broker)
+        row, slot = np.nonzero(given | taken)
+        partitions = own[row]
+        every = np.ones(len(row), dtype=np.bool_)
+        return Candidates(
+            partitions, lead[row].astype(np.int64), slots[row, slot].astype(np.int64), every, ~every, np.zeros(len(row))
+        )
+
+    def _moves_between(self, broker: int, peers: IntArray, gives: bool, takes: bool, dense: bool) -> Candidates:
+        """Return the moves between a broker and peers; of many, those with the densest gain for the broker."""
+        model = self._model
+        given = self._replicas_of(broker) if gives else np.zeros(0, dtype=np.int64)
+        targets = peers[model.may_take[peers]]
+        givers = peers[model.may_give[peers]] if takes else peers[:0]
+        if dense:
+            givers = givers[: max(_LEAST_GIVERS, _MOST_COMPARED * len(model.brokers) // self.slots.size)]
+        by_peer = [self._replicas_of(peer) for peer in givers.tolist()]
+        taken = np.concatenate([np.zeros(0, dtype=np.int64), *by_peer])
+        sources = np.repeat(givers, [len(own) for own in by_peer])
+        if dense:
+            given = given[self._densest(given, broker, broker, -1.0)]
+            chosen = self._densest(taken, broker, sources, 1.0)
+            taken, sources = taken[chosen], sources[chosen]
+        return self._moves(
+            np.concatenate([np.repeat(given, len(targets)), taken]),
+            np.concatenate([np.full(len(given) * len(targets), broker), sources]),
+            np.concatenate([np.tile(targets, len(given)), np.full(len(taken), broker)]),
+        )
+
+    def _densest(self, partitions: IntArray, broker: int, sources: IntArray | int, sign: float) -> IntArray:
+        """Return the places of the replicas that gain most per byte for a broker that gives or takes them."""
+        if len(partitions) <= _DENSEST:
+            return np.arange(len(partitions))
+        leads = self._loads.leader[partitions] == sources
+        at = np.array([broker])
+        gain = self._gains.falls(self._gains.moved(partitions, at, leads, np.ones(len(partitions))), at, sign)
+        cost = self._model.size[partitions] + self._limits.move_overhead_bytes
+        return np.argpartition(-gain / np.maximum(cost, 1.0), _DENSEST)[:_DENSEST]
+
+    def _moves(self, partitions: IntArray, sources: IntArray, targets: IntArray) -> Candidates:
+        """Return the moves to brokers without a replica of the partition that leave its racks as good as they are."""
+        rows = self.slots[partitions]
+        fits = (rows != targets[:, None]).all(axis=1) & keeps_racks(self._model, rows, sources, targets)
+        size = self._model.size[partitions]
+        origin = self._origin[partitions]
+        copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
+        fits &= copied <= self._bytes_left
+        partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]
+        every = np.ones(len(partitions), dtype=np.bool_)
+        return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, every, copied)
+
+    def _cost(self, found: Candidates) -> FloatArray:
+        cost = np.where(found.copies, found.bytes_copied + self._limits.move_overhead_bytes, 1.0)
+        return np.maximum(cost, 1.0)
+
+    def _take_best(self, found: Candidates) -> bool:
+        """Take the candidate with the most gain per byte, and others like it; return whether there is one."""
+        if not len(found):
+            return False
+        rough, cost = self._gains.first_order(found), self._cost(found)
+        order = np.flatnonzero(rough > LEAST_GAIN)
+        order = order[np.argsort(-(rough / cost)[order], kind="stable")]
+        gain = self._gains.exact(found.subset(order[:_EXACT]))
+        if not (gain > LEAST_GAIN).any():
+            # The first order misses what is near the edge of a percentile.
+            order = np.argsort(-rough, kind="stable")[:_MOST_EXACT]
+            gain = self._gains.exact(found.subset(order))
+            if not (gain > LEAST_GAIN).any():
+                return False
+        exact = found.subset(order[: len(gain)])
+        # Topics have a say in the choice, but alone they are no gain.
+        worth = np.where(gain > LEAST_GAIN, gain + self._gains.of_topics(exact), -np.inf) / cost[order[: len(gain)]]
+        best = int(order[np.argmax(worth)])
+        most = min(max(1, len(self._at_start[found.sources[best]]) // _REPLICAS_PER_TURN), _MOST_IN_TURN)
+        alike = order[
+            (found.sources[order] == found.sources[best])
+            & (found.targets[order] == found.targets[best])
+            & (order != best)
+            & ((rough / cost)[order] >= _ALIKE_RATIO * worth.max())
+            & (found.copies[order] == found.copies[best])
+        ]
+        chosen = np.concatenate([[best], alike[: most - 1]])
+        if len(chosen) > 1 and not self._goals.has_own_goals:
+            kept = self._gains.exact_in_turn(found.subset(chosen)) >= _KEPT_RATIO * rough[chosen]
+            kept[0] = True
+            chosen = chosen[: len(kept) if kept.all() else int(np.argmin(kept))]
+        else:
+            chosen = chosen[:1]
+        if found.copies[best]:
+            within = (np.cumsum(found.bytes_copied[chosen]) <= self._bytes_left) & (
+                np.arange(len(chosen)) < self._moves_left
+            )
+            chosen = chosen[within]
+        self._apply(found.subset(chosen))
+        return True
+
+    def _apply(self, found: Candidates) -> None:
+        """Carry out candidates that are all between the same two brokers."""
+        own, source, target = found.partitions, int(found.sources[0]), int(found.targets[0])
+        if found.copies[0]:
+            self._loads.move(own, source, target)
+            rows = self.slots[own]
+            rows[rows == source] = target
+            self.slots[own] = rows
+            for broker in {source, *rows.ravel().tolist()}:
+                self._found.pop(broker, None)
+            first = self._origin[own] == NO_BROKER
+            back = self._origin[own] == target
+            self._origin[own] = np.where(back, NO_BROKER, np.where(first, source, self._origin[own]))
+            self._place[own] = np.where(back, NO_BROKER, target)
+            self._bytes_left -= float(found.bytes_copied.sum())
+            self._moves_left -= int(first.sum()) - int(back.sum())
+        else:
+            self._loads.elect(own, source, target)
+        both = np.array([source, target])
+        self._gains.update(both)
+        self._now += 1
+        self._changed[both] = self.taken[own] = self._now
+
+    def _swap(self, broker: int, peers: IntArray) -> bool:
+        """Let a broker and a peer exchange the replicas that gain most per byte; return whether there are any."""
+        model = self._model
+        peers = peers[model.may_take[peers] & model.may_give[peers]]
+        peers = peers[: _SWAP_PEERS if self._is_large(broker) else _PEERS]
+        if not len(peers) or not (model.may_take[broker] and model.may_give[broker]) or self._moves_left < 2:
+            return False
+        least = max(_SWAP_RATIO * float(self._gains.outside[broker]), LEAST_GAIN)
+        most = int((_MOST_PAIRS / (_PEERS if self._is_large(broker) else len(peers))) ** 0.5)
+        given, taken, worth = [], [], []
+        for peer in peers.tolist():
+            out, back = (self._best_halves(one, other, most) for one, other in ((broker, peer), (peer, broker)))
+            rough = np.zeros((len(out), len(back)))
+            for own, sign in ((broker, -1.0), (peer, 1.0)):
+                at = np.array([own])
+                gone, come = (self._gains.moved(c.partitions, at, c.leads, c.copies) for c in (out, back))
+                moved = (gone[:, :, None] - come[:, None]).reshape(len(gone), -1)
+                rough += self._gains.falls(moved, at, sign).reshape(rough.shape)
+            rough[out.partitions[:, None] == back.partitions] = 0.0
+            row, column = np.nonzero(rough > least)
+            given.append(out.subset(row))
+            taken.append(back.subset(column))
+            worth.append(rough[row, column] / (self._cost(given[-1]) + self._cost(taken[-1])))
+        order = np.argsort(-np.concatenate(worth), kind="stable")[:_EXACT]
+        return self._take_swaps(joined(given).subset(order), joined(taken).subset(order), least)
+
+    def _best_halves(self, source: int, target: int, most: int) -> Candidates:
+        """Return the moves from one broker to another that gain most alone, or harm least."""
+        own = self._replicas_of(source)
+        found = self._moves(own, np.full(len(own), source), np.full(len(own), target))
+        if len(found) <= most:
+            return found
+        return found.subset(np.argpartition(-self._gains.first_order(found), most)[:most])
+
+    def _take_swaps(self, given: Candidates, taken: Candidates, least: float) -> bool:
+        """Take swaps of N by gain per byte, as long as they gain as much as alone; return whether there are any.
+
+        Args:
+            given: replicas that go to the other broker, (N,).
+            taken: replicas that come from it, (N,).
+            least: gain that a swap must have.
+        """
+        out, back = (load_deltas(self._model, c.partitions, c.copies, c.leads) for c in (given, taken))
+        moved = out.minus(back)
+        alone = self._gains.of_deltas(moved, given.sources, given.targets)
+        worth = alone / (self._cost(given) + self._cost(taken))
+        gone: set[int] = set()
+        for at in np.argsort(-worth, kind="stable").tolist():
+            one = np.array([at])
+            first, second = given.subset(one), taken.subset(one)
+            pair = int(first.partitions[0]), int(second.partitions[0])
+            gain = self._gains.of_deltas(moved.subset(one), first.sources, first.targets)[0]
+            if gone & set(pair) or gain <= least or gain < _KEPT_RATIO * alone[at]:
+                continue
+            # Until the moves end, both brokers have the old and the new replicas.
+            arrive = np.isfinite(self._gains.exact(first)[0]) and np.isfinite(self._gains.exact(second)[0])
+            copied = float(first.bytes_copied[0] + second.bytes_copied[0])
+            if not arrive or copied > self._bytes_left or self._moves_left < 2:
+                continue
+            self._apply(first)
+            self._apply(second)
+            gone |= set(pair)
+        return bool(gone)
+
+    def _give_back(self) -> bool:
+        """Let moved replicas return whose move has become needless, the largest first; return whether any did."""
+        own = np.flatnonzero((self._place != NO_BROKER) & self._movable)
+        found = self._moves(own, self._place[own], self._origin[own])
+        # A lead that has come since does not go to a broker that takes nothing.
+        takes = self._model.may_take[found.targets] | (self._model.leader[found.partitions] == found.targets)
+        found = found.subset(~found.leads | takes)
+        if not len(found):
+            return False
+        before = self._now
+        needless = np.flatnonzero(self._gains.first_order(found) >= -LEAST_GAIN)
+        for at in needless[np.argsort(found.bytes_copied[needless], kind="stable")].tolist():
+            one = found.subset(np.array([at]))
+            if self._gains.exact(one)[0] >= -_ROUNDING:
+                self._apply(one)
+        return self._now > before

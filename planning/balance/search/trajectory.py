@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
-from headroom.planning.balance.search.deltas import LoadDeltas, load_deltas
+from headroom.planning.balance.search.deltas import LoadDeltas, changed_loads, load_deltas
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,8 @@ def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> Load
         others = np.array([actions[n].swapped for n in swaps], dtype=np.int64)
         lead = np.array([actions[n].swapped_leads for n in swaps], dtype=np.bool_)
         back = load_deltas(model, others, np.ones(len(swaps), dtype=np.bool_), lead)
-        deltas.hours[swaps] -= back.hours
-        deltas.latest[swaps] -= back.latest
+        deltas.hours[:, swaps] -= back.hours
+        deltas.latest[:, swaps] -= back.latest
     return deltas
 
 
@@ -86,33 +86,25 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
     order = np.lexsort((-sign, number[rows], brokers))
     rows, brokers, sign = rows[order], brokers[order], sign[order]
     first = np.flatnonzero(np.r_[True, brokers[1:] != brokers[:-1]]) if len(order) else np.zeros(0, dtype=np.int64)
-    hours = _sums(deltas.hours[rows] * sign[:, None, None], first)
-    latest = _sums(deltas.latest[rows] * sign[:, None], first)
-    after = np.empty((RESOURCES, len(order)))
-    at_start = loads.hours.transpose(1, 0, 2)[brokers]
-    after[:3] = hourly_percentile(at_start + hours, loads.model.percentile).T
-    after[3:] = loads.loads[3:, brokers] + latest.T
+    hours = _sums(deltas.hours[:, rows] * sign[:, None], first)
+    latest = _sums(deltas.latest[:, rows] * sign, first)
+    after = changed_loads(loads, brokers, hours, latest)
     before = np.concatenate([np.zeros((RESOURCES, 1)), after[:, :-1]], axis=1) if len(order) else after
     before[:, first] = loads.loads[:, brokers[first]]
     return LoadEvents(number[rows], brokers, before, after)
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
-    """Return running sums over the first axis that start again at each of the rows ``first``."""
-    total = np.cumsum(values, axis=0)
+    """Return running sums over the second axis that start again at each of the places ``first``."""
+    total = np.cumsum(values, axis=1)
     if len(first) < 2:
         return total
-    lengths = np.diff(np.r_[first, len(values)])
-    offsets = np.concatenate([np.zeros_like(total[:1]), total[first[1:] - 1]])
-    sums: FloatArray = total - np.repeat(offsets, lengths, axis=0)
+    lengths = np.diff(np.r_[first, values.shape[1]])
+    offsets = np.concatenate([np.zeros_like(total[:, :1]), total[:, first[1:] - 1]], axis=1)
+    sums: FloatArray = total - np.repeat(offsets, lengths, axis=1)
     return sums
 
 
 def breaks_limits(goals: GoalSet, events: LoadEvents) -> BoolArray:
     """Return which events take a broker beyond a limit, or further beyond one, (E,)."""
-    limits = [number for number, goal in enumerate(goals.resource_goals) if goal.hard]
-    own, upper = goals.resources[limits], goals.upper[limits][:, events.brokers]
-    before, after = events.before[own], events.after[own]
-    # Sums in another order differ in their last digits.
-    beyond: BoolArray = (after > upper) & (after > before * (1 + 1e-12))
-    return np.asarray(beyond.any(axis=0))
+    return goals.beyond_limits(events.before, events.after, events.brokers)

@@ -1,9 +1,9 @@
-"""Scores of actions, refusals, and goals of one's own."""
+"""Load outside of bands, limits, and goals of one's own."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,52 +19,40 @@ from tests.support.paths import REPOSITORY
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 
 
-def usage(model: ClusterModel, broker: int, network_in: float) -> BrokerUsage:
-    state = ClusterLoads(model).usage(np.array([broker]))
-    loads = state.loads.copy()
-    loads[0] = network_in
-    return replace(state, loads=loads)
+def loads_of(network_in: list[float]) -> np.ndarray:
+    """Loads of brokers of which only network in counts, in MiB/s."""
+    loads = np.zeros((6, len(network_in)))
+    loads[0] = np.array(network_in) * MIB
+    return loads
 
 
-def test_an_action_scores_by_the_worst_of_its_brokers() -> None:
+def test_load_outside_of_bands_counts_in_shares_of_the_mean() -> None:
     goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
     model = model_of(brokers(3), [[1], [2], [3]], [500 * MIB, 300 * MIB, 100 * MIB])
     found = GoalSet(goals, ClusterLoads(model))
-    # Mean 300 MiB/s. The search brings brokers to 270 + 1.5 and 330 - 1.5 MiB/s. Broker 1 at 500 is 171.5 beyond that,
-    # broker 3 at 100 is 171.5 below; after the action 121.5 each. Beyond 100 MiB/s the logarithm counts.
-    before, after = (
-        (usage(model, 0, 500.0 * MIB), usage(model, 2, 100.0 * MIB)),
-        (
-            usage(model, 0, 420.0 * MIB),
-            usage(model, 2, 180.0 * MIB),
-        ),
-    )
-    scores = found.action_scores(before, after)
-    # 91.5 MiB/s beyond: 1 - 0.9 x 0.915 = 0.1765. Edge 28.5, S = 128.5: 0.1 ln(128.5 MiB) / ln(200 MiB) before.
-    worst_before = 0.1 * np.log(128.5 * MIB) / np.log(200 * MIB)
-    assert scores.changes[0, 0] == pytest.approx(0.1765 - worst_before)
-    assert scores.is_accepted(0, np.zeros(1, dtype=np.bool_)).all()
-    nothing = found.action_scores(before, before)
-    # 0.5 changes nothing, and is not taken.
-    assert nothing.changes[0, 0] == 0
-    assert not nothing.is_accepted(0, np.zeros(1, dtype=np.bool_)).any()
+    # Mean 300 MiB/s. The search brings brokers to 270 + 1.5 and 330 - 1.5 MiB/s: broker 1 is 171.5 above that, broker 3
+    # as much below. Broker 2 is in its band.
+    outside = found.total_outside(ClusterLoads(model).loads, np.arange(3))
+    assert outside.tolist() == pytest.approx([171.5 / 300, 0.0, 171.5 / 300])
+    assert found.total_outside(loads_of([328.5]), np.array([0])).tolist() == pytest.approx([0.0])
+    np.testing.assert_allclose(found.outside(ClusterLoads(model).loads, np.arange(3)).sum(axis=0), outside)
 
 
-def test_a_hard_goal_refuses_what_breaks_it_and_what_makes_it_worse() -> None:
+def test_a_broker_that_starts_at_an_edge_of_its_band_is_in_it() -> None:
+    goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
+    model = model_of(brokers(3), [[1], [2], [3]], [90 * MIB, 110 * MIB, 100 * MIB])
+    found = GoalSet(goals, ClusterLoads(model))
+    assert not found.total_outside(ClusterLoads(model).loads, np.arange(3)).any()
+    assert propose(model, goals).actions == ()
+
+
+def test_a_limit_refuses_what_gets_beyond_it_or_further_beyond_it() -> None:
     states = brokers(2, network_in_bytes_per_s=1000.0 * MIB)
     model = model_of(states, [[1], [2]], [700 * MIB, 900 * MIB])
     found = GoalSet([goal for goal in built_in_goals() if goal.name == "network_in_capacity"], ClusterLoads(model))
-
-    def refused(source: tuple[float, float], target: tuple[float, float]) -> bool:
-        before, after = ((usage(model, 1, source[n] * MIB), usage(model, 0, target[n] * MIB)) for n in (0, 1))
-        return bool(found.action_scores(before, after).refused_by[0] >= 0)
-
-    # The limit is 800 MiB/s, included.
-    assert not refused((900, 800), (700, 800))
-    assert refused((900, 799), (700, 801))
-    # Broker 2 continues beyond its limit, but less so.
-    assert not refused((900, 850), (700, 750))
-    assert refused((850, 900), (750, 700))
+    # The limit is 800 MiB/s, included. The last ones start beyond it.
+    before, after = loads_of([700, 799, 900, 900]), loads_of([800, 801, 850, 901])
+    assert found.beyond_limits(before, after, np.zeros(4, dtype=np.int64)).tolist() == [False, True, False, True]
 
 
 @dataclass(frozen=True)
