@@ -77,7 +77,7 @@ def _kafka_cancel(bootstrap_servers: str) -> str:
 
 def headroom_elections(config: str | None) -> str:
     """Return Headroom's own command that elects preferred leaders in small batches and waits after each."""
-    return f"headroom elections{config_option_of(config)} --execute"
+    return changing_command(["elections"], config)
 
 
 def headroom_balance_propose(brokers: Sequence[int], minute_ms: int, config: str | None) -> str:
@@ -121,24 +121,28 @@ def headroom_throttle_show(config: str | None) -> str:
 
 def headroom_clear(config: str | None) -> str:
     """Return Headroom's own command that removes brokers' rates and all lists, and reads back until they are gone."""
-    return f"headroom throttle clear{config_option_of(config)} --execute"
+    return changing_command(["throttle clear"], config)
 
 
-def headroom_reassign_run(plan: str, rates: Mapping[str, int | None], config: str | None) -> str:
-    """Return Headroom's own command that carries out a plan.
+def headroom_reassign_run(
+    plan: str, rates: Mapping[str, int | None], config: str | None, fingerprint: str | None = None
+) -> str:
+    """Return Headroom's own command that carries out a plan, and elects the leaders that it changes.
 
     Args:
         plan: plan file, or the option with the folder of its batches, quoted for a shell.
         rates: rates by option, bytes per second; options with None are left out.
         config: configuration file; None to search for it.
+        fingerprint: fingerprint that the plan must have; any if None.
     """
-    words = ["headroom reassign run", plan, *rate_options(rates)]
-    return f"{' '.join(words)}{config_option_of(config)} --execute"
+    words = ["reassign run", plan, *rate_options(rates)]
+    words += [] if fingerprint is None else ["--fingerprint", fingerprint]
+    return changing_command(words, config)
 
 
 def headroom_reassign_clean(run_ids: Sequence[str], config: str | None) -> str:
     """Return Headroom's own command that removes exactly what runs of plans have set; of all runs if none is named."""
-    return f"{' '.join(['headroom reassign clean', *run_ids])}{config_option_of(config)} --execute"
+    return changing_command(["reassign clean", *run_ids], config)
 
 
 def headroom_reassign_runs(config: str | None) -> str:
@@ -181,6 +185,16 @@ def _kafka_delete(entity_type: str, name: str, keys: Sequence[str], bootstrap_se
 def _write_plan(partitions: Sequence[MovingPartition]) -> str:
     plan = plan_text(TargetAssignment(TopicPartition(p.topic, p.partition), tuple(p.target)) for p in partitions)
     return f"echo {shell_quoted(plan.rstrip())} > {PLAN_FILE}"
+
+
+def changing_command(words: Sequence[str], config: str | None) -> str:
+    """Return Headroom's own command that changes the cluster.
+
+    Args:
+        words: its words after ``headroom``, quoted for a shell, without settings file and ``--execute``.
+        config: configuration file; None to search for it.
+    """
+    return f"headroom {' '.join(words)}{config_option_of(config)} --execute"
 
 
 def config_option_of(config: str | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from headroom.alerts.recommendations.commands import config_option_of
+from headroom.alerts.recommendations.commands import changing_command
 from headroom.cli.common.options import Command
 from headroom.cli.common.output import echo
 from headroom.cli.common.streams import lasting_output
@@ -78,7 +78,7 @@ def print_nothing_changed(words: Sequence[str], config: str | None) -> None:
         words: words of the command after ``headroom``, without settings file and ``--execute``.
         config: settings file; the default one if None.
     """
-    echo(f"Nothing was changed. To do it: headroom {' '.join(words)}{config_option_of(config)} --execute")
+    echo(f"Nothing was changed. To do it: {changing_command(words, config)}")
 
 
 def error_json(error: HeadroomError | None) -> dict[str, Any] | None:

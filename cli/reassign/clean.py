@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from headroom.alerts.recommendations.commands import config_option_of
+from headroom.alerts.recommendations.commands import changing_command
 from headroom.cli.common.changing import execute_option, print_notes, print_nothing_changed, print_step
 from headroom.cli.common.options import config_option
 from headroom.cli.common.outcome import CommandOutcome, with_format
@@ -94,9 +94,7 @@ def _error(outcomes: Sequence[CleanOutcome], config: str | None) -> HeadroomErro
     """Return why not everything is removed; None if it is."""
     moving = [name for outcome in outcomes for name in outcome.moving]
     if moving:
-        remedy = (
-            f"Go on with its command, or cancel: headroom reassign cancel --all{config_option_of(config)} --execute"
-        )
+        remedy = f"Go on with its command, or cancel: {changing_command(['reassign cancel --all'], config)}"
         return HeadroomError(partitions_text(moving), "still moves, so its throttle stays", remedy)
     if any(outcome.record.leaves_behind for outcome in outcomes):
         return HeadroomError("the throttle", "is not all removed, see above", "Run the command again.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from headroom.alerts.recommendations.commands import config_option_of, headroom_apply
+from headroom.alerts.recommendations.commands import changing_command, headroom_apply
 from headroom.cli.common.changing import print_notes, require_answer
 from headroom.cli.common.outcome import CommandOutcome, in_text
 from headroom.cli.common.output import console, echo
@@ -112,7 +112,7 @@ class RunOptions:
         flags = ["--adopt"] * self.adopt + ["--force"] * self.force + ["--cancel-on-stop"] * self.cancel_on_stop
         if self.if_cleared is not IfCleared.RESTORE:
             flags += ["--if-cleared", self.if_cleared.value]
-        return f"headroom {' '.join([self.words, *rates, *flags])}{config_option_of(self.config)} --execute"
+        return changing_command([self.words, *rates, *flags], self.config)
 
 
 throttle_option = click.option(

@@ -116,7 +116,7 @@ def throttles_without_effect(view: ThrottleState, needs: ThrottleNeeds) -> tuple
     """
     observed = {(need.broker, need.role): need for need in needs.needs}
     listed: dict[BrokerRole, _Listed] = {}
-    found: list[ThrottleWithoutEffect] = []
+    without: list[ThrottleWithoutEffect] = []
     for broker_role, copies in sorted(_copies(view).items(), key=lambda item: _order(item[0])):
         rate, source = rate_of(view.of(broker_role.broker), broker_role.role.value)
         if rate is None or not copies.is_known:
@@ -125,12 +125,12 @@ def throttles_without_effect(view: ThrottleState, needs: ThrottleNeeds) -> tuple
             broker_role, rate, source, copies, observed.get((broker_role.broker, broker_role.role.value))
         )
         if copies.unlisted:
-            found.append(throttle.without_effect(_unlisted_reason(copies), copies.unlisted))
+            without.append(throttle.without_effect(_unlisted_reason(copies), copies.unlisted))
         if copies.listed:
             listed[broker_role] = throttle
-    found += _overridden(view, listed.values())
-    found += _by_rate(listed.values())
-    return tuple(sorted(found, key=lambda one: _order(BrokerRole(one.broker, one.role))))
+    without += _overridden(view, listed.values())
+    without += _by_rate(listed.values())
+    return tuple(sorted(without, key=lambda one: _order(BrokerRole(one.broker, one.role))))
 
 
 @dataclass(frozen=True)
@@ -178,24 +178,24 @@ def _unlisted_reason(copies: _Copies) -> NoEffect:
 
 
 def _overridden(view: ThrottleState, throttles: Iterable[_Listed]) -> list[ThrottleWithoutEffect]:
-    found = []
+    without = []
     for throttle in throttles:
         default, _ = rate_of(view.default, throttle.broker_role.role.value)
         if default is not None and throttle.source == "broker" and default < throttle.rate:
-            found.append(throttle.without_effect(NoEffect.OVERRIDDEN, throttle.copies.listed, default))
-    return found
+            without.append(throttle.without_effect(NoEffect.OVERRIDDEN, throttle.copies.listed, default))
+    return without
 
 
 def _by_rate(throttles: Iterable[_Listed]) -> list[ThrottleWithoutEffect]:
     """Return the throttles whose rate is exceeded, and those far above what is observed if none limits the move."""
     every = list(throttles)
     of_all = none_limits(throttle.observed for throttle in every)
-    found = []
+    without = []
     for throttle in every:
         reason = throttle.observed.no_effect
         if reason is NoEffect.EXCEEDED or (reason is NoEffect.FAR_ABOVE and of_all):
-            found.append(throttle.without_effect(reason, throttle.copies.listed))
-    return found
+            without.append(throttle.without_effect(reason, throttle.copies.listed))
+    return without
 
 
 def _copies(view: ThrottleState) -> Mapping[BrokerRole, _Copies]:

@@ -36,8 +36,8 @@ def explain(number: int, config: str | None, options: ProposalOptions) -> Comman
     The proposal is made again: give the same options as to headroom balance propose. With rates of one reading, another
     reading may lead to another proposal. Save the state with --save-state there, and give it here with --state.
 
-    An action scores (worst of both brokers after it - worst before it + 1) / 2 in each goal. 0.5 changes nothing. It is
-    taken if its group scores above 0.5, no group that is settled scores below 0.5, and no limit refuses it.
+    An action scores (worst of both brokers after it - worst before it + 1) / 2 in each goal. 0.5 changes nothing. What
+    is proposed does not depend on these scores, but on the load outside of bands: all goals weigh at once.
 
     \b
     Example:  headroom balance propose --save-state cluster.json

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from headroom.alerts.recommendations.commands import config_option_of, kafka_elect
+from headroom.alerts.recommendations.commands import (
+    changing_command,
+    config_option_of,
+    headroom_reassign_run,
+    kafka_elect,
+)
 from headroom.cli.balance.proposal.json_view import proposal_json
 from headroom.cli.common.output import with_schema_version
 from headroom.operations.balance.proposal_result import ProposalResult
@@ -16,7 +21,7 @@ from headroom.operations.balance.written_proposal import PROPOSAL_FILE
 from headroom.operations.files import replace_file
 from headroom.planning.elections.election_file import request_json
 from headroom.planning.reassignments.plan import plan_text
-from headroom.planning.throttles.rate_options import LOW_RATE, is_low, rate_options
+from headroom.planning.throttles.rate_options import LOW_RATE, is_low
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import printable_json, shell_quoted
 
@@ -97,9 +102,8 @@ def run_command(
         config: settings file as given on the command line.
         fingerprint: fingerprint that the plan must have; None: any.
     """
-    words = ["reassign run", shell_quoted(str(plan)), *rate_options({"--throttle": throttle_bytes_per_s})]
-    words += [] if fingerprint is None else ["--fingerprint", fingerprint]
-    return f"headroom {' '.join(words)}{config_option_of(config)} --execute"
+    rates = {"--throttle": throttle_bytes_per_s}
+    return headroom_reassign_run(shell_quoted(str(plan)), rates, config, fingerprint)
 
 
 def run_all_command(files: BatchFiles, throttles: Iterable[int | None], config: str | None) -> str:
@@ -110,8 +114,8 @@ def run_all_command(files: BatchFiles, throttles: Iterable[int | None], config: 
         throttles: throttle of each batch; None if it copies nothing.
         config: settings file as given on the command line.
     """
-    low = f" {LOW_RATE}" if any(rate is not None and is_low(rate) for rate in throttles) else ""
-    return f"headroom balance run {shell_quoted(str(files.plan.parent))}{low}{config_option_of(config)} --execute"
+    low = any(rate is not None and is_low(rate) for rate in throttles)
+    return changing_command(["balance run", shell_quoted(str(files.plan.parent)), *[LOW_RATE] * low], config)
 
 
 def status_command(files: BatchFiles, config: str | None) -> str:
@@ -125,7 +129,7 @@ def elect_commands(files: BatchFiles, result: ProposalResult, config: str | None
         return []
     settings = result.cluster.settings
     servers = settings.alerts.bootstrap_servers or settings.cluster.bootstrap_servers
-    own = f"headroom elections --file {shell_quoted(str(files.elections))}{config_option_of(config)} --execute"
+    own = changing_command(["elections --file", shell_quoted(str(files.elections))], config)
     return [own, kafka_elect(str(files.elections), servers)] if servers else [own]
 
 

@@ -8,15 +8,6 @@ from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, 
 from headroom.planning.balance.model import NO_BROKER, ClusterModel
 
 
-def most_on_a_rack(model: ClusterModel) -> IntArray:
-    """Return how many replicas of a partition one rack may have, (P,).
-
-    It is 1 where there are at least as many racks as replicas, and otherwise the smallest number that is enough.
-    """
-    replicas = (model.followers + 1).astype(np.int64)
-    return np.maximum(1, -(-replicas // max(1, model.racks)))
-
-
 def crowded_replicas(model: ClusterModel, replicas: IndexArray) -> FloatArray:
     """Return the number of replicas of each broker that are on a rack with too many of their partition, (B,).
 

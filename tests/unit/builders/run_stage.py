@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
 
 from headroom.cluster.reassignment.execution.cleaning import CleanOutcome, clean_run
 from headroom.cluster.reassignment.execution.control import RunOutput, RunPolicy
@@ -14,7 +17,7 @@ from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.schemas.keys import TopicPartition
-from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, SteppedTime
+from tests.unit.fakes.reassigned_cluster import Crash, FakeJournal, FakeReassignedCluster, Killed, SteppedTime
 
 Replicas = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -97,3 +100,23 @@ class RunStage:
 
     def left_behind(self) -> list[RecordedRun]:
         return [record for record in self.journal.records() if record.leaves_behind]
+
+
+_Stage = TypeVar("_Stage", bound=RunStage)
+
+
+def killed_at_each_step(make: Callable[[], _Stage]) -> Iterator[_Stage]:
+    """Yield a stage for each step of its run, which was killed there."""
+    for step in range(1, make().steps() + 1):
+        stage = make()
+        with pytest.raises(Killed):
+            stage.run(step)
+        yield stage
+
+
+def killed_while_moving(make: Callable[[], _Stage], name: TopicPartition) -> _Stage:
+    """Return a stage whose run was killed at the first step at which a partition moves."""
+    for stage in killed_at_each_step(make):
+        if name in stage.cluster.left and stage.journal.records():
+            return stage
+    raise AssertionError(f"{name} did not move")

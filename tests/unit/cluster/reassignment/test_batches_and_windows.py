@@ -14,8 +14,7 @@ from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.schemas.config import ReassignSettings, Settings
 from headroom.schemas.keys import TopicPartition
-from tests.unit.builders.run_stage import RunStage, stage_of
-from tests.unit.fakes.reassigned_cluster import Killed
+from tests.unit.builders.run_stage import RunStage, killed_while_moving, stage_of
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 RATE = 10_000_000
@@ -46,16 +45,6 @@ def test_a_batch_that_takes_longer_than_what_is_left_does_not_begin() -> None:
     assert (stage.cluster.rates, stage.cluster.lists, stage.left_behind()) == ({}, {}, [])
 
 
-def killed_while_a_moves() -> RunStage:
-    for step in range(1, 100):
-        stage = staged(lambda snapshot, lasts_s: None)
-        with pytest.raises(Killed):
-            stage.run(step)
-        if A in stage.cluster.left and stage.journal.records():
-            return stage
-    raise AssertionError("A did not move")
-
-
 def test_a_batch_whose_time_is_unknown_or_that_has_begun_is_not_late() -> None:
     def late(snapshot: RunSnapshot, lasts_s: float) -> str | None:
         return "the window ends"
@@ -64,7 +53,7 @@ def test_a_batch_whose_time_is_unknown_or_that_has_begun_is_not_late() -> None:
     for name, partition in unknown.cluster.partitions.items():
         unknown.cluster.partitions[name] = replace(partition, write_bytes_per_s=None)
     assert unknown.run().stopped is None
-    begun = killed_while_a_moves()
+    begun = killed_while_moving(lambda: staged(lambda snapshot, lasts_s: None), A)
     assert begun.run(policy=replace(begun.policy, late_reason=late)).stopped == "batch 2 did not begin: the window ends"
     assert begun.replicas()["t", 0] == (3, 2)
 

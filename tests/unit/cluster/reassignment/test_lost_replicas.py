@@ -8,8 +8,7 @@ import pytest
 
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.keys import TopicPartition
-from tests.unit.builders.run_stage import RunStage, stage_of
-from tests.unit.fakes.reassigned_cluster import Killed
+from tests.unit.builders.run_stage import RunStage, killed_while_moving, stage_of
 
 A, B, OTHER, SICK = (TopicPartition("t", number) for number in range(4))
 BEFORE = {A: (1, 2), B: (1, 2), OTHER: (1, 2), SICK: (1, 2)}
@@ -23,19 +22,9 @@ def staged() -> RunStage:
     return stage
 
 
-def killed_while_a_moves() -> RunStage:
-    for step in range(1, 100):
-        stage = staged()
-        with pytest.raises(Killed):
-            stage.run(step)
-        if A in stage.cluster.left and stage.journal.records():
-            return stage
-    raise AssertionError("A did not move")
-
-
 @pytest.mark.parametrize("how", ["offline", "out of sync"])
 def test_a_replica_that_was_lost_while_the_run_was_dead_lets_no_further_batch_begin(how: str) -> None:
-    stage = killed_while_a_moves()
+    stage = killed_while_moving(staged, A)
     if how == "offline":
         stage.cluster.offline = {OTHER}
         reason = "replicas of t-2 are offline: a broker is down, or a disk has failed or is full"
@@ -53,7 +42,7 @@ def test_a_replica_that_was_lost_while_the_run_was_dead_lets_no_further_batch_be
 
 
 def test_what_was_lost_before_the_run_is_no_reason_after_a_crash() -> None:
-    stage = killed_while_a_moves()
+    stage = killed_while_moving(staged, A)
     (record,) = stage.journal.records()
     assert record.lost_before is not None
     assert (record.lost_before.under_replicated, record.lost_before.offline) == ({SICK}, set())
@@ -62,7 +51,7 @@ def test_what_was_lost_before_the_run_is_no_reason_after_a_crash() -> None:
 
 
 def test_a_journal_of_an_earlier_version_has_no_losses_of_before() -> None:
-    stage = killed_while_a_moves()
+    stage = killed_while_moving(staged, A)
     stage.journal.kept = [replace(r, after="{}") if r.step == "run" else r for r in stage.journal.kept]
     stage.cluster.offline = {OTHER}
     assert stage.run().stopped is None

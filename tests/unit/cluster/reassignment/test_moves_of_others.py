@@ -12,7 +12,7 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
-from tests.unit.builders.run_stage import RunStage
+from tests.unit.builders.run_stage import RunStage, killed_at_each_step
 from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
 
 RATE = 10_000_000
@@ -193,10 +193,7 @@ def test_a_cancellation_that_has_taken_place_is_not_finished_on_a_later_move_of_
         return stage
 
     cancelled = 0
-    for step in range(1, taking_back().steps() + 1):
-        stage = taking_back()
-        with pytest.raises(Killed):
-            stage.run(step)
+    for stage in killed_at_each_step(taking_back):
         if any(record.cancelling for record in stage.journal.records()) and not stage.cluster.left:
             cancelled += 1
             stage.cluster.on_look = lambda cluster: None
@@ -207,12 +204,8 @@ def test_a_cancellation_that_has_taken_place_is_not_finished_on_a_later_move_of_
 
 
 def test_entries_of_a_partition_that_others_move_now_stay_until_it_has_ended_and_are_named() -> None:
-    stage = Stage(batches=[plan(A)])
     # Killed between the end of the move in the journal and the removal of its entries.
-    for step in range(1, stage.steps() + 1):
-        stage = Stage(batches=[plan(A)])
-        with pytest.raises(Killed):
-            stage.run(step)
+    for stage in killed_at_each_step(lambda: Stage(batches=[plan(A)])):
         records = stage.journal.records()
         if records and A in records[0].finished and records[0].entries:
             break

@@ -10,8 +10,8 @@ from headroom.cluster.reassignment.execution.control import RunPolicy
 from headroom.planning.reassignments.run.journal import ThrottledList
 from headroom.planning.reassignments.run.record import RunState
 from headroom.schemas.keys import Role, TopicPartition
-from tests.unit.builders.run_stage import RunStage, stage_of
-from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster, Killed
+from tests.unit.builders.run_stage import RunStage, killed_at_each_step, killed_while_moving, stage_of
+from tests.unit.fakes.reassigned_cluster import FakeReassignedCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 BEFORE = {A: (1, 2), B: (1, 2)}
@@ -80,11 +80,7 @@ def test_a_move_of_the_new_topic_is_neither_waited_for_nor_cancelled() -> None:
 
 @pytest.mark.parametrize("then", ["run", "clean"])
 def test_what_others_make_while_the_run_is_dead_is_not_touched(then: str) -> None:
-    steps = staged().steps()
-    for step in range(1, steps + 1):
-        stage = staged()
-        with pytest.raises(Killed):
-            stage.run(step)
+    for stage in killed_at_each_step(staged):
         if not stage.journal.records() or stage.journal.records()[0].state is not RunState.UNFINISHED:
             continue
         before = dict(stage.cluster.partitions)
@@ -115,12 +111,7 @@ def test_the_ids_of_the_topics_are_in_the_journal() -> None:
 
 
 def test_after_a_crash_a_move_of_the_new_topic_to_the_same_replicas_is_of_others() -> None:
-    for step in range(1, 100):
-        stage = staged()
-        with pytest.raises(Killed):
-            stage.run(step)
-        if A in stage.cluster.left and stage.journal.records():
-            break
+    stage = killed_while_moving(staged, A)
     stage.end_topic_and_make_it_again("a")
     stage.cluster._start(A, AFTER[A])
     stage.cluster.left[A] = 1000
@@ -138,10 +129,7 @@ def test_an_interrupted_cancellation_is_not_finished_on_the_new_topic(then: str)
         return stage
 
     interrupted = 0
-    for step in range(1, taking_back().steps() + 1):
-        stage = taking_back()
-        with pytest.raises(Killed):
-            stage.run(step)
+    for stage in killed_at_each_step(taking_back):
         records = stage.journal.records()
         if not records or not records[0].cancelling:
             continue

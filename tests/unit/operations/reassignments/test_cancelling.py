@@ -15,7 +15,7 @@ from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignm
 from headroom.planning.reassignments.run.orders import known_orders
 from headroom.planning.reassignments.run.record import RecordedRun
 from headroom.schemas.keys import TopicPartition
-from tests.unit.builders.run_stage import RunStage
+from tests.unit.builders.run_stage import RunStage, killed_at_each_step
 from tests.unit.fakes.reassigned_cluster import Crash, FakeReassignedCluster, Killed
 
 NAME = TopicPartition("t", 0)
@@ -203,10 +203,7 @@ def test_a_run_that_does_not_begin_again_finishes_the_cancellation_of_its_batch(
         return stage
 
     interrupted = 0
-    for step in range(1, taking_back().steps() + 1):
-        stage = taking_back()
-        with pytest.raises(Killed):
-            stage.run(step)
+    for stage in killed_at_each_step(taking_back):
         if stage.replicas_now() == LEFT:
             interrupted += 1
             stage.cluster.on_look = lambda cluster: None
