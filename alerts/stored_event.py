@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from headroom.alerts.recommendations.recommendation import FinishRange
+from headroom.alerts.recommendations.recommendation import NO_FINISH, FinishRange
 from headroom.schemas.alerts import AlertEvent, Verdict, stored_object
+from headroom.schemas.records import record
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,7 @@ class StoredFinding:
 
     kind: str
     subject: str
-    broker_id: int | None
-
-    @staticmethod
-    def of(values: Mapping[str, Any]) -> StoredFinding:
-        """Return the finding of an entry of ``also``, or of ``goes_on_with``."""
-        return StoredFinding(values["kind"], values["subject"], values.get("broker_id"))
+    broker_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,14 +47,14 @@ class StoredPartition:
         switch_tick_ms: first tick after that switch, epoch milliseconds; None if none was observed.
     """
 
-    topic: str | None
-    partition: int | None
-    write_bytes_per_s: float | None
-    followers: int | None
-    in_sync_followers: int | None
-    leader: int | None
-    previous_leader: int | None
-    switch_tick_ms: int | None
+    topic: str | None = None
+    partition: int | None = None
+    write_bytes_per_s: float | None = None
+    followers: int | None = None
+    in_sync_followers: int | None = None
+    leader: int | None = None
+    previous_leader: int | None = None
+    switch_tick_ms: int | None = None
 
     @property
     def name(self) -> str:
@@ -93,25 +89,25 @@ class StoredEvidence:
         resources: resources that an alert on the load of a broker is about.
     """
 
-    broker_id: int | None
-    role: str | None
-    verdict: str | None
-    throttle_bytes_per_s: float | None
-    in_sync_bytes_per_s: float | None
-    required_bytes_per_s: float | None
-    remaining_bytes: int | None
-    partitions: Sequence[StoredPartition]
-    switch_tick_ms: int | None
-    counting_partitions: int | None
-    cause: str | None
-    group: str | None
-    affected: int | None
-    also: Sequence[StoredFinding]
-    goes_on_with: StoredFinding | None
-    escalation: int | None
-    escalated_tick_ms: int | None
-    escalated_event_ms: int | None
-    is_before_first_tick: bool
+    broker_id: int | None = None
+    role: str | None = None
+    verdict: str | None = None
+    throttle_bytes_per_s: float | None = None
+    in_sync_bytes_per_s: float | None = None
+    required_bytes_per_s: float | None = None
+    remaining_bytes: int | None = None
+    partitions: Sequence[StoredPartition] = ()
+    switch_tick_ms: int | None = None
+    counting_partitions: int | None = None
+    cause: str | None = None
+    group: str | None = None
+    affected: int | None = None
+    also: Sequence[StoredFinding] = ()
+    goes_on_with: StoredFinding | None = None
+    escalation: int | None = None
+    escalated_tick_ms: int | None = None
+    escalated_event_ms: int | None = None
+    is_before_first_tick: bool = False
     resources: Sequence[str] = ()
 
     @property
@@ -121,30 +117,16 @@ class StoredEvidence:
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> StoredEvidence:
-        """Return the evidence of its JSON object."""
-        goes_on_with = values.get("goes_on_with")
-        return StoredEvidence(
-            broker_id=values.get("broker_id"),
-            role=values.get("role"),
-            verdict=values.get("verdict"),
-            throttle_bytes_per_s=values.get("throttle_bytes_per_s"),
-            in_sync_bytes_per_s=values.get("in_sync_bytes_per_s"),
-            required_bytes_per_s=values.get("required_bytes_per_s"),
-            remaining_bytes=values.get("remaining_bytes"),
-            partitions=[_partition(one) for one in values.get("partitions") or ()],
-            switch_tick_ms=values.get("switch_tick_ms"),
-            counting_partitions=values.get("counting_partitions"),
-            cause=values.get("cause"),
-            group=values.get("group"),
-            affected=values.get("affected"),
-            also=[StoredFinding.of(one) for one in values.get("also") or ()],
-            goes_on_with=None if goes_on_with is None else StoredFinding.of(goes_on_with),
-            escalation=values.get("escalation"),
-            escalated_tick_ms=values.get("escalated_tick_ms"),
-            escalated_event_ms=values.get("escalated_event_ms"),
-            is_before_first_tick=values.get("last_tick_ms", 0) is None,
-            resources=[one["resource"] for one in values.get("loads") or ()],
-        )
+        """Return the evidence of its JSON object.
+
+        Raises:
+            ValueError: a value is of another type than any version writes.
+        """
+        of_others = {
+            "is_before_first_tick": values.get("last_tick_ms", 0) is None,
+            "resources": [one.get("resource") for one in values.get("loads") or ()],
+        }
+        return record(StoredEvidence, _without_null(values) | of_others)
 
 
 @dataclass(frozen=True)
@@ -160,8 +142,8 @@ class StoredThrottle:
 
     broker_id: int
     role: str
-    throttle_bytes_per_s: float | None
-    recommended_bytes_per_s: float | None
+    throttle_bytes_per_s: int | float | None = None
+    recommended_bytes_per_s: int | float | None = None
 
 
 @dataclass(frozen=True)
@@ -177,29 +159,25 @@ class StoredRecommendation:
         commands: shell commands, the best first.
     """
 
-    action: str | None
-    throttle_bytes_per_s: float | None
-    per_broker: Sequence[StoredThrottle]
-    finish: FinishRange
-    reason: str
-    commands: Sequence[str]
+    action: str | None = None
+    throttle_bytes_per_s: int | float | None = None
+    per_broker: Sequence[StoredThrottle] = ()
+    finish: FinishRange = NO_FINISH
+    reason: str = ""
+    commands: Sequence[str] = ()
 
     @staticmethod
     def of(values: Mapping[str, Any]) -> StoredRecommendation:
-        """Return the recommendation of its JSON object."""
-        return StoredRecommendation(
-            action=values.get("action"),
-            throttle_bytes_per_s=values.get("throttle_bytes_per_s"),
-            per_broker=[
-                StoredThrottle(
-                    one["broker_id"], one["role"], one.get("throttle_bytes_per_s"), one.get("recommended_bytes_per_s")
-                )
-                for one in values.get("per_broker") or ()
-            ],
-            finish=FinishRange(values.get("finish_s"), values.get("finish_low_s"), values.get("finish_high_s")),
-            reason=str(values.get("reason") or ""),
-            commands=values.get("commands") or [],
-        )
+        """Return the recommendation of its JSON object.
+
+        Raises:
+            ValueError: a value is of another type than any version writes.
+        """
+        return record(StoredRecommendation, {**_without_null(values), "finish": record(FinishRange, values)})
+
+
+def _without_null(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 # Of values that no version writes, such as a number in place of a list.
@@ -228,16 +206,3 @@ def recommendation_of(event: AlertEvent) -> StoredRecommendation:
 def with_escalation(event: AlertEvent, escalation: int) -> AlertEvent:
     """Return the event with another number of escalations in its evidence, and all other keys as they are."""
     return replace(event, evidence=json.dumps({**(stored_object(event.evidence) or {}), "escalation": escalation}))
-
-
-def _partition(values: Mapping[str, Any]) -> StoredPartition:
-    return StoredPartition(
-        topic=values.get("topic"),
-        partition=values.get("partition"),
-        write_bytes_per_s=values.get("write_bytes_per_s"),
-        followers=values.get("followers"),
-        in_sync_followers=values.get("in_sync_followers"),
-        leader=values.get("leader"),
-        previous_leader=values.get("previous_leader"),
-        switch_tick_ms=values.get("switch_tick_ms"),
-    )

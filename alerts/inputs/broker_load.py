@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 
@@ -148,8 +147,3 @@ class BalanceInputs:
     brokers: MinuteLoads | None = field(default_factory=lambda: MinuteLoads(0))
     risks: Sequence[CapacityRisk] | None = ()
     advice: BalanceAdvice | None = None
-
-
-def broker_load_of(row: Mapping[str, Any]) -> BrokerLoadState:
-    """Return the state of one row of ``gold/broker_load``, given as a mapping of its columns."""
-    return BrokerLoadState(**{name: row[name] for name in BrokerLoadState.__dataclass_fields__})

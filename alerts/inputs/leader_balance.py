@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headroom.planning.elections.planner import Balance, RequiredThrottleIncrease, out_of_balance
+from headroom.planning.elections.planner import Balance, out_of_balance
 from headroom.planning.elections.summary import BalanceForecast, ElectionPlanSummary
-from headroom.schemas.keys import BrokerRole, Role, TopicPartition
+from headroom.schemas.keys import BrokerRole, TopicPartition
+from headroom.schemas.records import record, records
 
 
 @dataclass(frozen=True)
@@ -65,55 +66,26 @@ class LeaderBalance:
 
 
 def leader_balance_of(row: Mapping[str, Any]) -> LeaderBalance:
-    """Return the leader balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns."""
-    return LeaderBalance(
-        tick_ms=row["tick_ms"],
-        balance=Balance(
-            broker=row["broker"],
-            preferred_partitions=row["preferred_partitions"],
-            non_preferred_partitions=row["non_preferred_partitions"],
-            electable_now=row["electable_now"],
-            waiting_for_move=row["waiting_for_move"],
-            write_bytes_per_s=row["write_bytes_per_s"],
-            preferred_write_bytes_per_s=row["preferred_write_bytes_per_s"],
-        ),
-        threshold_ratio=row["threshold_ratio"],
-        threshold_source=row["threshold_source"],
-        unavailable=row["unavailable"],
-        leaderless=row["leaderless"],
-        leader_partitions=row["leader_partitions"],
-        alive=row["alive"],
-        read_bytes_per_s=row["read_bytes_per_s"],
-        preferred_read_bytes_per_s=row["preferred_read_bytes_per_s"],
-        auto_leader_rebalance=row["auto_leader_rebalance"],
-        check_interval_s=row["check_interval_s"],
-    )
+    """Return the leader balance of one row of ``gold/leader_imbalance``, given as a mapping of its columns.
+
+    Raises:
+        ValueError: a value is missing or of another type.
+    """
+    return record(LeaderBalance, {**row, "balance": record(Balance, row)})
 
 
 def plan_summary(row: Mapping[str, Any]) -> ElectionPlanSummary:
-    """Return the plan summary of one row of ``gold/election_plan``, given as a mapping of its columns."""
-    return ElectionPlanSummary(
-        tick_ms=row["tick_ms"],
-        batches=row["batches"],
-        elections=row["elections"],
-        write_bytes_per_s=row["write_bytes_per_s"],
-        first_batch=tuple(TopicPartition(p["topic"], p["partition"]) for p in row["first_batch"]),
-        first_batch_write_bytes_per_s=row["first_batch_write_bytes_per_s"],
-        outlooks=tuple(
-            BalanceForecast(
-                broker=outlook["broker"],
-                first_batch_ratio=outlook["first_batch_ratio"],
-                last_batch_ratio=outlook["last_batch_ratio"],
-            )
-            for outlook in row["outlooks"]
-        ),
-        left_out=tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
-        raise_first=tuple(
-            RequiredThrottleIncrease(
-                broker_role=BrokerRole(raised["broker"], Role(raised["role"])),
-                throttle_bytes_per_s=raised["throttle_bytes_per_s"],
-                required_bytes_per_s=raised["required_bytes_per_s"],
-            )
-            for raised in row["raise_first"]
-        ),
-    )
+    """Return the plan summary of one row of ``gold/election_plan``, given as a mapping of its columns.
+
+    Raises:
+        ValueError: a value is missing or of another type.
+    """
+    parts = {
+        "first_batch": tuple(TopicPartition(one["topic"], one["partition"]) for one in row["first_batch"]),
+        "outlooks": records(BalanceForecast, row["outlooks"]),
+        "left_out": tuple((left["reason"], left["partitions"]) for left in row["left_out"]),
+        "raise_first": [
+            {**raised, "broker_role": BrokerRole(raised["broker"], raised["role"])} for raised in row["raise_first"]
+        ],
+    }
+    return record(ElectionPlanSummary, {**row, **parts})

@@ -12,6 +12,7 @@ from headroom.planning.quotas.long_run import burst_bytes
 from headroom.planning.throttles.effect import ObservedThrottle
 from headroom.schemas.alerts import BELOW_REQUIRED, TOO_LOW, Verdict
 from headroom.schemas.keys import Role, TopicPartition
+from headroom.schemas.records import record, records
 
 
 @dataclass(frozen=True)
@@ -305,101 +306,19 @@ class ThrottleStatus:
 def throttle_status_of(row: Mapping[str, Any]) -> ThrottleStatus:
     """Return the throttle status of one row of ``gold/throttle_headroom``, given as a mapping of its columns.
 
-    Structs are mappings too. Additional columns are ignored.
+    Structs are mappings too.
+
+    Raises:
+        ValueError: a value is missing or of another type.
     """
-    partitions = tuple(_partition(entry) for entry in row["partitions"])
-    peers = tuple(_peer(peer) for peer in row["peers"])
-    return ThrottleStatus(
-        load=_throttle_load(row, partitions, peers),
-        verdict=Verdict(row["verdict"]),
-        reason=row["reason"],
-        eta_s=row["eta_s"],
-        stalled_replicas=row["stalled_replicas"],
-        partitions=partitions,
-        alive=row["alive"],
-        throttle_source=row["throttle_source"],
-        moving_partitions=row["moving_partitions"],
-        resting_listed_partitions=row["resting_listed_partitions"],
-        planned_partitions=row["planned_partitions"],
-        lost_replicas=row["lost_replicas"],
-        lost_moving_replicas=row["lost_moving_replicas"],
-        lost=tuple(_out_of_sync(lost) for lost in row["lost"]),
-        stall=row["stall"],
-        takeover=None if row["takeover"] is None else _leadership_risk(row["takeover"]),
-        lost_leaving_replicas=row["lost_leaving_replicas"],
-        waiting_replicas=row["waiting_replicas"],
-        down_replicas=row["down_replicas"],
-        known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
-        known_required_bytes_per_s=row["known_required_bytes_per_s"],
-        moving_bytes_per_s=row["moving_bytes_per_s"],
-        counting_partitions=row["counting_partitions"],
-        limited_partitions=row["limited_partitions"],
-        free_partitions=row["free_partitions"],
-        peers=peers,
-        stalls=tuple(_stall(stall) for stall in row["stalls"]),
-        switches=tuple(_leader_switch(switch) for switch in row["switches"]),
-        moves=tuple(_moving_partition(move) for move in row["moves"]),
-        resting_topics=tuple(row["resting_topics"]),
-        resting_topic_count=row["resting_topic_count"],
-        log_dirs=LogDirsThrottle(
-            bytes_per_s=row["log_dirs_throttle_bytes_per_s"], source=row["log_dirs_throttle_source"]
-        ),
-        eta_low_s=row["eta_low_s"],
-        eta_high_s=row["eta_high_s"],
-        # Rows of older versions do not have these columns.
-        lost_leaderless_replicas=row.get("lost_leaderless_replicas"),
-        lost_leaderless_moving_replicas=row.get("lost_leaderless_moving_replicas"),
+    partitions = records(
+        PartitionEvidence,
+        [{**one, "replicas": one["replicas"] or (), "target": one["target"] or ()} for one in row["partitions"]],
     )
-
-
-def _out_of_sync(lost: Mapping[str, Any]) -> OutOfSyncReplica:
-    return OutOfSyncReplica(
-        topic=lost["topic"], partition=lost["partition"], leader=lost["leader"], moving=lost["moving"]
-    )
-
-
-def _leadership_risk(takeover: Mapping[str, Any]) -> LeadershipRisk:
-    return LeadershipRisk(
-        bytes_per_s=takeover["bytes_per_s"],
-        topic=takeover["topic"],
-        partition=takeover["partition"],
-        leader=takeover["leader"],
-    )
-
-
-def _peer(peer: Mapping[str, Any]) -> Peer:
-    return Peer(
-        broker=peer["broker"],
-        replicas=peer["replicas"],
-        remaining_bytes=peer["remaining_bytes"],
-        write_bytes_per_s=peer["write_bytes_per_s"],
-        largest_remaining_bytes=peer["largest_remaining_bytes"],
-        leaving_bytes_per_s=peer.get("leaving_bytes_per_s", 0.0),
-        leading_bytes_per_s=peer.get("leading_bytes_per_s"),
-    )
-
-
-def _stall(stall: Mapping[str, Any]) -> Stall:
-    return Stall(
-        cause=stall["cause"],
-        leader=stall["leader"],
-        replicas=stall["replicas"],
-        partitions=tuple(stall["partitions"]),
-    )
-
-
-def _leader_switch(switch: Mapping[str, Any]) -> LeaderSwitch:
-    return LeaderSwitch(
-        previous_leader=switch["previous_leader"],
-        partitions=switch["partitions"],
-        bytes_per_s=switch["bytes_per_s"],
-        switch_tick_ms=switch["switch_tick_ms"],
-        names=tuple(switch["names"]),
-    )
-
-
-def _moving_partition(move: Mapping[str, Any]) -> MovingPartition:
-    return MovingPartition(topic=move["topic"], partition=move["partition"], target=tuple(move["target"]))
+    peers = records(Peer, row["peers"])
+    log_dirs = LogDirsThrottle(row["log_dirs_throttle_bytes_per_s"], row["log_dirs_throttle_source"])
+    load = _throttle_load(row, partitions, peers)
+    return record(ThrottleStatus, {**row, "load": load, "partitions": partitions, "peers": peers, "log_dirs": log_dirs})
 
 
 def _throttle_load(
@@ -414,27 +333,19 @@ def _throttle_load(
         row["num_replica_fetchers"],
         row["replica_fetch_backoff_ms"],
     )
-    return ThrottleLoad(
-        broker=row["broker"],
-        role=role,
-        throttle_bytes_per_s=row["throttle_bytes_per_s"],
-        in_sync_bytes_per_s=row["in_sync_bytes_per_s"],
-        required_bytes_per_s=row["required_bytes_per_s"],
-        limited_replicas=limited,
-        free_replicas=row["free_replicas"],
-        remaining_bytes=row["remaining_bytes"],
-        throttle_known=row["verdict"] != Verdict.NO_DATA.value or row["throttle_bytes_per_s"] is not None,
-        used_bytes_per_s=row["quota_bytes_per_s"],
-        catching_up=_catching_up(partitions, limited) if destination else (),
-        sources=tuple(_source(peer) for peer in peers) if destination else (),
-        burst_bytes=burst_bytes(role, [fetch.burst_bytes(peer.replicas) for peer in peers]) or None,
-        quota_window=QuotaWindow.with_defaults(row["quota_window_num"], row["quota_window_size_s"]),
-        fetch=fetch,
-        known_in_sync_bytes_per_s=row["known_in_sync_bytes_per_s"],
-        known_required_bytes_per_s=row["known_required_bytes_per_s"],
+    of_parts = {
+        "limited_replicas": limited,
+        "throttle_known": row["verdict"] != Verdict.NO_DATA.value or row["throttle_bytes_per_s"] is not None,
+        "used_bytes_per_s": row["quota_bytes_per_s"],
+        "catching_up": _catching_up(partitions, limited) if destination else (),
+        "sources": tuple(_source(peer) for peer in peers) if destination else (),
+        "burst_bytes": burst_bytes(role, [fetch.burst_bytes(peer.replicas) for peer in peers]) or None,
+        "quota_window": QuotaWindow.with_defaults(row["quota_window_num"], row["quota_window_size_s"]),
+        "fetch": fetch,
         # Rows of older versions do not have this column.
-        down_required_bytes_per_s=row.get("down_required_bytes_per_s"),
-    )
+        "down_required_bytes_per_s": row.get("down_required_bytes_per_s"),
+    }
+    return record(ThrottleLoad, {**row, **of_parts})
 
 
 def _source(peer: Peer) -> SourceLoad:
@@ -467,21 +378,3 @@ def _catching_up(partitions: Sequence[PartitionEvidence], limited: int) -> tuple
         and p.write_bytes_per_s is not None
     )
     return replicas if len(replicas) == limited else ()
-
-
-def _partition(entry: Mapping[str, Any]) -> PartitionEvidence:
-    return PartitionEvidence(
-        topic=entry["topic"],
-        partition=entry["partition"],
-        write_bytes_per_s=entry["write_bytes_per_s"],
-        followers=entry["followers"],
-        in_sync_followers=entry["in_sync_followers"],
-        leader=entry["leader"],
-        previous_leader=entry["previous_leader"],
-        switch_tick_ms=entry["switch_tick_ms"],
-        moving=entry["moving"],
-        replicas=tuple(entry["replicas"] or ()),
-        target=tuple(entry["target"] or ()),
-        stalled=entry["stalled"],
-        remaining_bytes=entry["remaining_bytes"],
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -85,7 +85,7 @@ def plan_json(plan: ElectionPlanSummary) -> dict[str, Any]:
         "write_bytes_per_s": plan.write_bytes_per_s,
         "first_batch": [{"topic": topic, "partition": partition} for topic, partition in plan.first_batch],
         "first_batch_write_bytes_per_s": plan.first_batch_write_bytes_per_s,
-        "imbalance_ratios": [outlook._asdict() for outlook in plan.outlooks],
+        "imbalance_ratios": [asdict(outlook) for outlook in plan.outlooks],
         "left_out": dict(plan.left_out),
         "raise_first": [
             {

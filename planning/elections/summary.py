@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from headroom.planning.elections.planner import Batch, ElectionPlan, RequiredThrottleIncrease
 from headroom.schemas.keys import TopicPartition
 
 
-class BalanceForecast(NamedTuple):
+@dataclass(frozen=True)
+class BalanceForecast:
     """Imbalance of one broker after elections.
 
     Attributes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import SparkSession
 
-from headroom.alerts.inputs.broker_load import MinuteLoads, broker_load_of
+from headroom.alerts.inputs.broker_load import BrokerLoadState, MinuteLoads
+from headroom.schemas.records import record
 from headroom.schemas.tables import BROKER_LOAD
 from headroom.streaming.clock import now_ms
 from headroom.streaming.store.followed_table import FollowedTable
@@ -50,7 +52,7 @@ class BrokerLoadFollower:
 
     def poll(self) -> None:
         """Read the table, and pass on minutes that are newer than at the last read."""
-        newer = self._table.newer(self._clock_ms(), broker_load_of, "the load of brokers is unknown")
+        newer = self._table.newer(self._clock_ms(), partial(record, BrokerLoadState), "the load of brokers is unknown")
         for (cluster, tick_ms), states in newer.items():
             self._table.passed_on([(cluster, tick_ms)])
             self._on_loads(cluster, MinuteLoads(tick_ms, tuple(states)))

@@ -15,7 +15,7 @@ from headroom.streaming.store.low_latency_table import LowLatencyTable
 from headroom.streaming.store.store import Store
 from headroom.streaming.supervision.failure import cause_of
 from headroom.streaming.supervision.in_time import InTime, NoAnswer
-from headroom.streaming.tables.events import event_of
+from headroom.streaming.tables.rows import usable_records
 
 # A newer version may have added columns.
 _EVENT = f"struct({', '.join(ALERT_EVENTS.names())})"
@@ -70,7 +70,8 @@ class EventLog:
             .where(F.expr(f"e.tick_ms >= unix_millis(current_timestamp()) - {FLAP_MS}"))
             .select("e")
         )
-        return [event_of(row["e"]) for row in latest.unionByName(recent).collect()]
+        rows = (row["e"].asDict() for row in latest.unionByName(recent).collect())
+        return usable_records(AlertEvent, rows, ALERT_EVENTS)
 
     def was_removed(self) -> bool:
         """Return whether the table was there, and is not any more; the next append creates it again, if it can.

@@ -11,7 +11,7 @@ from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query
-from headroom.streaming.tables.events import event_of
+from headroom.streaming.tables.rows import usable_records
 from headroom.streaming.tables.suppression_rows import read_suppressions
 
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
@@ -58,11 +58,11 @@ def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
     if rows is None:
         return None
     suppressions, at_ms = read_suppressions(settings), now_ms()
+    fired = {row["alert_id"]: row["fired"] for row in rows}
     alerts = []
-    for row in rows:
-        event = event_of(row)
+    for event in usable_records(AlertEvent, rows, ALERT_EVENTS):
         silenced = None if event.state == AlertState.RESOLVED.value else suppressions.suppressed_until_ms(event, at_ms)
-        alerts.append(CurrentAlert(event, row["fired"], silenced, suppressions.acknowledgement(event)))
+        alerts.append(CurrentAlert(event, fired[event.alert_id], silenced, suppressions.acknowledgement(event)))
     return alerts
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from headroom.planning.reassignments.run.journal import JournalRow, StepKind
 from headroom.schemas.tables import ACTION_JOURNAL
 from headroom.streaming.delta.query import sql_text, table_url
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.delta.small_table import append_or_error
+from headroom.streaming.tables.rows import row_records
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,12 @@ class ActionJournal:
             steps: steps whose rows are read; a run of many partitions has a row and more for each of them.
 
         Raises:
-            HeadroomError: the table cannot be read.
+            HeadroomError: the table cannot be read, or a row of it cannot be used.
         """
         # Steps of a newer version are read too, unless some are chosen.
         known = "" if len(steps) == len(StepKind) else f" AND step IN ({', '.join(repr(s.value) for s in steps)})"
         sql = f"SELECT * FROM data WHERE cluster = {sql_text(cluster)}{known} ORDER BY at_ms, run_id, seq"
-        return [journal_row(row) for row in query(self._store_path, ACTION_JOURNAL.path, sql) or []]
+        return row_records(JournalRow, query(self._store_path, ACTION_JOURNAL.path, sql) or [], ACTION_JOURNAL)
 
     def append(self, rows: Sequence[JournalRow]) -> None:
         """Append rows; they are durable when this returns.
@@ -50,20 +50,3 @@ class ActionJournal:
             HeadroomError: the table cannot be written.
         """
         append_or_error(self._location, rows, ACTION_JOURNAL, _REMEDY)
-
-
-def journal_row(row: Mapping[str, Any]) -> JournalRow:
-    """Return a row of the table; columns of a newer version are ignored."""
-    return JournalRow(
-        run_id=row["run_id"],
-        seq=row["seq"],
-        cluster=row["cluster"],
-        command=row["command"],
-        step=row["step"],
-        state=row["state"],
-        subject=row["subject"],
-        before=row["before"],
-        after=row["after"],
-        by=row["by"],
-        at_ms=row["at_ms"],
-    )

@@ -7,17 +7,18 @@ from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_MARKS
 from headroom.streaming.delta.query import table_url
 from headroom.streaming.delta.query_table import query
-from headroom.streaming.tables.suppressions import ALL_SQL, append_record, record_of
+from headroom.streaming.tables.rows import row_records
+from headroom.streaming.tables.suppressions import ALL_SQL, append_record
 
 
 def read_suppressions(settings: Settings) -> Suppressions:
     """Return all suppressions: those of the table, and the maintenance windows of the settings.
 
     Raises:
-        HeadroomError: the table cannot be read.
+        HeadroomError: the table cannot be read, or a row of it cannot be used.
     """
     rows = query(settings.store.path, ALERT_MARKS.path, ALL_SQL) or []
-    return Suppressions.of([record_of(row) for row in rows], settings.alerts.maintenance)
+    return Suppressions.of(row_records(SuppressionRecord, rows, ALERT_MARKS), settings.alerts.maintenance)
 
 
 def append_suppression(settings: Settings, record: SuppressionRecord) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -18,6 +17,7 @@ from headroom.streaming.delta.locations import STORE_REMEDY, require_absent
 from headroom.streaming.delta.small_table import append_or_error
 from headroom.streaming.supervision.failure import cause_of
 from headroom.streaming.supervision.periodic_task import PeriodicTask
+from headroom.streaming.tables.rows import row_records
 
 log = logging.getLogger(__name__)
 
@@ -28,24 +28,6 @@ _EVERY_S = 3.0
 _VALID_MS = 60_000
 # Silences that ended earlier do not affect undelivered events.
 _SINCE_MS = 7 * DAY_MS
-
-
-def record_of(row: Mapping[str, Any]) -> SuppressionRecord:
-    """Return the record of a row; columns of a newer version are ignored."""
-    return SuppressionRecord(
-        mark_id=row["mark_id"],
-        action=row["action"],
-        cluster=row["cluster"],
-        kind=row["kind"],
-        subject=row["subject"],
-        alert_id=row["alert_id"],
-        severity=row["severity"],
-        starts_ms=row["starts_ms"],
-        ends_ms=row["ends_ms"],
-        by=row["by"],
-        note=row["note"],
-        mark_ms=row["mark_ms"],
-    )
 
 
 def append_record(location: str, record: SuppressionRecord) -> None:
@@ -119,7 +101,7 @@ class SuppressionFollower:
             return None
         rows = [] if self._table is None else delta_query.rows({"data": self._table}, ALL_SQL)
         self._version = version
-        return [record_of(row) for row in rows]
+        return row_records(SuppressionRecord, rows, ALERT_MARKS)
 
     def _current_version(self) -> int:
         """Update the table and return its version; -1 if it does not exist yet."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from headroom.alerts.delivery.delivery_log import SETTLED, Backlog, DeliveryAttempt
-from headroom.streaming.tables.events import event_of
-
-Row = Mapping[str, Any]
+from headroom.schemas.alerts import AlertEvent
+from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS
+from headroom.streaming.tables.rows import Row, usable_records
 
 
 def events_sql(receivers: Sequence[str]) -> str:
@@ -33,23 +32,12 @@ def without_deliveries(sql: str) -> str:
 
 
 def backlog_from(events: Iterable[Row], attempts: Iterable[Row], receivers: Iterable[Row]) -> Backlog:
-    """Return the backlog from the rows of the three queries; columns of a newer version are ignored."""
+    """Return the backlog from the rows of the three queries."""
     known = frozenset(row["receiver"] for row in receivers)
-    return Backlog([event_of(row) for row in events], [attempt_of(row) for row in attempts], known)
-
-
-def attempt_of(row: Row) -> DeliveryAttempt:
-    """Return the delivery attempt of a row of ``alerts/deliveries``; columns of a newer version are ignored."""
-    return DeliveryAttempt(
-        receiver=row["receiver"],
-        event_key=row["event_key"],
-        alert_id=row["alert_id"],
-        cluster=row["cluster"],
-        state=row["state"],
-        attempt=row["attempt"],
-        answer=row["answer"],
-        reference=row["reference"],
-        delivery_ms=row["delivery_ms"],
+    return Backlog(
+        usable_records(AlertEvent, events, ALERT_EVENTS),
+        usable_records(DeliveryAttempt, attempts, ALERT_DELIVERIES),
+        known,
     )
 
 

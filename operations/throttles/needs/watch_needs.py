@@ -10,12 +10,12 @@ from headroom.operations.evaluation import is_recent
 from headroom.operations.throttles.needs.throttle_need import (
     MAX_PARTITIONS,
     MoveNeed,
-    NeedingPartition,
     NeedsSource,
     ThrottleNeeds,
 )
 from headroom.schemas.config import Settings
 from headroom.schemas.keys import Role
+from headroom.schemas.records import record
 from headroom.schemas.tables import REASSIGNMENT_PROGRESS, THROTTLE_HEADROOM
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query
@@ -57,23 +57,8 @@ def _copied(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float | 
 def _need(row: Mapping[str, Any], copied_bytes_per_s: float | None) -> MoveNeed:
     # Moving partitions come first in the evidence.
     moving = [p for p in row["partitions"] or () if p["moving"]]
-    return MoveNeed(
-        broker=row["broker"],
-        role=row["role"],
-        throttle_bytes_per_s=row["throttle_bytes_per_s"],
-        in_sync_bytes_per_s=row["in_sync_bytes_per_s"],
-        required_bytes_per_s=row["required_bytes_per_s"],
-        moving_bytes_per_s=row["moving_bytes_per_s"],
-        verdict=row["verdict"],
-        moving_partitions=row["moving_partitions"],
-        partitions=tuple(
-            NeedingPartition(p["topic"], p["partition"], p["write_bytes_per_s"]) for p in moving[:MAX_PARTITIONS]
-        ),
-        remaining_bytes=row["remaining_bytes"],
-        down_required_bytes_per_s=row["down_required_bytes_per_s"],
-        quota_bytes_per_s=row["quota_bytes_per_s"],
-        copied_bytes_per_s=copied_bytes_per_s,
-    )
+    of_parts = {"partitions": moving[:MAX_PARTITIONS], "copied_bytes_per_s": copied_bytes_per_s}
+    return record(MoveNeed, {**row, **of_parts})
 
 
 _SQL = """SELECT tick_ms, broker, role, throttle_bytes_per_s, in_sync_bytes_per_s, required_bytes_per_s,

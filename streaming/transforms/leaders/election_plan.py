@@ -9,6 +9,7 @@ grow with the number of partitions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -190,7 +191,7 @@ def _columns(summary: ElectionPlanSummary) -> dict[str, Any]:
         "write_bytes_per_s": summary.write_bytes_per_s,
         "first_batch": [{"topic": topic, "partition": partition} for topic, partition in summary.first_batch],
         "first_batch_write_bytes_per_s": summary.first_batch_write_bytes_per_s,
-        "outlooks": [outlook._asdict() for outlook in summary.outlooks],
+        "outlooks": [asdict(outlook) for outlook in summary.outlooks],
         "left_out": [{"reason": reason, "partitions": count} for reason, count in summary.left_out],
         "raise_first": [
             {

@@ -17,7 +17,7 @@ from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.keys import Role
 from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, ALERT_MARKS
 from headroom.streaming.store.delivery_table import DeliveryTable
-from headroom.streaming.tables.events import event_of
+from headroom.streaming.tables.rows import row_records
 from tests.unit.alerts.test_engine import START_MS, EngineAtTime
 from tests.unit.builders import throttle_views
 from tests.unit.builders.commands import json_of, run_headroom, succeed
@@ -45,7 +45,7 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def events() -> list[AlertEvent]:
-    return [event_of(row) for row in rows_of("alerts/events.jsonl")]
+    return row_records(AlertEvent, rows_of("alerts/events.jsonl"), ALERT_EVENTS)
 
 
 @pytest.mark.usefixtures("store")

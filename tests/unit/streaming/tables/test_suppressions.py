@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from headroom.alerts.delivery.suppression import Suppressions
+from headroom.alerts.delivery.suppression import SuppressionRecord, Suppressions
 from headroom.schemas.config import DAYS, MaintenanceWindow
+from headroom.schemas.records import record
 from headroom.schemas.tables import ALERT_MARKS
 from headroom.streaming.delta import small_table
 from headroom.streaming.delta.properties import properties
 from headroom.streaming.delta.query import rows
 from headroom.streaming.tables import suppressions as table
-from headroom.streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record, record_of
+from headroom.streaming.tables.suppressions import ALL_SQL, SuppressionFollower, append_record
 from tests.support.waiting import until
 from tests.unit.alerts.delivery.test_suppression import NOW_MS, ack, silence
 from tests.unit.fakes.receivers import event
@@ -42,13 +43,13 @@ def location(tmp_path: Path) -> str:
 
 
 def found(location: str) -> list[str]:
-    return sorted(record_of(row).mark_id for row in rows({"data": location}, ALL_SQL))
+    return sorted(row["mark_id"] for row in rows({"data": location}, ALL_SQL))
 
 
 def test_a_suppression_is_read_back_unchanged_and_its_table_matches_the_schema(location: str) -> None:
     append_record(location, silence(kind="no_data"))
     append_record(location, ack())
-    read = {mark.mark_id: mark for mark in (record_of(row) for row in rows({"data": location}, ALL_SQL))}
+    read = {row["mark_id"]: record(SuppressionRecord, row) for row in rows({"data": location}, ALL_SQL)}
     assert read == {mark.mark_id: mark for mark in (silence(kind="no_data"), ack())}
     made = DeltaTable(location)
     assert made.metadata().configuration == properties(ALERT_MARKS)
