@@ -22,6 +22,7 @@ from headroom.cluster.live.plan_state import KnownRates, cluster_state_of
 from headroom.cluster.live.running import Reassignment, running_reassignments
 from headroom.cluster.live.throttle_state import ThrottleState
 from headroom.cluster.log_dirs.describe import LogDirsReading, describe_log_dirs
+from headroom.cluster.log_dirs.untiered import with_untiered_bytes
 from headroom.cluster.metadata.snapshot_reader import SnapshotReader, read_snapshot_once
 from headroom.cluster.metrics.broker_reads import BrokerMetricsReader
 from headroom.cluster.metrics.factory import metrics_source
@@ -89,6 +90,7 @@ class LiveCluster:
         self._sleep, self._measure_s = sleep, settings.collect.measure_s
         self._clock_ms = clock_ms
         self._waits_for_kept: bool | None = None
+        self._last: Snapshot | None = None
 
     def __enter__(self) -> LiveCluster:
         """Connect and return this object.
@@ -114,6 +116,7 @@ class LiveCluster:
         if max(snapshot.ages_ms.values(), default=0) > _MAX_AGE_MS:
             rule = f"did not return all of its partitions within {_MAX_AGE_MS // 1000} s"
             raise HeadroomError("the cluster", rule, "See that its brokers are not overloaded, then try again.")
+        self._last = snapshot
         return snapshot
 
     def mark_stale(self, topics: Collection[str]) -> None:
@@ -155,8 +158,14 @@ class LiveCluster:
         return read_configs(self.connection, brokers, self.timeout_s)
 
     def log_dirs(self, brokers: Collection[int], names: Collection[TopicPartition] | None = None) -> LogDirsReading:
-        """Return the log directories of brokers, with the logs of some partitions, or of all if None."""
-        return describe_log_dirs(self.connection, brokers, self.timeout_s, names, self._volumes)
+        """Return the log directories of brokers, with the logs of some partitions, or of all if None.
+
+        What is in remote storage is known of topics in the last snapshot.
+        """
+        read = describe_log_dirs(self.connection, brokers, self.timeout_s, names, self._volumes)
+        if self._last is None:
+            return read
+        return replace(read, brokers=with_untiered_bytes(self.connection, self._last, read.brokers, self.timeout_s))
 
     def state(self, names: Collection[TopicPartition] | None, known: KnownRates | None = None) -> ClusterState:
         """Return the state that a plan rests on.

@@ -13,7 +13,7 @@ from headroom.planning.reassignments.estimate import MoveEstimate
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.validation import AwaitedBroker, awaited_brokers
 from headroom.planning.throttles.recommendation import ACCURATE_BYTES_PER_S, ThrottlePolicy
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import rate_text, size_text
 
 _NAMED = 5
 
@@ -107,7 +107,25 @@ class PlanResult:
 
     def warnings(self) -> list[str]:
         """Return what the operator should know, the most important first."""
-        return [*self._throttle_warnings(), *self._unknown_warnings(), *self._directory_warnings(), *self.notes]
+        return [
+            *self._throttle_warnings(),
+            *self._unknown_warnings(),
+            *self._directory_warnings(),
+            *self._tiered_notes(),
+            *self.notes,
+        ]
+
+    def _tiered_notes(self) -> list[str]:
+        """Return how much of the moving logs is in remote storage, so that new replicas do not copy it."""
+        tiered = [p for p in self.estimate.changes.placements if p.untiered_bytes is not None and p.size_bytes]
+        if not tiered:
+            return []
+        whole, left = sum(p.size_bytes or 0 for p in tiered), sum(p.untiered_bytes or 0 for p in tiered)
+        return [
+            f"Of {size_text(whole)} on the leaders' disks ({len(tiered):,} partition{'s' * (len(tiered) != 1)}), new "
+            f"replicas copy only the {size_text(left)} that are not in remote storage "
+            "(follower.fetch.last.tiered.offset.enable)."
+        ]
 
     def _directory_warnings(self) -> list[str]:
         free = [str(moves.broker) for moves in self.directories if moves.rate_bytes_per_s is None]

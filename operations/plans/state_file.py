@@ -152,7 +152,7 @@ def _inconsistencies(state: ClusterState) -> Iterator[str]:
             yield f"{name} has no replica"
         if len(set(p.replicas)) < len(p.replicas):
             yield f"{name} names a replica more than once"
-        if p.partition < 0 or min(p.size_bytes or 0, p.write_bytes_per_s or 0) < 0:
+        if p.partition < 0 or min(p.size_bytes or 0, p.untiered_bytes or 0, p.write_bytes_per_s or 0) < 0:
             yield f"{name} has a negative number"
         if p.leader is not None and p.leader not in p.replicas:
             yield f"{name} is led by broker {p.leader}, which has no replica of it"

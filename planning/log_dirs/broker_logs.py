@@ -34,12 +34,15 @@ class BrokerLogs:
         directories: all its log directories, by path; those that are offline too.
         logs: current log by partition; logs in an offline directory are missing.
         futures: log that will replace the current one, by partition that moves between directories.
+        untiered_bytes: bytes that are not in remote storage yet, of the logs that it leads and of which new replicas
+            copy only these. Of others, new replicas copy all.
     """
 
     broker: int
     directories: tuple[LogDirectory, ...]
     logs: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
     futures: Mapping[TopicPartition, ReplicaLog] = field(default_factory=dict)
+    untiered_bytes: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def remaining_bytes(self, name: TopicPartition) -> int:
         """Return the bytes that a move between directories still has to copy; 0 if the partition does not move.
@@ -53,10 +56,10 @@ class BrokerLogs:
 def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> ClusterState:
     """Return the state with the brokers' directories, the directory of each replica, and the size of each partition.
 
-    Brokers and partitions that were not read keep what the state has. The size is that of the leader's log, which is
-    what a new replica copies. If the leader was not read, it is that of the largest in-sync follower, whose log has the
-    same records. Future logs never count. Adding replicas have copied what their logs have, not what the state has:
-    its gauges may be those of an earlier replica (Kafka 4.3.1).
+    Brokers and partitions that were not read keep what the state has. The size is that of the leader's log. If the
+    leader was not read, it is that of the largest in-sync follower, whose log has the same records. Future logs never
+    count. Adding replicas have copied what their logs have, not what the state has: its gauges may be those of an
+    earlier replica (Kafka 4.3.1).
 
     Args:
         state: the cluster.
@@ -71,14 +74,16 @@ def with_log_dirs(state: ClusterState, read: Mapping[int, BrokerLogs]) -> Cluste
 
 
 def _with_logs(placement: PartitionPlacement, read: Mapping[int, BrokerLogs]) -> PartitionPlacement:
-    name = placement.name
+    name, leader = placement.name, placement.leader
     logs = {b: log for b in placement.replicas if b in read and (log := read[b].logs.get(name)) is not None}
     if not logs:
         return placement
-    sizes = _sizes([placement.leader], logs) or _sizes(placement.isr, logs)
+    own = None if leader is None else read.get(leader)
+    sizes = _sizes([leader], logs) or _sizes(placement.isr, logs)
     return replace(
         placement,
         size_bytes=max(sizes, default=placement.size_bytes),
+        untiered_bytes=placement.untiered_bytes if own is None else own.untiered_bytes.get(name),
         log_dirs={**placement.log_dirs, **{broker: log.path for broker, log in logs.items()}},
         copied_bytes={**placement.copied_bytes, **{b: logs[b].size_bytes for b in placement.adding if b in logs}},
     )

@@ -84,10 +84,12 @@ class PartitionPlacement(Reassigned):
         isr: replicas in sync.
         adding: replicas that a running reassignment adds.
         removing: replicas that a running reassignment removes.
-        size_bytes: bytes of the leader's log, which is what a new replica copies; None if unknown.
+        size_bytes: bytes of the leader's log; None if unknown.
         write_bytes_per_s: bytes appended per second; None if unknown.
         log_dirs: path of the log directory by broker, as far as known.
         copied_bytes: bytes that adding replicas of a running reassignment have already, by broker, as far as known.
+        untiered_bytes: bytes of the leader's log that are not in remote storage yet, if new replicas copy only these;
+            None if they copy all.
     """
 
     topic: str
@@ -101,6 +103,12 @@ class PartitionPlacement(Reassigned):
     write_bytes_per_s: float | None = None
     log_dirs: Mapping[int, str] = field(default_factory=dict)
     copied_bytes: Mapping[int, int] = field(default_factory=dict)
+    untiered_bytes: int | None = None
+
+    @property
+    def new_replica_bytes(self) -> int | None:
+        """The bytes that a new replica copies; None if unknown."""
+        return self.size_bytes if self.untiered_bytes is None else self.untiered_bytes
 
     def leader_during(self, target: Sequence[int], alive: Collection[int], rebalances: bool | None) -> int | None:
         """Return the first target replica, if Kafka may give it the lead during a move to other brokers; else None.

@@ -305,7 +305,7 @@ def _remaining(
     placements: Sequence[PartitionPlacement], brokers: Sequence[int], partition: Ints, broker: Ints, copies: Bools
 ) -> Floats:
     """Return the bytes that each replica has to copy; NaN if unknown."""
-    remaining = np.where(copies, _or_nan([p.size_bytes for p in placements])[partition], 0.0)
+    remaining = np.where(copies, _or_nan([p.new_replica_bytes for p in placements])[partition], 0.0)
     begun = np.array([bool(p.copied_bytes) for p in placements], bool)
     for replica in np.flatnonzero(copies & begun[partition]).tolist():
         copied = placements[partition[replica]].copied_bytes.get(brokers[broker[replica]], 0)

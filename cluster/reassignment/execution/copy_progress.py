@@ -74,10 +74,13 @@ class CopyProgress:
         placed = cluster_state_of_run(replace(snapshot, partitions=partitions), logs).partitions
         unknown = set()
         for replica in copying:
-            size_bytes = placed[replica.name].size_bytes
+            size_bytes = placed[replica.name].new_replica_bytes
             if size_bytes is None or replica.broker not in logs:
                 unknown.add(replica)
                 continue
+            if placed[replica.name].untiered_bytes is not None:
+                # What is uploaded meanwhile is copied nevertheless: the copy has begun before it.
+                size_bytes = max(size_bytes, self._whole.get(replica, 0))
             self._whole[replica] = size_bytes
             # A broker that does not list it yet has nothing of it.
             copied = placed[replica.name].copied_bytes.get(replica.broker, 0)

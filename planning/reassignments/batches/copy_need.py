@@ -79,7 +79,7 @@ def copy_needs(
         leader = first_leads.get(assignment.name, p.leader) if first_leads else p.leader
         given = p.leader_during(assignment.replicas, alive, state.auto_leader_rebalance)
         next_leader = leader if given is None else given
-        entries.add(assignment, (*p.replicas, *new), new, leader, next_leader, p.write_bytes_per_s, p.size_bytes)
+        entries.add(assignment, (*p.replicas, *new), new, leader, next_leader, p.write_bytes_per_s, p.new_replica_bytes)
     return entries.needs(others)
 
 

@@ -14,7 +14,7 @@ class Draft:
 
     Attributes:
         present: the partition as it is.
-        size_bytes: bytes that each new replica copies, or their estimate.
+        size_bytes: bytes of its log, or their estimate.
         factor: number of replicas that it is to have.
         replicas: replicas chosen so far; the first is the preferred leader.
         added: those of them that are new and were chosen freely, so that another choice costs no further copy.

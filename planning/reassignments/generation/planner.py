@@ -248,7 +248,8 @@ def _dead_notes(sizes: _Sizes, changed: Iterable[Draft], request: PlanRequest, a
         if new:
             replaced.update(dead)
             copies += new
-            copied_bytes += new * draft.size_bytes
+            untiered = draft.present.untiered_bytes
+            copied_bytes += new * (draft.size_bytes if untiered is None else untiered)
     if not copies:
         return
     names = ", ".join(f"{broker} ({number:,})" for broker, number in sorted(replaced.items()))

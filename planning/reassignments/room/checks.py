@@ -169,13 +169,13 @@ def _changes(batch: ReassignmentPlan, state: ClusterState) -> tuple[dict[int, li
     removals: dict[int, list[_Removal]] = defaultdict(list)
     for name, assignment in batch.by_name.items():
         now = state.partitions.get(name)
-        if now is None or now.size_bytes is None:
+        if now is None or now.size_bytes is None or (new_bytes := now.new_replica_bytes) is None:
             continue
         named = assignment.named_log_dirs
         for broker in assignment.replicas:
             path, present = named.get(broker), now.log_dirs.get(broker)
             if broker not in now.replicas or broker in now.adding:
-                copies[broker].append(_Copy(name, path, max(0, now.size_bytes - now.copied_bytes.get(broker, 0))))
+                copies[broker].append(_Copy(name, path, max(0, new_bytes - now.copied_bytes.get(broker, 0))))
             elif path is not None and path != present:
                 copies[broker].append(_Copy(name, path, now.size_bytes))
                 if present is not None:

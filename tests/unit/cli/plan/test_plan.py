@@ -399,3 +399,12 @@ def test_room_is_checked_for_the_batches_and_for_the_plan_in_one_file() -> None:
     batches = found("move.json", "--state", "s.json", "--batches", "3", "--batches-dir", "out")["batches"]
     names = [[(e["partition"], e["replicas"]) for e in batch["plan"]["partitions"]] for batch in batches]
     assert names == [[(0, [1])], [(1, [3])], [(2, [3])]]
+
+
+def test_what_is_in_remote_storage_is_named_and_not_copied() -> None:
+    write_state(Path("s.json"), state_of([placed(0, (1, 2), size_bytes=800 * MB, untiered_bytes=100 * MB)]))
+    Path("move.json").write_text(plan_text(plan_of({0: (1, 3)})))
+    result = found("move.json", "--state", "s.json")
+    assert result["copied_bytes"] == 100 * MB
+    (note,) = [text for text in result["warnings"] if "remote storage" in text]
+    assert note.startswith("Of 800.0 MB on the leaders' disks (1 partition), new replicas copy only the 100.0 MB ")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from headroom.cluster.live import live_cluster
 from headroom.cluster.live.live_cluster import LiveCluster
+from headroom.cluster.log_dirs.describe import LogDirsReading
 from headroom.cluster.metrics.mbeans import ReadPlan, topic_bytes
 from headroom.cluster.metrics.source import MetricsError
-from headroom.cluster.model import LogReading, Metrics, Reading
+from headroom.cluster.model import LogReading, Metrics, Reading, Snapshot
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
 from headroom.schemas.config import ClusterSettings, Settings
 from headroom.schemas.errors import HeadroomError
 from tests.unit.fakes.admin_connection import ManyTopics
@@ -127,3 +131,21 @@ def test_leaders_that_were_read_too_long_ago_are_refused(
     monkeypatch.setattr(live_cluster, "_MAX_AGE_MS", -1)
     with live() as cluster, pytest.raises(HeadroomError, match="did not return all of its partitions"):
         cluster.leadership()
+
+
+def test_log_directories_say_what_is_not_uploaded_of_the_topics_in_the_last_snapshot(
+    connection: FakeConnection, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Snapshot] = []
+
+    def untiered(link: object, snapshot: Snapshot, logs: Mapping[int, BrokerLogs], timeout_s: float) -> object:
+        asked.append(snapshot)
+        return {1: BrokerLogs(1, ())}
+
+    monkeypatch.setattr(live_cluster, "describe_log_dirs", lambda *arguments: LogDirsReading({}, {}))
+    monkeypatch.setattr(live_cluster, "with_untiered_bytes", untiered)
+    with live() as cluster:
+        assert (cluster.log_dirs([1]).brokers, asked) == ({}, [])
+        snapshot = cluster.snapshot()
+        assert cluster.log_dirs([1]).brokers == {1: BrokerLogs(1, ())}
+    assert asked == [snapshot]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headroom.planning.log_dirs.broker_logs import with_log_dirs
 from tests.unit.builders.log_dirs import BOTH, GB, MB, ORDERS, A, B, cluster, logs, placed
 
@@ -52,3 +54,12 @@ def test_an_adding_replica_has_copied_what_its_log_has() -> None:
     assert with_log_dirs(cluster(frozen), read).partitions[ORDERS].copied_bytes == {3: 600 * MB}
     # Of a broker that did not report its log directories there are only the gauges.
     assert with_log_dirs(cluster(frozen), {1: read[1]}).partitions[ORDERS].copied_bytes == {3: 890 * MB}
+
+
+def test_what_is_not_uploaded_is_that_of_the_leader() -> None:
+    read = {1: logs(1, {ORDERS: (A, 900 * MB)}), 2: logs(2, {ORDERS: (B, 800 * MB)})}
+    tiered = {broker: replace(own, untiered_bytes={ORDERS: 90 * broker * MB}) for broker, own in read.items()}
+    found = with_log_dirs(cluster(UNKNOWN), tiered).partitions[ORDERS]
+    assert (found.size_bytes, found.untiered_bytes, found.new_replica_bytes) == (900 * MB, 90 * MB, 90 * MB)
+    again = with_log_dirs(cluster(found), read).partitions[ORDERS]
+    assert (again.untiered_bytes, again.new_replica_bytes) == (None, 900 * MB)

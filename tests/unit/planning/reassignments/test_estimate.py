@@ -256,3 +256,13 @@ def test_copies_that_nothing_limits_have_no_known_end() -> None:
 def test_the_usual_rule_is_the_highest_write_rate_of_a_broker() -> None:
     state = state_of([placed(0, (1, 2)), placed(1, (1, 3)), placed(2, (2, 3))])
     assert usual_rule(state) == 2e6
+
+
+def test_bytes_and_time_are_those_that_are_not_in_remote_storage() -> None:
+    state, plan = two_leaders(), plan_of({0: (1, 3), 1: (2, 3)})
+    tiered = replace(state, partitions={n: replace(p, untiered_bytes=60 * MB) for n, p in state.partitions.items()})
+    whole, part = estimated(state, plan), estimated(tiered, plan)
+    assert (whole.copied_bytes, part.copied_bytes) == (1_200 * MB, 120 * MB)
+    assert whole.time is not None
+    assert part.time is not None
+    assert part.time.bottleneck_s == pytest.approx(whole.time.bottleneck_s / 10)

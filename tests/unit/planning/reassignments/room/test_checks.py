@@ -159,3 +159,15 @@ def test_a_running_copy_needs_room_for_its_remaining_bytes_only() -> None:
     assert room_errors(targets, cluster(running, directories=directories)) == ()
     unknown = placed(size_bytes=12 * GB, replicas=(1, 2, 3), adding=(3,))
     assert room_errors(targets, cluster(unknown, directories=directories)) != ()
+
+
+def test_a_new_replica_needs_no_room_for_what_is_in_remote_storage() -> None:
+    targets = plan(("orders", 0, (1, 3), None))
+    assert room_errors(targets, cluster(placed(size_bytes=60 * GB)))
+    assert room_errors(targets, cluster(placed(size_bytes=60 * GB, untiered_bytes=4 * GB))) == ()
+
+
+def test_a_move_to_another_directory_copies_the_whole_log() -> None:
+    targets = plan(("orders", 0, (1, 2), (B, A)))
+    (found,) = room_errors(targets, cluster(placed(size_bytes=60 * GB, untiered_bytes=4 * GB)))
+    assert "copies 60,000,000,000" in found.rule

@@ -1,0 +1,129 @@
+"""What a new replica copies of a topic with remote storage: the records that its leader has not uploaded yet.
+
+Without ``follower.fetch.last.tiered.offset.enable`` a new replica copies all that the leader has on its disks, and with
+it (since Kafka 4.3) only from the first record on that is still to be uploaded. Compacted topics are copied whole.
+
+Source: Kafka 4.3.1, ``ReplicaFetcherThread.shouldFetchFromLastTieredOffset``,
+``UnifiedLog.fetchEarliestPendingUploadOffset``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from kafka.errors import KafkaError
+from kafka.protocol.admin import DescribeConfigsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from headroom.cluster.admin.config_keys import BROKER
+from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.model import Snapshot
+from headroom.planning.log_dirs.broker_logs import BrokerLogs
+from headroom.schemas.keys import TopicPartition
+
+T = TypeVar("T")
+_SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
+# Timestamps that stand for an offset (``ListOffsetsRequest``), and the first version of the request with all of them.
+_END, _FIRST_LOCAL, _FIRST_NOT_UPLOADED = -1, -4, -6
+_VERSION = 11
+_MAX_PARALLEL = 64
+_Topic = ListOffsetsRequest.ListOffsetsTopic
+
+
+def with_untiered_bytes(
+    connection: AdminConnection, snapshot: Snapshot, logs: Mapping[int, BrokerLogs], timeout_s: float
+) -> dict[int, BrokerLogs]:
+    """Return the logs with the bytes that are not uploaded yet, of leaders' logs of which new replicas copy only these.
+
+    Nothing is known to be uploaded where a leader does not say so. If the brokers differ, or one does not report its
+    setting, new replicas may copy all.
+
+    Args:
+        connection: the admin connection.
+        snapshot: the metadata.
+        logs: logs by broker.
+        timeout_s: longest wait for the answer of one broker, seconds.
+    """
+    names = _tiered(snapshot, logs)
+    alive = [broker for broker, info in snapshot.brokers.items() if info.alive]
+    if not names or not all(_asked(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
+        return dict(logs)
+    ratios = _asked(names, lambda broker: _untiered_ratios(connection, broker, names[broker], timeout_s))
+    return {broker: _with_ratios(own, ratios.get(broker, {})) for broker, own in logs.items()}
+
+
+def _tiered(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, list[TopicPartition]]:
+    """Return by leader the partitions with remote storage whose leader's log was read."""
+    topics = {
+        topic
+        for topic, config in snapshot.topic_configs.items()
+        if config.remote_storage is True and not config.compacted
+    }
+    names: dict[int, list[TopicPartition]] = defaultdict(list)
+    for broker, own in logs.items() if topics else ():
+        for name in own.logs:
+            if name.topic in topics and name in snapshot.partitions and snapshot.partitions[name].leader == broker:
+                names[broker].append(name)
+    return dict(names)
+
+
+def _asked(brokers: Collection[int], ask: Callable[[int], T]) -> dict[int, T]:
+    with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(brokers)))) as pool:
+        return dict(zip(brokers, pool.map(ask, brokers), strict=True))
+
+
+def _skips_uploaded(connection: AdminConnection, broker: int, timeout_s: float) -> bool:
+    """Return whether a broker's new replicas skip what is uploaded; false if it has no such setting, or if unknown."""
+    request = DescribeConfigsRequest(resources=[(BROKER, str(broker), [_SKIPS_UPLOADED])], include_synonyms=False)
+    try:
+        result = connection.send(request, broker, timeout_s).results[0]
+    except KafkaError:
+        return False
+    return not result.error_code and any(c.name == _SKIPS_UPLOADED and c.value == "true" for c in result.configs)
+
+
+def _untiered_ratios(
+    connection: AdminConnection, leader: int, names: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, float]:
+    """Return the share of a leader's logs that is not uploaded, 0 to 1; partitions of which it is unknown are missing.
+
+    Log ends are read last, so that the share is not too small.
+    """
+    try:
+        pending, first, end = (
+            _offsets(connection, leader, names, which, timeout_s) for which in (_FIRST_NOT_UPLOADED, _FIRST_LOCAL, _END)
+        )
+    except KafkaError:
+        return {}
+    ratios = {}
+    for name in pending.keys() & first.keys() & end.keys():
+        local, left = end[name] - first[name], end[name] - max(pending[name], first[name])
+        ratios[name] = min(1.0, max(0, left) / local) if local > 0 else 0.0
+    return ratios
+
+
+def _offsets(
+    connection: AdminConnection, leader: int, names: Iterable[TopicPartition], which: int, timeout_s: float
+) -> dict[TopicPartition, int]:
+    """Return an offset of each partition; those without it, or of which the broker does not know it, are missing."""
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for topic, partition in names:
+        by_topic[topic].append(_Topic.ListOffsetsPartition(partition_index=partition, timestamp=which))
+    topics = [_Topic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()]
+    request = ListOffsetsRequest(isolation_level=0, topics=topics, min_version=_VERSION)
+    return {
+        TopicPartition(topic.name, p.partition_index): p.offset
+        for topic in connection.send(request, leader, timeout_s).topics
+        for p in topic.partitions
+        if not p.error_code and p.offset >= 0
+    }
+
+
+def _with_ratios(logs: BrokerLogs, ratios: Mapping[TopicPartition, float]) -> BrokerLogs:
+    untiered = {name: math.ceil(logs.logs[name].size_bytes * ratio) for name, ratio in ratios.items()}
+    return replace(logs, untiered_bytes=untiered) if untiered else logs
