@@ -22,11 +22,8 @@ from headroom.cli.reassign.plan_run import (
 from headroom.cli.throttle.rates import low_rate_option
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.journal.session import RunSession
+from headroom.operations.reassignments.plan_back import plan_back
 from headroom.operations.reassignments.run_plan import RunRates
-from headroom.planning.reassignments.plan import ANY_LOG_DIR, ReassignmentPlan, TargetAssignment
-from headroom.planning.reassignments.run.record import RecordedRun
-from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import ReplicaKey, TopicPartition
 
 
 @click.command(short_help="Move the partitions of a run back.")
@@ -88,26 +85,3 @@ def rollback(
     if not record.topic_ids:
         print_note("Whether topics were made again since is unknown: the journal of this run does not have their ids.")
     return run_of_plan([plan_back(record)], options, "reassign rollback")
-
-
-def plan_back(record: RecordedRun) -> ReassignmentPlan:
-    """Return the plan that undoes a run.
-
-    Raises:
-        HeadroomError: the run has moved nothing.
-    """
-    if not record.submitted:
-        raise HeadroomError(f"run {record.run_id}", "has moved nothing", "There is nothing to roll back.")
-    return ReassignmentPlan(
-        tuple(
-            TargetAssignment(name, move.before, _directories(name, move.before, record))
-            for name, move in sorted(record.submitted.items())
-        )
-    )
-
-
-def _directories(name: TopicPartition, before: tuple[int, ...], record: RecordedRun) -> tuple[str, ...] | None:
-    """Return the directories that the run took replicas away from; None if it took none."""
-    placed = [record.placed.get(ReplicaKey(name, broker)) for broker in before]
-    paths = [place.before if place is not None else None for place in placed]
-    return tuple(path or ANY_LOG_DIR for path in paths) if any(paths) else None

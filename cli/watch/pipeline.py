@@ -19,11 +19,11 @@ from headroom.cli.config.load import DEFAULT_FILE, load_file
 from headroom.cli.config.several_files import settings_in_force
 from headroom.cli.config.sources import env_name
 from headroom.cli.watch.output.printer import VerdictPrinter
-from headroom.cli.watch.receivers import build_receivers
 from headroom.cluster.collector.activity import AlertPartitionActivity
 from headroom.cluster.collector.ticks_topic import ensure_topic
 from headroom.cluster.metadata.cluster_size import partition_count
 from headroom.cluster.secrets import sasl_password
+from headroom.operations.receivers import build_receivers
 from headroom.schemas.alerts import AlertEvent
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError

@@ -28,6 +28,7 @@ _MAX_PARALLEL = 64
 _NAMED = 3
 _AGAIN = "See that it is up, then run the same command again."
 _OTHER = "Name another log directory of that broker."
+_LOOK = "Run the same command again. If it is refused again, the log of that broker says why."
 
 
 class DirectoryChange(str, Enum):
@@ -134,7 +135,7 @@ def _answer_of(replica: ReplicaKey, path: str, code: int | None) -> DirectoryCha
     # The answer for a replica that does not exist, after the broker has noted its directory.
     if code == ReplicaNotAvailableError.errno:
         return DirectoryChange.KEPT
-    rule, remedy = _REASONS.get(code, (f"was refused ({kafka_errors.for_code(code).__name__})", _OTHER))
+    rule, remedy = _REASONS.get(code, (f"was refused ({kafka_errors.for_code(code).__name__})", _LOOK))
     return HeadroomError(subject, rule.format(path=path), remedy)
 
 

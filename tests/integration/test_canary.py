@@ -16,12 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from headroom.cli.check.command import run_checks
 from headroom.cli.common.child_process import headroom_command
 from headroom.cli.common.watch_process import WatchProcess
 from headroom.cli.config.load import load_settings
 from headroom.cluster.embedded import EmbeddedCluster
 from headroom.operations.check.result import CheckStatus
+from headroom.operations.check.run_checks import run_checks
 from headroom.schemas.tables import ALERT_DELIVERIES, ALERT_EVENTS, BRONZE_TICKS, TABLES
 from headroom.streaming.delta.query_table import query
 from tests.integration.passwords import free_base, with_sasl

@@ -18,13 +18,13 @@ import pytest
 from headroom.alerts.delivery.outbox import Outbox
 from headroom.cli.config.load import load_settings, read_settings
 from headroom.cli.main import run
-from headroom.cli.watch.receivers import build_receivers
 from headroom.cluster.connection.java_client import JavaClientError
 from headroom.cluster.metrics.exporter.jmx_exporter import PrometheusSource
 from headroom.cluster.metrics.http import HttpReader
 from headroom.cluster.metrics.jolokia import JolokiaSource
 from headroom.cluster.metrics.mbeans import ReadPlan
 from headroom.cluster.metrics.source import MetricsError
+from headroom.operations.receivers import build_receivers
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from tests.support.canaries import CANARIES, in_settings, leaks

@@ -10,8 +10,8 @@ from headroom.cli.config.load import load_settings, read_settings
 from headroom.cli.config.sources import all_keys, env_name
 from headroom.cli.config.template import commented_toml, markdown, setting_docs
 from headroom.cli.config.values import RATES
-from headroom.cli.watch.receivers import build_receivers
 from headroom.cluster.secrets import secret
+from headroom.operations.receivers import build_receivers
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.config import CollectSettings, MaintenanceWindow, SecurityProtocol, Source
 from headroom.schemas.errors import HeadroomError

@@ -50,7 +50,10 @@ def test_a_replica_that_does_not_exist_yet_is_kept_for_it(brokers: LogDirBrokers
         (NOT_FOUND, f"orders-0 on broker 1: cannot be in {A}: the broker has no log directory of that path"),
         (STORAGE_ERROR, f"cannot be in {A}: that log directory, or the one it is in, is offline"),
         (CORDONED, f"cannot be in {A}: that log directory is cordoned"),
-        (INVALID_TOPIC, r"was refused \(InvalidTopicError\)"),
+        (
+            INVALID_TOPIC,
+            r"was refused \(InvalidTopicError\)\. Run the same command again\. If it is refused",
+        ),
     ],
 )
 def test_a_refused_replica_is_named_with_its_reason_and_the_others_are_accepted(

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from headroom.cli.reassign.rollback import plan_back
 from headroom.cluster.reassignment.execution.control import RunPolicy
+from headroom.operations.reassignments.plan_back import plan_back
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.run.journal import StepKind

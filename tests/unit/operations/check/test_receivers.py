@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from headroom.cli.main import headroom
-from headroom.cli.watch.receivers import build_receivers
 from headroom.operations.check.receivers import receiver_checks
 from headroom.operations.check.result import Check, CheckStatus
+from headroom.operations.receivers import build_receivers
 from headroom.schemas.config import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
 from tests.unit.fakes.receivers import FakeSlack, Said, Scripted, serving
 
