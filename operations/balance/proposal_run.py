@@ -154,7 +154,7 @@ def weigh_rest(
     """
     goals = chosen_goals(cluster, proposal.goals)
     plans = [proposal.batches[number - 1].plan for number in following.left]
-    rest = rest_of_proposal(cluster.observed.model, goals, plans)
+    rest = rest_of_proposal(cluster.to_change, goals, plans)
     subject = f"{folder}, batch {following.number}"
     if rest.gone:
         raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")

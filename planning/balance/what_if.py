@@ -100,6 +100,14 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
     return _with_changes(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
 
 
+def with_preferred_leaders(model: ClusterModel) -> ClusterModel:
+    """Return the cluster after Kafka has given leads back to the preferred leaders that are alive and in sync."""
+    first = model.replicas[:, 0]
+    alive = np.array([broker.alive for broker in model.brokers], dtype=np.bool_)
+    leader = np.where((first != NO_BROKER) & model.in_sync[:, 0] & alive[first], first, model.leader)
+    return model.with_placement(model.replicas, leader.astype(np.int32))
+
+
 def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
     """Return the cluster after all loads of a topic have grown.
 
