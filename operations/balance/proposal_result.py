@@ -162,8 +162,8 @@ class ProposalResult:
         given_back = int((self.proposal.model.leader != self.cluster.observed.model.leader).sum())
         if given_back:
             warnings.append(
-                f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). All "
-                "loads here, also those before, count them there."
+                f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). "
+                "All loads here, also those before, count them there."
             )
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
         warnings += [risk for risk in risks if risk]

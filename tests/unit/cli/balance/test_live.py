@@ -145,7 +145,7 @@ def test_a_proposal_counts_leads_where_kafka_gives_them_back_to(monkeypatch: pyt
     assert found()["brokers"][0]["loads"]["leaders"]["load"] == 0.0
     monkeypatch.setattr(FakeReader, "state", replace(FakeReader.state, auto_leader_rebalance=False))
     values = found("propose")
-    assert [broker["loads"]["leaders"]["load"] for broker in values["before"]["brokers"]][0] == 0.0
+    assert values["before"]["brokers"][0]["loads"]["leaders"]["load"] == 0.0
     assert not any("Kafka itself" in warning for warning in values["warnings"])
 
 
