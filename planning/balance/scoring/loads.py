@@ -50,6 +50,7 @@ class ClusterLoads:
             own = self.replicas[used, slot]
             self.loads[Resource.DISK] += np.bincount(own, weights=self._size[used], minlength=brokers)
         self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent, model.requests), self.topic_leaders)
+        self.hours[1] += np.array([[broker.follower_reads_bytes_per_s] for broker in model.brokers]).reshape(-1, 1)
         self.loads[Resource.REPLICAS] = self.topic_replicas.sum(axis=0)
         self.loads[Resource.LEADERS] = self.topic_leaders.sum(axis=0)
         self.loads[:3] = hourly_percentile(self.hours, model.percentile)
