@@ -9,9 +9,11 @@ import numpy as np
 from headroom.planning.balance.batches.batches import CopyLimits, make_batches
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.reports.rest import rest_of_proposal
 from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.balance.search.proposal import Proposal, propose
+from headroom.planning.balance.search.proposal import Proposal, apply_actions, propose
 from headroom.planning.balance.what_if import with_preferred_leaders
+from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.keys import TopicPartition
 from tests.unit.planning.balance.clusters import MIB, brokers, model_of
 
@@ -93,3 +95,23 @@ def test_kafka_gives_leads_back_to_preferred_leaders_that_are_alive_and_in_sync(
     given_back = with_preferred_leaders(replace(model, in_sync=in_sync))
     assert [states[index].broker for index in given_back.leader] == [1, 2, 2, 2]
     assert ClusterLoads(given_back).loads[4].tolist() == [1.0, 3.0, 0.0, 0.0]
+
+
+def test_what_was_proposed_while_a_broker_is_down_is_carried_out() -> None:
+    """Partitions with a replica on broker 1 are led by others; it keeps these replicas."""
+    for seed in range(8):
+        model = random_cluster(seed)
+        down = model.replicas == 0
+        usable = model.in_sync & ~down
+        heirs = model.replicas[np.arange(model.partitions), usable.argmax(axis=1)]
+        leader = np.where(model.leader == 0, np.where(usable.any(axis=1), heirs, -1), model.leader).astype(np.int32)
+        states = tuple(replace(broker, alive=broker.broker != 1) for broker in model.brokers)
+        model = replace(model, brokers=states, leader=leader, in_sync=usable)
+        proposal = propose(model, GOALS)
+        loads = ClusterLoads(model)
+        batches = make_batches(loads, proposal.goals, proposal.actions, CopyLimits())
+        plans = [ReassignmentPlan(batch.assignments) for batch in batches]
+        for number, batch in enumerate(batches):
+            rest = rest_of_proposal(model.with_placement(loads.replicas, loads.leader), GOALS, plans[number:])
+            assert (rest.gone, rest.unknown, rest.gains) == ((), (), True)
+            apply_actions(loads, batch.actions)
