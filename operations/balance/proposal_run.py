@@ -163,7 +163,7 @@ def weigh_rest(
     if rest.unknown:
         rule = f"changes brokers whose metrics are unknown or stale: {_ids(rest.unknown)}"
         raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
-    if not rest.gains:
+    if not rest.is_worth_it:
         outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"
         rule = f"gains nothing any more: load outside of bands, in shares of the means, is {outside}"
         raise HeadroomError(subject, rule, f"Leave the rest. {_PROPOSE_AGAIN}")

@@ -30,6 +30,7 @@ class RestOfProposal:
         broken_after: the same after all batches that are left.
         gone: brokers that are to get replicas, or to lead, and are not alive.
         unknown: brokers that are alive, whose replicas they change, and whose metrics are unknown or stale.
+        copies: whether they copy any replica.
     """
 
     outside_before: float
@@ -38,11 +39,18 @@ class RestOfProposal:
     broken_after: int
     gone: tuple[int, ...]
     unknown: tuple[int, ...]
+    copies: bool
 
     @property
     def gains(self) -> bool:
         """Whether less load is outside of bands after them, or more hard goals hold."""
         return self.outside_after < self.outside_before - _NOTHING or self.broken_after < self.broken_before
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether they gain; or copy nothing, and do no harm."""
+        is_harmless = self.outside_after <= self.outside_before + _NOTHING and self.broken_after <= self.broken_before
+        return self.gains or (not self.copies and is_harmless)
 
 
 def rest_of_proposal(
@@ -63,11 +71,13 @@ def rest_of_proposal(
     before = ClusterLoads(model)
     bands = GoalSet(goals, before)
     now = _weight(bands, before)
-    # A replica on a broker that is down may stay there.
-    needed = {b for row, target in final.items() for b in _needed(model, row, target)}
+    new = {row: set(target).difference(model.broker_ids(model.replicas[row])) for row, target in final.items()}
+    copies = any(new.values())
+    # A replica on a broker that is down may stay there, but not lead.
+    needed = {broker for row, target in final.items() for broker in (target[0], *new[row])}
     gone = needed - {broker.broker for broker in model.brokers if broker.alive}
     if gone:
-        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), ())
+        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), (), copies)
     more = max(0, max(map(len, final.values()), default=0) - model.replicas.shape[1])
     replicas = np.pad(model.replicas, ((0, 0), (0, more)), constant_values=NO_BROKER)
     in_sync, leader = np.pad(model.in_sync, ((0, 0), (0, more))), model.leader.copy()
@@ -84,12 +94,7 @@ def rest_of_proposal(
     states = [model.brokers[index] for index in changed if not model.counted[index]]
     unknown = sorted(state.broker for state in states if state.alive)
     then = _weight(bands, ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader)))
-    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown))
-
-
-def _needed(model: ClusterModel, row: int, target: Sequence[int]) -> set[int]:
-    """Return the brokers that are to get a replica of a partition, and the one that is to lead it."""
-    return set(target).difference(model.broker_ids(model.replicas[row])) | {target[0]}
+    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown), copies)
 
 
 class _Weight(NamedTuple):

@@ -113,5 +113,5 @@ def test_what_was_proposed_while_a_broker_is_down_is_carried_out() -> None:
         plans = [ReassignmentPlan(batch.assignments) for batch in batches]
         for number, batch in enumerate(batches):
             rest = rest_of_proposal(model.with_placement(loads.replicas, loads.leader), GOALS, plans[number:])
-            assert (rest.gone, rest.unknown, rest.gains) == ((), (), True)
+            assert (rest.gone, rest.unknown, rest.is_worth_it) == ((), (), True)
             apply_actions(loads, batch.actions)

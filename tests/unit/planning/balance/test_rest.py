@@ -68,6 +68,17 @@ def test_a_replica_on_a_broker_that_is_down_may_stay_there() -> None:
     assert (replaced.gone, replaced.unknown) == ((), ())
 
 
+def test_elections_alone_are_worth_it_unless_they_do_harm() -> None:
+    # One of two leads each: to exchange them gains nothing, and to give both to one broker does harm.
+    even = model_of(brokers(2), [[1, 2], [2, 1]], [50 * MB, 50 * MB], topics=["t", "t"])
+    exchanged = rest(even, plan(p0=(2, 1), p1=(1, 2)))
+    assert (exchanged.gains, exchanged.copies, exchanged.is_worth_it) == (False, False, True)
+    assert not rest(even, plan(p0=(2, 1))).is_worth_it
+    # A copy has to gain.
+    moved = rest(model_of(brokers(3), [[1], [2], [3]], [50 * MB] * 3, topics=["t"] * 3), plan(p0=(2,), p1=(1,)))
+    assert (moved.gains, moved.copies, moved.is_worth_it) == (False, True, False)
+
+
 def test_racks_that_are_spread_in_part_are_a_gain() -> None:
     """Brokers 1 and 2 share a rack: two partitions are on both, and one of them is spread."""
     states = [replace(b, rack=rack) for b, rack in zip(brokers(3), ("a", "a", "b"), strict=True)]
