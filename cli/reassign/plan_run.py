@@ -23,7 +23,7 @@ from headroom.cli.throttle.rates import require_low_rate
 from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.operations.reassignments.run import PlanRunner, RunRequest, RunResult, is_finished
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates
-from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.throttles.rate_options import LOW_RATE, rate_options
 from headroom.schemas.errors import HeadroomError
 
@@ -62,6 +62,7 @@ class RunOptions:
         skip_missing: whether partitions of the plan that do not exist are left out, and named.
         rates_are_given: whether the rates are options of the command, and not those of a proposal.
         topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
+        numbers: numbers of the batches.
     """
 
     config: str | None
@@ -78,6 +79,7 @@ class RunOptions:
     skip_missing: bool = False
     rates_are_given: bool = True
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    numbers: BatchNumbers = field(default_factory=BatchNumbers)
 
     def request(self) -> RunRequest:
         """Return how the plan is to be run."""
@@ -91,6 +93,7 @@ class RunOptions:
             self.skip_missing,
             self.config,
             self.topic_ids,
+            self.numbers,
         )
 
     def rate_of_option(self) -> dict[str, int | None]:
@@ -222,7 +225,9 @@ def carry_out(
         with runner.alone():
             planned = runner.plan_run(fingerprint, to_execute=True)
             _print_planned(planned, runner.cluster, text)
-            if not options.yes and not planned.empty and not click.confirm("Move these partitions?", err=True):
+            question = "Elect these leaders?" if planned.empty else "Move these partitions?"
+            asks = not options.yes and (planned.to_elect or not planned.empty)
+            if asks and not click.confirm(question, err=True):
                 raise click.Abort
             result = RunResult() if is_finished(planned) else _execute(planned, runner, options)
     if text is not TextStream.NONE and result.outcome is not None:

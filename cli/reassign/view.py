@@ -31,6 +31,8 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
     """Print what each batch changes, on standard error if ``err`` is true."""
     partitions = len(whole_plan(planned.batches))
     batches = f"{len(planned.batches)} batch{'' if len(planned.batches) == 1 else 'es'}"
+    if planned.numbers.total is not None:
+        batches = f"batch {planned.numbers.first} of {planned.numbers.total}"
     run = f"run {planned.record.run_id} goes on" if planned.resumes else "a new run"
     echo(f"Cluster {cluster}: {partitions} partitions in {batches}, {run}, fingerprint {planned.fingerprint}.", err=err)
     if planned.empty:
@@ -39,10 +41,12 @@ def print_steps(planned: PlannedRun, cluster: str, err: bool) -> None:
         return
     echo(err=err)
     header = ("batch", "to move", "list entries", "rates to set", "must exceed", "throttle")
-    print_table("", header, [_row(number, c, planned) for number, c in enumerate(planned.changes, start=1)], err=err)
+    first = planned.numbers.first
+    rows = [_row(number, changes, planned) for number, changes in enumerate(planned.changes, start=first)]
+    print_table("", header, rows, err=err)
     rows = [
         (str(number), *directory_row(moves))
-        for number, batch in enumerate(planned.directories, start=1)
+        for number, batch in enumerate(planned.directories, start=first)
         for moves in batch
     ]
     if rows:
@@ -121,7 +125,7 @@ def outcome_json(outcome: RunOutcome | None, error: HeadroomError | None) -> dic
         "refused": [{**partition_json(name), "reason": reason} for name, reason in sorted(outcome.refused.items())],
         "left_behind": left_behind_json(outcome.record),
         "kept_rates": kept_rates_json(outcome.kept_rates),
-        "unelected": [partition_json(name) for name in outcome.unelected],
+        "unelected": [{**partition_json(n), "reason": reason} for n, reason in sorted(outcome.unelected.items())],
         "error": error_json(error),
     }
 

@@ -1,7 +1,8 @@
 """Write and read rate of each partition, from two samples of the brokers' counters.
 
 Brokers count bytes per topic, not per partition. A topic's write rate on a broker is divided among the partitions that
-it leads, in proportion to the growth of their log end offsets. A topic's reads and requests are divided evenly.
+it leads, in proportion to the growth of their log end offsets, and so are its reads, because most consumers read all
+that is written. A topic's requests are divided evenly.
 
 A broker that was down while its replica was removed keeps the gauges of that replica until it restarts (Kafka 4.3.1).
 If it leads the partition again, its log end stands still although records come in. So messages of the topic that no log
@@ -20,8 +21,8 @@ from headroom.cluster.model import BrokerRead, Meter, Metrics, Partition
 from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 
 _BYTES_IN = Meter("BrokerTopicMetrics.BytesInPerSec")
-# Share of a topic's new messages up to which they count as taken by the logs that grew: log ends and counters are not
-# read at the same moment.
+# Share of a topic's new messages up to which they count as taken by the logs that grew, and of all reads up to which
+# they count as those of the topics: log ends and counters are not read at the same moment.
 _MOST_UNSEEN_RATIO = 0.2
 # What a broker sends as leader and receives as destination.
 _COPIED = {
@@ -41,6 +42,8 @@ class Traffic:
         requested: produce and fetch requests to the leader per second, by partition; missing if unknown. They are known
             only if the counters of requests were read.
         copied: bytes that reassignments copy per second, by broker and role; missing if unknown.
+        read_from_followers: bytes per second that consumers read from a broker, as the closest replica, of topics of
+            which it leads no partition; a broker of which none are known is missing.
         counted: bytes per second that brokers count against their replication quotas, by broker and role; missing if
             they have no such gauge.
         cluster_written: write rate of all producers to all brokers; None if a broker was not measured.
@@ -54,6 +57,7 @@ class Traffic:
     requested: Mapping[TopicPartition, float] = field(default_factory=dict)
     copied: Mapping[BrokerRole, float] = field(default_factory=dict)
     counted: Mapping[BrokerRole, float] = field(default_factory=dict)
+    read_from_followers: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,12 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
     written: dict[TopicPartition, float] = {}
     read: dict[TopicPartition, float] = {}
     requested: dict[TopicPartition, float] = {}
-    for (broker, topic), names in _led_by_broker_and_topic(partitions).items():
+    led = _led_by_broker_and_topic(partitions)
+    for (broker, topic), names in led.items():
         if broker in complete:
-            written |= complete[broker].write_rates(topic, names)
-            read |= complete[broker].read_rates(topic, names)
+            own = complete[broker].write_rates(topic, names)
+            written |= own
+            read |= complete[broker].read_rates(topic, names, own)
             requested |= complete[broker].request_rates(topic, names)
     totals = [interval.rate(_BYTES_IN) for interval in complete.values()]
     known = [total for total in totals if total is not None]
@@ -114,7 +120,10 @@ def traffic_between(partitions: Iterable[Partition], earlier: CounterSample, lat
         for role, meter in _COUNTED.items()
         if meter in metrics.gauges
     }
-    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested, copied, counted)
+    leaders = {broker for broker, _ in led}
+    others = {broker: own.reads_of_other_topics(broker in leaders) for broker, own in complete.items()}
+    others = {broker: rate for broker, rate in others.items() if rate}
+    return Traffic(written, read, sum(known) if is_complete else None, unmeasured, requested, copied, counted, others)
 
 
 class _Interval:
@@ -159,10 +168,35 @@ class _Interval:
         unseen = grown - records
         return unseen if unseen > _MOST_UNSEEN_RATIO * grown else 0.0
 
-    def read_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
-        """Return the read rates of a topic's partitions that the broker leads; none if they are unknown."""
-        rate = self._rate_of_topic(topic_consumed, topic)
-        return {} if rate is None else dict.fromkeys(names, rate / len(names))
+    def read_rates(
+        self, topic: str, names: Sequence[TopicPartition], written: Mapping[TopicPartition, float]
+    ) -> dict[TopicPartition, float]:
+        """Return the read rates of a topic's partitions that the broker leads; none if they are unknown.
+
+        Args:
+            topic: the topic.
+            names: the partitions.
+            written: their write rates; empty if unknown.
+        """
+        rate, total = self._rate_of_topic(topic_consumed, topic), sum(written.values())
+        if rate is None:
+            return {}
+        return {name: rate * written[name] / total if total else rate / len(names) for name in names}
+
+    def reads_of_other_topics(self, leads: bool) -> float:
+        """Return the read rate of topics whose counters were not read, because it leads none of them; 0 if unknown.
+
+        Args:
+            leads: whether the broker leads any partition.
+        """
+        every = topic_consumed()
+        total = self.rate(every)
+        topics = [self.rate(m) for m in self._later.counters if m.topic is not None and m.meter == every.meter]
+        if not total or None in topics or bool(topics) is not leads:
+            return 0.0
+        rest = total - sum(rate for rate in topics if rate is not None)
+        # The counters are not read at the same moment.
+        return rest if rest > _MOST_UNSEEN_RATIO * total else 0.0
 
     def request_rates(self, topic: str, names: Sequence[TopicPartition]) -> dict[TopicPartition, float]:
         """Return the requests per second of a topic's partitions that the broker leads; none if they are unknown."""

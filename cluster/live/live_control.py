@@ -19,7 +19,7 @@ from headroom.cluster.throttles.broker_rates import KEY_OF, rate_of
 from headroom.cluster.throttles.list_entries import ThrottledListEntries
 from headroom.cluster.throttles.rate_change import RateChange
 from headroom.planning.elections.limits import limits_of
-from headroom.planning.elections.planner import plan_elections
+from headroom.planning.elections.planner import WHY, Reason, plan_elections
 from headroom.planning.reassignments.run.journal import Entry, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RateInForce, RunSnapshot
 from headroom.schemas.config import Settings
@@ -149,8 +149,8 @@ class LiveClusterControl:
         changes = alter_log_dirs(self._connection, directories, self._timeout_s)
         return {replica: error.rule for replica, error in changes.errors.items()}
 
-    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
-        """Elect preferred leaders in the batches of ``headroom elections``, and return how many were elected.
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> dict[TopicPartition, str]:
+        """Elect preferred leaders in the batches of ``headroom elections``; return why an election was left out.
 
         Raises:
             HeadroomError: the cluster deviates from the plan of the elections; no further batch was started.
@@ -164,7 +164,11 @@ class LiveClusterControl:
             plan = plan_elections(leadership.partitions.values(), limits, constraints)
             policy = ExecutionPolicy(limits, settle_s=elections.settle_s, pause_s=elections.pause_s)
             executor = ElectionExecutor(live, plan.batches, leadership, policy, threading.Event(), on_step)
-            return sum(len(result.answers.elected) for result in executor.run())
+            # Each result is one batch that was carried out.
+            for _ in executor.run():
+                pass
+        chosen = [left for left in plan.left_out if left.name in names and left.reason is not Reason.DELETING]
+        return {left.name: WHY[left.reason] for left in chosen}
 
 
 def _rates_by_role(rates: Mapping[int, BrokerThrottles]) -> dict[BrokerRate, RateInForce]:

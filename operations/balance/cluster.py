@@ -9,9 +9,11 @@ from headroom.cluster.live.live_cluster import LiveCluster
 from headroom.cluster.metrics.mbeans import TICK_AND_LOAD
 from headroom.operations.balance.saved_state import read_loads
 from headroom.operations.progress import ProgressReceiver
+from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.observation.cluster import ObservedCluster, observed_cluster, sparing
 from headroom.planning.balance.observation.loads import LoadHistory, ObservedLoads, no_history, observed_loads
 from headroom.planning.balance.slow_brokers.slow_brokers import NO_ADVICE, SlowAdvice, advice
+from headroom.planning.balance.what_if import with_preferred_leaders
 from headroom.planning.log_dirs.broker_logs import with_log_dirs
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.room.volumes import with_volumes
@@ -39,6 +41,12 @@ class BalanceCluster:
     loads: ObservedLoads
     observed: ObservedCluster
     live: bool
+
+    @property
+    def to_change(self) -> ClusterModel:
+        """The model that a proposal rests on: with the leads that Kafka gives back to preferred leaders by itself."""
+        model = self.observed.model
+        return with_preferred_leaders(model) if self.state.auto_leader_rebalance else model
 
 
 def saved_cluster(settings: Settings, state_file: Path) -> BalanceCluster:
@@ -77,7 +85,8 @@ def _read(settings: Settings, progress: ProgressReceiver) -> tuple[ClusterState,
     state = with_log_dirs(measured, log_dirs.brokers)
     notes = [f"Broker {broker} was not measured: {reason}." for broker, reason in sorted(traffic.unmeasured.items())]
     notes += [f"{error.subject} {error.rule}." for error in log_dirs.errors.values()]
-    return state, observed_loads(state, history, traffic.read, traffic.requested), notes
+    loads = observed_loads(state, history, traffic.read, traffic.requested)
+    return state, replace(loads, follower_reads=traffic.read_from_followers), notes
 
 
 def _history(settings: Settings) -> LoadHistory:

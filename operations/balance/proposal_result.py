@@ -159,6 +159,12 @@ class ProposalResult:
             warnings.append(
                 "At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle."
             )
+        given_back = int((self.proposal.model.leader != self.cluster.observed.model.leader).sum())
+        if given_back:
+            warnings.append(
+                f"Kafka itself gives {given_back:,} leads back to preferred leaders (auto.leader.rebalance.enable). "
+                "All loads here, also those before, count them there."
+            )
         risks = (self._switch_risk(number, batch) for number, batch in enumerate(self.batches, start=1))
         warnings += [risk for risk in risks if risk]
         if left > _NOTHING and self.limited:
@@ -181,7 +187,7 @@ def search(cluster: BalanceCluster, request: ProposalRequest) -> Proposal:
         raise HeadroomError("write rates", "are unknown for all partitions, so no change has a known effect", remedy)
     goals = chosen_goals(cluster, request.goals)
     excluded = frozenset() if request.exclude is None else request.exclude.brokers
-    return propose(excluding(cluster.observed.model, excluded), goals, request.limits(cluster.settings))
+    return propose(excluding(cluster.to_change, excluded), goals, request.limits(cluster.settings))
 
 
 def proposal_result(

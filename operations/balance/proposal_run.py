@@ -29,7 +29,7 @@ class NextBatch:
 
     Attributes:
         number: its number, from 1.
-        begun: whether a run of it was interrupted.
+        begun: whether a run of it was interrupted, or did not elect all leaders.
         left: numbers of all batches that are left.
     """
 
@@ -41,7 +41,7 @@ class NextBatch:
 class ProposalSteps(Protocol):
     """What the caller of ``run_proposal`` does in between: it waits, asks, prints, and runs a batch."""
 
-    def may_begin(self) -> bool:
+    def may_begin(self, number: int) -> bool:
         """Return whether a batch may begin now; False after a wait, because the cluster has changed meanwhile."""
 
     def read_cluster(self) -> BalanceCluster:
@@ -96,7 +96,7 @@ def run_proposal(
     while (following := next_batch(proposal, settings, folder)) is not None:
         _require_other(following, ran, folder, config)
         # A batch that was interrupted has begun, and its throttle is set.
-        if not following.begun and not steps.may_begin():
+        if not following.begun and not steps.may_begin(following.number):
             continue
         rest = None if following.begun else weigh_rest(proposal, following, folder, steps.read_cluster())
         steps.on_next(following, rest)
@@ -112,11 +112,11 @@ def _require_other(following: NextBatch, ran: Sequence[int], folder: Path, confi
     """Check that the next batch is another one than the last.
 
     Raises:
-        HeadroomError: it is the same: its partitions do not have their target replicas.
+        HeadroomError: it is the same: its partitions do not have their target replicas or leaders.
     """
     if ran and following.number == ran[-1]:
         see = f"headroom reassignments{config_option_of(config)}"
-        rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas"
+        rule = f"batch {ran[-1]} has ended, and some of its partitions do not have their target replicas or leaders"
         raise HeadroomError(str(folder), rule, f"See which: {see}. Then propose again.")
 
 
@@ -129,7 +129,9 @@ def next_batch(proposal: WrittenProposal, settings: Settings, folder: Path) -> N
     progress = proposal_progress(proposal.batches, current_partitions(settings), str(folder))
     records = RunSession(settings, COMMAND).records
     unfinished = {plan_part(record.fingerprint) for record in records if record.state is RunState.UNFINISHED}
+    unelected = {plan_part(record.fingerprint) for record in records if record.elections_failed}
     begun = [n for n, fingerprint in enumerate(proposal.fingerprints, start=1) if fingerprint in unfinished]
+    begun += [number for number in progress.left if proposal.fingerprints[number - 1] in unelected]
     if begun:
         return NextBatch(begun[0], True, progress.left)
     if progress.moving:
@@ -154,14 +156,14 @@ def weigh_rest(
     """
     goals = chosen_goals(cluster, proposal.goals)
     plans = [proposal.batches[number - 1].plan for number in following.left]
-    rest = rest_of_proposal(cluster.observed.model, goals, plans)
+    rest = rest_of_proposal(cluster.to_change, goals, plans)
     subject = f"{folder}, batch {following.number}"
     if rest.gone:
         raise HeadroomError(subject, f"needs brokers that are gone: {_ids(rest.gone)}", f"Start them. {_PROPOSE_AGAIN}")
     if rest.unknown:
         rule = f"changes brokers whose metrics are unknown or stale: {_ids(rest.unknown)}"
         raise HeadroomError(subject, rule, "See why: headroom check. Then run the same command again.")
-    if not rest.gains:
+    if not rest.is_worth_it:
         outside = f"{rest.outside_before:.3f} now, {rest.outside_after:.3f} after all that is left"
         rule = f"gains nothing any more: load outside of bands, in shares of the means, is {outside}"
         raise HeadroomError(subject, rule, f"Leave the rest. {_PROPOSE_AGAIN}")

@@ -21,6 +21,7 @@ _REMEDY = "Write it again with headroom balance --save-state."
 _COUNT = TypeAdapter(int)
 _HOURS = TypeAdapter(list[int])
 _RATES = TypeAdapter(list[float | None])
+_BY_BROKER = TypeAdapter(dict[int, float])
 _ROWS = TypeAdapter(list[list[float | None]])
 
 
@@ -60,6 +61,7 @@ def _loads_json(loads: ObservedLoads) -> dict[str, Any]:
         "source": loads.source,
         "read_bytes_per_s_by_hour": _hours_json(loads.read_by_hour),
         "requests_per_s_by_hour": _hours_json(loads.requests_by_hour),
+        "follower_reads_bytes_per_s": {str(broker): rate for broker, rate in sorted(loads.follower_reads.items())},
     }
 
 
@@ -76,6 +78,7 @@ def _loads_of_json(fields: Any, state: ClusterState, subject: str) -> ObservedLo
             str(fields.get("source", "unknown")),
             _hours_of_json(fields.get("read_bytes_per_s_by_hour")),
             _hours_of_json(fields.get("requests_per_s_by_hour")),
+            _BY_BROKER.validate_python(fields.get("follower_reads_bytes_per_s", {})),
         )
     except (ValidationError, ValueError):
         raise HeadroomError(subject, f"{_KEY} has rates that are no numbers by partition", _REMEDY) from None

@@ -33,6 +33,7 @@ class WrittenProposal:
         throttle_bytes_per_s: throttle of its batches; None if nothing is copied.
         copies: whether each batch copies.
         goals: names of the goals that were asked for; None: those of the settings.
+        times_s: expected time of each batch, seconds; None if it is unknown, or never ends.
     """
 
     proposal_id: str
@@ -42,6 +43,7 @@ class WrittenProposal:
     throttle_bytes_per_s: int | None
     copies: tuple[bool, ...]
     goals: tuple[str, ...] | None
+    times_s: tuple[float | None, ...] = ()
 
     def throttle_of(self, number: int) -> int | None:
         """Return the throttle of a batch, by its number from 1, bytes per second; None if it copies nothing."""
@@ -58,7 +60,7 @@ def read_own_proposal(folder: Path, settings: Settings) -> WrittenProposal:
     document = read_json(file, _REMEDY, unreadable=_REMEDY)
     try:
         proposal = _parse_proposal(document, str(file))
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise HeadroomError(str(file), f"is no proposal ({type(error).__name__}: {error})", _REMEDY) from None
     if proposal.cluster != settings.cluster.name:
         rule = f"is for cluster {proposal.cluster}, and these settings are for {settings.cluster.name}"
@@ -77,6 +79,7 @@ def _parse_proposal(document: Any, subject: str) -> WrittenProposal:
         tuple(bool(batch["copied_replicas"]) for batch in batches),
         # Proposals of earlier versions do not name them.
         None if document.get("asked_goals") is None else tuple(map(str, document["asked_goals"])),
+        tuple(None if batch.get("duration_s") is None else float(batch["duration_s"]) for batch in batches),
     )
 
 

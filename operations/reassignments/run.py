@@ -18,7 +18,7 @@ from headroom.operations.progress import ProgressReceiver
 from headroom.operations.reassignments.plan_files import whole_plan
 from headroom.operations.reassignments.run_plan import PlannedRun, RunRates, planned_run
 from headroom.planning.elections.quiet_hours import DailyWindow, QuietPolicy
-from headroom.planning.reassignments.plan import ReassignmentPlan, plan_part
+from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan, plan_part
 from headroom.planning.reassignments.run.changes import replicas_before
 from headroom.planning.reassignments.run.conditions import partitions_text, require_only_run
 from headroom.planning.reassignments.run.directories import named_partitions
@@ -46,6 +46,7 @@ class RunRequest:
         skip_missing: whether partitions of the plan that do not exist are left out.
         config: settings file that recommended commands name; the default one if None.
         topic_ids: ids that topics of the plan are to have, for a rollback; partitions of others are left out.
+        numbers: numbers of its batches.
     """
 
     rates: RunRates
@@ -57,6 +58,7 @@ class RunRequest:
     skip_missing: bool = False
     config: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    numbers: BatchNumbers = field(default_factory=BatchNumbers)
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class PlanRunner:
         planned = planned_run(
             self._batches, snapshot, state, record, actual, request.rates, request.adopt, request.skip_missing
         )
+        planned = replace(planned, numbers=request.numbers)
         # One of an earlier version is that of the plan alone. What changes nothing may be repeated.
         if fingerprint not in (None, of_plan, actual) and not planned.empty:
             rule = f"is {fingerprint}, but that of the plan is {actual} now: replicas have changed since the estimate"
@@ -216,10 +219,9 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         now_s, window = time.time(), quiet.window
         if window is None or not window.contains(now_s) or quiet.is_quiet(snapshot.cluster_write_bytes_per_s):
             return None
-        left_s = window.left_s(now_s)
-        if not left_s < lasts_s <= window.length_s():
+        if not window.ends_too_early(now_s, lasts_s):
             return None
-        ends = f"{reassign.window} ends in {duration_text(left_s)} (reassign.window)"
+        ends = f"{reassign.window} ends in {duration_text(window.left_s(now_s))} (reassign.window)"
         return f"it takes about {duration_text(lasts_s)}, and {ends}"
 
     return RunPolicy(
@@ -236,13 +238,15 @@ def run_policy(settings: Settings, request: RunRequest, again: str) -> RunPolicy
         pause_s=reassign.pause_s,
         log_dirs_bytes_per_s=request.rates.log_dirs_bytes_per_s,
         command=again,
+        numbers=request.numbers,
     )
 
 
 def is_finished(planned: PlannedRun) -> bool:
     """Return whether there is nothing to do: every partition is at its target, and no run or election of it is left."""
     record = planned.record
-    return planned.empty and record.state is not RunState.UNFINISHED and not record.elections_failed
+    ended = record.state is not RunState.UNFINISHED and not record.elections_failed
+    return planned.empty and ended and not planned.to_elect
 
 
 def _error_of(outcome: RunOutcome, again: str, clean: str) -> HeadroomError | None:
@@ -253,7 +257,8 @@ def _error_of(outcome: RunOutcome, again: str, clean: str) -> HeadroomError | No
         rule = f"{len(outcome.refused)} partitions are not at their target"
         return HeadroomError(subject, rule, f"See the reasons above, then run it again: {again}")
     if outcome.unelected:
-        rule = f"preferred leaders of {partitions_text(outcome.unelected)} were not elected, see above"
+        reasons = "; ".join(sorted(set(outcome.unelected.values())))
+        rule = f"preferred leaders of {partitions_text(outcome.unelected)} were not elected: {reasons}"
         return HeadroomError(subject, rule, f"To try again: {again}")
     if outcome.record.leaves_behind:
         rule = "some of its throttle is still set"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from headroom.operations.reassignments.plan_files import whole_plan
@@ -11,9 +11,9 @@ from headroom.planning.log_dirs.duration import DirectoryEstimate, directory_est
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.directory_moves import directory_moves
-from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
-from headroom.planning.reassignments.run.conditions import foreign_moves, partitions_text
+from headroom.planning.reassignments.run.conditions import electable_leads, foreign_moves, partitions_text
 from headroom.planning.reassignments.run.loads import loads_of_batch, required_bytes_per_s
 from headroom.planning.reassignments.run.orders_first import (
     orders_first,
@@ -26,7 +26,7 @@ from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.reassignments.validation import require_feasible, require_room, room_notes, waiting_notes
 from headroom.planning.throttles.rate_options import is_low
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import LogDirsRate
+from headroom.schemas.keys import LogDirsRate, TopicPartition
 from headroom.schemas.text.names import broker_names
 
 # Each check lets a whole fetch through, of 1 MB by default (Kafka 4.3.1, ReplicaAlterLogDirsThread).
@@ -59,6 +59,7 @@ class PlannedRun:
         rates: rates of the throttles.
         directories: moves between log directories of each batch, by broker.
         unchecked: what could not be checked of the plan, or depends on brokers that are down, in sentences.
+        numbers: numbers of the batches.
     """
 
     batches: Sequence[ReassignmentPlan]
@@ -69,6 +70,7 @@ class PlannedRun:
     rates: RunRates
     directories: Sequence[Sequence[DirectoryEstimate]] = ()
     unchecked: Sequence[str] = ()
+    numbers: BatchNumbers = field(default_factory=BatchNumbers)
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
@@ -84,6 +86,11 @@ class PlannedRun:
     def empty(self) -> bool:
         """Whether every partition has its target replicas and log directories already."""
         return not any(changes.moves for changes in self.changes)
+
+    @property
+    def to_elect(self) -> list[TopicPartition]:
+        """Return the partitions with their target replicas that the first of these does not lead, although it could."""
+        return electable_leads(self.batches, self.snapshot, self.record)
 
     def required_bytes_per_s(self, changes: BatchChanges) -> float | None:
         """Return the rate that the throttle of a batch has to exceed; None if write rates are unknown.
@@ -103,10 +110,11 @@ class PlannedRun:
     def notes(self) -> list[str]:
         """Return what the operator should know before the run, in sentences."""
         notes = []
-        moves = (move for changes in self.changes for move in changes.moves.values())
-        if self.throttle_bytes_per_s is None and any(move.before != move.after for move in moves):
+        moves = [move for changes in self.changes for move in changes.moves.values()]
+        copies = any(set(move.after).difference(move.before) for move in moves)
+        if self.throttle_bytes_per_s is None and copies:
             notes.append("Without --throttle the partitions move as fast as brokers and network allow.")
-        elif self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
+        elif copies and self.throttle_bytes_per_s is not None and is_low(self.throttle_bytes_per_s):
             notes.append("Below 1 MB/s Kafka enforces a throttle inaccurately.")
         if any(moves.rate_bytes_per_s is None for batch in self.directories for moves in batch):
             notes.append(
@@ -137,6 +145,8 @@ class PlannedRun:
             )
         if self.record.elections_failed:
             notes.append("Preferred leader elections of this run failed. They are tried again.")
+        elif self.empty and self.to_elect:
+            notes.append(f"Preferred leaders are elected, because others lead: {partitions_text(self.to_elect)}.")
         return notes
 
 

@@ -85,6 +85,8 @@ class BalanceBroker:
         takes: reason why it must not take anything, such as "cordoned", "slow" or "excluded"; empty if it may.
         gives: reason why it must not give anything; empty if it may.
         sheds: resources of which it is to carry nothing, because it is slow; the other brokers share its part.
+        follower_reads_bytes_per_s: bytes that consumers read from it, as the closest replica, of topics of which it
+            leads nothing; they stay, whatever moves.
     """
 
     broker: int
@@ -95,6 +97,7 @@ class BalanceBroker:
     takes: str = ""
     gives: str = ""
     sheds: frozenset[Resource] = frozenset()
+    follower_reads_bytes_per_s: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray
+from headroom.planning.balance.arrays import BoolArray, IndexArray
+from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.balance.model import NO_BROKER, BalanceBroker, ClusterModel, Resource
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import keeps_racks
 from headroom.schemas.errors import HeadroomError
 
 LIMITED = (Resource.NETWORK_IN, Resource.NETWORK_OUT, Resource.DISK, Resource.REPLICAS)
+# Divides nothing by 0.
+_NOTHING = 1e-12
 
 
 def without_brokers(model: ClusterModel, brokers: Collection[int]) -> ClusterModel:
@@ -75,14 +78,21 @@ def with_broker(model: ClusterModel, broker: BalanceBroker) -> ClusterModel:
 def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
     """Return the cluster after a broker has given all its replicas to others, each to the one with the most room.
 
-    Room is compared by the resource of which a broker has used most: its capacity, or the mean where that is unknown.
+    Room counts most in the resources of which the replica needs most: a large one goes where disks are used least, a
+    small one where replicas are few. Brokers that it would take over a limit come last.
 
     Raises:
         HeadroomError: the broker is unknown, or a replica fits on no other broker.
     """
     source = _index(model, broker)
     loads = ClusterLoads(model)
-    scale = _scale(model, loads)
+    capacity = np.array([model.capacities(resource) for resource in LIMITED])
+    # Shares of the capacities where all are known.
+    scale = np.where(np.isnan(capacity).any(axis=1, keepdims=True), 1.0, capacity)
+    needs = np.nan_to_num(
+        [model.write.mean(axis=1), model.sent.mean(axis=1), model.size, np.ones(model.partitions)],
+    )
+    usual = np.maximum(needs.mean(axis=1), _NOTHING)
     takes = model.may_take.copy()
     takes[source] = False
     targets = np.flatnonzero(takes)
@@ -94,10 +104,23 @@ def with_broker_drained(model: ClusterModel, broker: int) -> ClusterModel:
         free = free[keeps_racks(model, row, np.array([source]), free[None])[0]]
         if not len(free):
             raise HeadroomError(str(model.name(partition)), f"fits on no other broker than {broker}", "Add brokers.")
-        used = (loads.loads[LIMITED, :] / scale).max(axis=0)
-        loads.move(np.array([partition]), source, int(free[np.argmin(used[free])]))
+        need = needs[:, partition] * (1.0, float(loads.leader[partition] == source), 1.0, 1.0)
+        carried = loads.loads[LIMITED, :]
+        over = (carried + need[:, None] > LIMIT_RATIO * capacity).any(axis=0)
+        used = carried / scale
+        used /= np.maximum(used[:, model.counted].mean(axis=1, keepdims=True), _NOTHING)
+        best = np.lexsort((((need / usual) @ used)[free], over[free]))[0]
+        loads.move(np.array([partition]), source, int(free[best]))
     states = tuple(replace(b, takes="drained") if b.broker == broker else b for b in model.brokers)
     return _with_changes(model, brokers=states, replicas=loads.replicas, leader=loads.leader)
+
+
+def with_preferred_leaders(model: ClusterModel) -> ClusterModel:
+    """Return the cluster after Kafka has given leads back to the preferred leaders that are alive and in sync."""
+    first = model.replicas[:, 0]
+    alive = np.array([broker.alive for broker in model.brokers], dtype=np.bool_)
+    leader = np.where((first != NO_BROKER) & model.in_sync[:, 0] & alive[first], first, model.leader)
+    return model.with_placement(model.replicas, leader.astype(np.int32))
 
 
 def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterModel:
@@ -126,7 +149,7 @@ def with_topic_grown(model: ClusterModel, topic: str, times: float) -> ClusterMo
     )
 
 
-def brokers_missing(model: ClusterModel, limit_ratio: float = 0.8) -> int:
+def brokers_missing(model: ClusterModel, limit_ratio: float = LIMIT_RATIO) -> int:
     """Return how many brokers of the smallest known capacity are missing to carry all loads within the limits.
 
     Args:
@@ -143,16 +166,6 @@ def brokers_missing(model: ClusterModel, limit_ratio: float = 0.8) -> int:
         over = float(loads.loads[resource, counted].sum()) - limit_ratio * float(known.sum())
         missing = max(missing, math.ceil(over / (limit_ratio * float(known.min()))))
     return missing
-
-
-def _scale(model: ClusterModel, loads: ClusterLoads) -> FloatArray:
-    """Return what a broker can carry by limited resource, (4, B): its capacity, or the mean where one is unknown."""
-    rows = []
-    for resource in LIMITED:
-        capacity = model.capacities(resource)
-        mean = float(loads.loads[resource, model.counted].mean()) if model.counted.any() else 0.0
-        rows.append(np.full(len(capacity), max(mean, 1.0)) if np.isnan(capacity).any() else capacity)
-    return np.array(rows)
 
 
 def _index(model: ClusterModel, broker: int) -> int:

@@ -40,6 +40,17 @@ class DailyWindow:
         day = now.date() if now.time() < self.ends else now.date() + timedelta(days=1)
         return datetime.combine(day, self.ends, self.zone).timestamp() - at_s
 
+    def ends_too_early(self, at_s: float, lasts_s: float) -> bool:
+        """Return whether what begins at a moment in the window, in epoch seconds, would end after the window.
+
+        What is longer than the window may begin at any time in it.
+
+        Args:
+            at_s: a moment in the window, epoch seconds.
+            lasts_s: how long it takes, seconds.
+        """
+        return self.left_s(at_s) < lasts_s <= self.length_s()
+
     def length_s(self) -> float:
         """Return its length in seconds, on a day without a change of the clock."""
         day = date(2000, 1, 1)

@@ -103,6 +103,19 @@ class ReassignmentPlan:
         return f"{of_plan}-{of_replicas[:_REPLICAS_DIGITS]}"
 
 
+@dataclass(frozen=True)
+class BatchNumbers:
+    """Numbers of the batches of a run, which may carry out one batch of a proposal.
+
+    Attributes:
+        first: number of its first batch.
+        total: number of all batches; None: those of the run.
+    """
+
+    first: int = 1
+    total: int | None = None
+
+
 def plan_part(fingerprint: str) -> str:
     """Return the part of a fingerprint that does not depend on the present replicas."""
     return fingerprint.partition("-")[0]

@@ -32,9 +32,11 @@ from headroom.operations.balance.written_proposal import WrittenProposal, read_o
 from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.balance.reports.rest import RestOfProposal
 from headroom.planning.elections.quiet_hours import DailyWindow
+from headroom.planning.reassignments.plan import BatchNumbers
 from headroom.schemas.config import Settings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text import shell_quoted
+from headroom.schemas.text.amounts import duration_text
 
 _WINDOW_POLL_S = 10.0
 
@@ -131,8 +133,9 @@ class _Steps:
     def echo(self, text: str) -> None:
         echo(text, err=self._text.err)
 
-    def may_begin(self) -> bool:
-        return not self._options.execute or not _has_waited(self._settings.balance.window, self._wait)
+    def may_begin(self, number: int) -> bool:
+        lasts_s = self._proposal.times_s[number - 1]
+        return not self._options.execute or not _has_waited(self._settings.balance.window, self._wait, number, lasts_s)
 
     def read_cluster(self) -> BalanceCluster:
         return load_cluster(self._options.config, None)
@@ -152,7 +155,8 @@ class _Steps:
             self.echo(f"Nothing was changed. To do it: {self._options.again()}")
             return False
         plan, fingerprint = self._proposal.batches[number - 1].plan, self._proposal.fingerprints[number - 1]
-        options = replace(self._options, rates=RunRates(self._proposal.throttle_of(number)))
+        numbers = BatchNumbers(number, len(self._proposal.batches))
+        options = replace(self._options, rates=RunRates(self._proposal.throttle_of(number)), numbers=numbers)
         carried_out = carry_out([plan], options, self._text, COMMAND, fingerprint)
         if carried_out.error is not None:
             raise carried_out.error
@@ -166,21 +170,37 @@ class _Steps:
                 raise click.Abort
 
 
-def _has_waited(text: str, wait: bool) -> bool:
-    """Return in the window, at once without one, and whether it had to be waited for.
+def _has_waited(text: str, wait: bool, number: int, lasts_s: float | None) -> bool:
+    """Return when a batch may begin, at once without a window, and whether it had to be waited for.
+
+    Args:
+        text: the window; empty if there is none.
+        wait: whether to wait for it.
+        number: number of the batch.
+        lasts_s: expected time of the batch, seconds; None if unknown.
 
     Raises:
-        HeadroomError: it is outside of the window, and ``wait`` is false.
+        HeadroomError: the batch may not begin now, and ``wait`` is false.
         Abort: a signal ended the wait.
     """
     window = DailyWindow.of(text) if text else None
-    if window is None or window.contains(time.time()):
+    if window is None or (reason := _reason_to_wait(window, number, lasts_s)) is None:
         return False
     if not wait:
-        raise HeadroomError("balance.window", f"is {text}, and it is not that now", "Run it then, or with --wait.")
-    echo(f"Waiting for balance.window ({text}) ...", err=True)
+        raise HeadroomError("balance.window", f"is {text}, and {reason}", "Run it then, or with --wait.")
+    echo(f"Waiting for balance.window ({text}): {reason} ...", err=True)
     with stopping() as stop:
-        while not window.contains(time.time()):
+        while _reason_to_wait(window, number, lasts_s) is not None:
             if stop.wait(_WINDOW_POLL_S):
                 raise click.Abort
     return True
+
+
+def _reason_to_wait(window: DailyWindow, number: int, lasts_s: float | None) -> str | None:
+    """Return why a batch may not begin now; None if it may. One that is shorter than the window ends in it, too."""
+    now_s = time.time()
+    if not window.contains(now_s):
+        return "it is not that now"
+    if lasts_s is None or not window.ends_too_early(now_s, lasts_s):
+        return None
+    return f"batch {number} takes about {duration_text(lasts_s)}, but it ends in {duration_text(window.left_s(now_s))}"

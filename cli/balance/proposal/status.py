@@ -14,6 +14,7 @@ from headroom.cli.common.output import echo, partition_json
 from headroom.cli.config.load import load_settings
 from headroom.operations.balance.written_proposal import WrittenProposal, current_partitions, read_own_proposal
 from headroom.planning.balance.reports.progress import ProposalProgress, proposal_progress
+from headroom.planning.reassignments.run.conditions import partitions_text
 
 
 @click.command(short_help="Show how far the batches of a proposal are, and the next command.")
@@ -42,6 +43,7 @@ def status(folder: Path, config: str | None) -> CommandOutcome:
             "done": list(progress.done),
             "next_batch": progress.next_batch,
             "moving": [partition_json(name) for name in progress.moving],
+            "not_led": [partition_json(name) for name in progress.unled],
             "command": command,
         },
         lambda: _print(proposal, progress, command),
@@ -50,6 +52,8 @@ def status(folder: Path, config: str | None) -> CommandOutcome:
 
 def _print(proposal: WrittenProposal, progress: ProposalProgress, command: str | None) -> None:
     echo(f"Proposal {proposal.proposal_id}: {len(progress.done)} of {len(proposal.batches)} batches are done.")
+    if progress.unled:
+        echo(f"Not led by their first replica: {partitions_text(progress.unled)}. The run of their batch elects it.")
     if progress.moving:
         echo(f"{len(progress.moving):,} of its partitions are being reassigned, such as {progress.moving[0]}.")
     elif command is not None:

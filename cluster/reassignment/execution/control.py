@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.planning.reassignments.plan import BatchNumbers
 from headroom.planning.reassignments.run.journal import Entry, JournalRow, ThrottledList
 from headroom.planning.reassignments.run.snapshot import RunSnapshot
 from headroom.planning.throttles.recommendation import ThrottlePolicy
@@ -75,8 +76,8 @@ class ClusterControl(Protocol):
         """
         ...
 
-    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
-        """Elect preferred leaders in batches, and return how many were elected."""
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> Mapping[TopicPartition, str]:
+        """Elect preferred leaders in batches; return by partition why its election was left out."""
         ...
 
 
@@ -110,6 +111,7 @@ class RunPolicy:
         log_dirs_bytes_per_s: rate that each broker has at least which moves replicas between its log directories;
             None: these moves are not throttled.
         command: command that continues the run after a crash, for the journal; empty if unknown.
+        numbers: numbers of its batches.
     """
 
     throttle_bytes_per_s: int | None
@@ -126,6 +128,7 @@ class RunPolicy:
     poll_s: float = 2.0
     log_dirs_bytes_per_s: int | None = None
     command: str = ""
+    numbers: BatchNumbers = field(default_factory=BatchNumbers)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,10 @@ from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.room.checks import room_errors
 from headroom.planning.reassignments.run.changes import BatchChanges, batch_changes
 from headroom.planning.reassignments.run.conditions import (
+    electable_leads,
     foreign_moves,
     is_moved_by_others,
+    leads_to_elect,
     lost_replicas,
     partitions_text,
     require_known_rates,
@@ -64,7 +66,7 @@ class RunOutcome:
         refused: partitions that are not at their target, with the reason.
         batches: number of batches that ended.
         kept_rates: rates of the run that stay, because others have changed them since; None for no rate.
-        unelected: partitions whose preferred leaders were not elected in the end, because the elections failed.
+        unelected: partitions whose preferred leaders were not elected in the end, with the reason.
     """
 
     record: RecordedRun
@@ -72,7 +74,7 @@ class RunOutcome:
     refused: Mapping[TopicPartition, str]
     batches: int
     kept_rates: Mapping[BrokerRate, int | None] = field(default_factory=dict)
-    unelected: tuple[TopicPartition, ...] = ()
+    unelected: Mapping[TopicPartition, str] = field(default_factory=dict)
 
 
 class ReassignmentExecutor:
@@ -108,7 +110,7 @@ class ReassignmentExecutor:
         self._control = control
         self._journal = journal
         self._batches = batches
-        self._again = orders_first(batches)
+        self._again = dict(enumerate(orders_first(batches), start=policy.numbers.first))
         self._fingerprint = fingerprint
         self._policy = policy
         self._stop = stop
@@ -122,7 +124,7 @@ class ReassignmentExecutor:
         self._refused: dict[TopicPartition, str] = {}
         self._done = 0
         self._kept_rates: dict[BrokerRate, int | None] = {}
-        self._unelected: tuple[TopicPartition, ...] = ()
+        self._unelected: Mapping[TopicPartition, str] = {}
         self._lost_before = LostReplicas(frozenset(), frozenset())
 
     def run(self) -> RunOutcome:
@@ -151,7 +153,7 @@ class ReassignmentExecutor:
                 with suppress(HeadroomError):
                     self._end(self._watch(), StepState.UNDONE)
             raise
-        if stopped is None and self._journal.record.elections_failed:
+        if stopped is None and (record.elections_failed or electable_leads(self._batches, start, record)):
             self._begin()
         if self._began():
             self._end(self._watch(), StepState.DONE if stopped is None else StepState.UNDONE)
@@ -171,9 +173,9 @@ class ReassignmentExecutor:
 
     def _run_batches(self, start: RunSnapshot) -> str | None:
         """Execute the batches, and return why a batch did not begin; None if all of them ended."""
-        for number, whole in enumerate(self._batches, start=1):
+        for number, whole in enumerate(self._batches, start=self._policy.numbers.first):
             snapshot = self._complete(number, whole, start, self._retry(f"batch {number}", self._control.read))
-            batch = without_passed_orders(whole, self._again[number - 1], snapshot.partitions)
+            batch = without_passed_orders(whole, self._again[number], snapshot.partitions)
             changes = self._changes(batch, snapshot, self._policy.throttle_bytes_per_s)
             self._note_missing(changes, snapshot)
             if not changes.moves and not self._leads_to_give_up(number, batch, snapshot):
@@ -222,7 +224,7 @@ class ReassignmentExecutor:
             self._refused[name] = "is of another topic: its own was deleted" if is_remade else "does not exist"
 
     def _leads_to_give_up(self, number: int, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[TopicPartition]:
-        leads = leads_to_give_up(batch, self._again[number - 1] & batch.by_name.keys(), snapshot.partitions)
+        leads = leads_to_give_up(batch, self._again[number] & batch.by_name.keys(), snapshot.partitions)
         return [name for name in leads if not self._journal.record.is_remade(name.topic, snapshot.topic_ids)]
 
     def _give_up_leads(self, number: int, batch: ReassignmentPlan) -> None:
@@ -230,15 +232,15 @@ class ReassignmentExecutor:
 
         A failure does not stop the run: a later batch begins only if its throttle is enough for the leaders of then.
         """
-        if not self._again[number - 1] or self._stop.is_set():
+        if not self._again[number] or self._stop.is_set():
             return
         snapshot = self._retry(f"batch {number}", self._control.read)
         names = self._leads_to_give_up(number, batch, snapshot)
         if not names:
             return
         self._begin()
-        if (elected := self._elect_all(FIRST_ELECTIONS, names)) is not None:
-            self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
+        elected = len(names) - len(self._elect_all(FIRST_ELECTIONS, names))
+        self._output.line(f"Batch {number}: {elected} of {len(names)} leads are given up before the copies")
 
     def _lasting_reason(
         self, number: int, batch: Collection[TopicPartition], snapshot: RunSnapshot
@@ -351,9 +353,10 @@ class ReassignmentExecutor:
         # A replica that is not to be where the broker would put it is not to be made at all.
         submitted = {name: move for name, move in changes.submit.items() if name not in not_placed}
         self._report_refused(number, "the controller", self._moves.submit(submitted))
-        self._watch(f"batch {number} of {len(self._batches)}")
+        of = f"{number} of {self._policy.numbers.total or len(self._batches)}"
+        self._watch(f"batch {of}")
         ended = "ended" if self._reason_to_take_back() is None else "taken back"
-        self._output.line(f"Batch {number} of {len(self._batches)}: {ended}, {len(changes.moves)} partitions")
+        self._output.line(f"Batch {of}: {ended}, {len(changes.moves)} partitions")
 
     def _changes(self, batch: ReassignmentPlan, snapshot: RunSnapshot, rate: int | None) -> BatchChanges:
         return batch_changes(batch, snapshot, self._journal.record, rate, self._policy.log_dirs_bytes_per_s)
@@ -483,38 +486,33 @@ class ReassignmentExecutor:
         self._journal.write([JournalStep(StepKind.RUN, state, self._fingerprint)])
 
     def _elect(self, snapshot: RunSnapshot) -> bool:
-        """Elect preferred leaders of the plan's partitions, and return whether that did not fail."""
+        """Elect preferred leaders of the plan's partitions, and return whether all of them lead."""
         for tries_left in range(_ELECTION_TRIES - 1, -1, -1):
-            names = self._to_elect(snapshot)
-            if not names or self._elect_all(LAST_ELECTIONS, names) is not None:
+            names = leads_to_elect(self._batches, snapshot, self._journal.record)
+            # Leaders that have come by themselves since the elections failed settle it, too.
+            tried = names or self._journal.record.elections_failed
+            self._unelected = self._elect_all(LAST_ELECTIONS, names) if tried else {}
+            if not self._unelected:
                 break
             if not tries_left or self._stop.is_set():
-                self._unelected = tuple(names)
                 return False
             self._output.note("preferred leaders were not all elected; trying again")
             self._sleep(self._policy.pause_s)
             snapshot = self._retry("the elections", self._control.read)
         return True
 
-    def _to_elect(self, snapshot: RunSnapshot) -> list[TopicPartition]:
-        record = self._journal.record
-        targets = {a.name: a.replicas for batch in self._batches for a in batch}
-        return [
-            name
-            for name, target in targets.items()
-            if (p := snapshot.partitions.get(name)) is not None
-            and (p.replicas == target and p.leader != target[0])
-            and not record.is_remade(name.topic, snapshot.topic_ids)
-        ]
-
-    def _elect_all(self, subject: str, names: Sequence[TopicPartition]) -> int | None:
-        """Elect preferred leaders, and return how many were elected; None if that failed."""
+    def _elect_all(self, subject: str, names: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        """Elect preferred leaders, and return by partition why its own was not elected."""
         self._journal.write([JournalStep(StepKind.ELECT, StepState.INTENDED, subject, None, str(len(names)))])
         try:
-            elected = self._control.elect(names, self._output.note)
+            # Elections have batches of their own.
+            left_out = self._control.elect(names, lambda text: self._output.note(f"elections: {text}")) if names else {}
         except HeadroomError as error:
-            self._output.line(f"Preferred leaders were not all elected: {error}")
-            self._journal.write([JournalStep(StepKind.ELECT, StepState.FAILED, subject, None, error.rule)])
-            return None
-        self._journal.write([JournalStep(StepKind.ELECT, StepState.DONE, subject, None, str(elected))])
-        return elected
+            left_out = dict.fromkeys(names, f"elections: {error.subject} {error.rule}")
+        for reason in sorted(set(left_out.values())):
+            without = partitions_text(name for name, why in left_out.items() if why == reason)
+            self._output.line(f"Preferred leaders were not all elected: {without} ({reason})")
+        state = StepState.FAILED if left_out else StepState.DONE
+        reasons = "; ".join(sorted(set(left_out.values())))
+        self._journal.write([JournalStep(StepKind.ELECT, state, subject, None, reasons or str(len(names)))])
+        return left_out

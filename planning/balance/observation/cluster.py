@@ -24,6 +24,7 @@ from headroom.planning.reassignments.cluster_state import BrokerState, ClusterSt
 from headroom.planning.reassignments.room.volumes import assumption_notes, volumes_of
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text.amounts import rate_text
 
 EXCLUDED = "excluded"
 SLOW = "its log flushes are slow"
@@ -121,7 +122,12 @@ def observed_cluster(state: ClusterState, loads: ObservedLoads, settings: Balanc
         read=np.zeros(hours) if Resource.NETWORK_OUT in unknown else arrays.read,
         requests=np.zeros(hours) if Resource.REQUESTS in unknown else arrays.requests,
     )
-    brokers = [_broker(broker, arrays, settings) for broker in state.brokers.values()]
+    brokers = [
+        replace(
+            _broker(broker, arrays, settings), follower_reads_bytes_per_s=loads.follower_reads.get(broker.broker, 0.0)
+        )
+        for broker in state.brokers.values()
+    ]
     model = cluster_model(brokers, rates, settings.percentile)
     return ObservedCluster(
         model,
@@ -304,6 +310,18 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
         yield f"The history has {hours} of the {loads.wanted_hours} of balance.history: later peaks may be missing."
     if not loads.hours_ms:
         yield "Loads are those of one reading, and not the peaks of a day."
+    if loads.read_by_hour is not None:
+        yield (
+            "Brokers count reads by topic. Those of an hour are divided among partitions by what was written to them, "
+            "and among leaders by what each sends now."
+        )
+    if loads.follower_reads:
+        named = ", ".join(map(str, sorted(loads.follower_reads)))
+        total = rate_text(sum(loads.follower_reads.values()))
+        yield (
+            f"Consumers read {total} from broker {named} as the closest replica, of topics that it does not lead. This "
+            "is assumed to stay there, whatever moves."
+        )
     yield from _rack_notes(model)
     for broker in model.brokers:
         if not broker.alive:

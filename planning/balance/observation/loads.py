@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 
-from headroom.planning.balance.arrays import BoolArray, FloatArray
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
 from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.schemas.keys import TopicPartition
 
@@ -60,8 +60,12 @@ class ObservedLoads:
         read: bytes that consumers fetch per second, of one reading, (P,).
         requests: produce and fetch requests per second, of one reading, (P,).
         source: where the rates come from, as text for people.
-        read_by_hour: bytes that consumers fetch per second by hour, (H, P); None without a history of them.
-        requests_by_hour: produce and fetch requests per second by hour, (H, P); None without a history of them.
+        read_by_hour: bytes that consumers fetch per second by hour, (H, P); None without a history of them. Those of a
+            topic are divided by writes of the hour, and by what each leader sends of the topic in the reading.
+        requests_by_hour: produce and fetch requests per second by hour, (H, P); None without a history of them. Those
+            of a topic are divided as in the reading.
+        follower_reads: bytes per second that consumers read from brokers of topics of which these lead nothing, by
+            broker, of one reading; a broker without any is missing.
     """
 
     wanted_hours: int
@@ -72,6 +76,7 @@ class ObservedLoads:
     source: str
     read_by_hour: FloatArray | None = None
     requests_by_hour: FloatArray | None = None
+    follower_reads: Mapping[int, float] = field(default_factory=dict)
 
 
 def observed_loads(
@@ -103,21 +108,63 @@ def observed_loads(
         placed[:, [at for _, at in matches]] = rates[hours][:, [n for n, _ in matches]]
         return placed
 
-    def of_state_if_known(rates: FloatArray | None) -> FloatArray | None:
-        return None if rates is None or not np.isfinite(rates).any() else of_state(rates)
+    def of_state_if_known(rates: FloatArray | None, weights: FloatArray) -> FloatArray | None:
+        if rates is None or not np.isfinite(rates).any():
+            return None
+        return _divided_by_topic(of_state(rates), weights, state)
 
+    write = of_state(history.write_bytes_per_s)
     hours_ms = tuple(ms for ms, usable in zip(history.hours_ms, hours, strict=True) if usable)
     source = f"hourly means of {len(hours_ms)} of the last {history.wanted_hours} hours"
     return ObservedLoads(
         history.wanted_hours,
         hours_ms,
-        of_state(history.write_bytes_per_s),
+        write,
         read,
         requests,
         source,
-        of_state_if_known(history.read_bytes_per_s),
-        of_state_if_known(history.requests_per_s),
+        of_state_if_known(history.read_bytes_per_s, write * _reads_per_write(read, state)),
+        of_state_if_known(history.requests_per_s, np.broadcast_to(requests, write.shape)),
     )
+
+
+def _reads_per_write(read: FloatArray, state: ClusterState) -> FloatArray:
+    """Return how often what is written is read, by what the leader of each partition sends of its topic, (P,).
+
+    Where a broker or its writes are unknown, it is that of the topic; 1 if that is unknown, too.
+    """
+    write, topics = measured_writes(state), _topics(state)
+    leaders = np.array([-1 if p.leader is None else p.leader for p in state.partitions.values()])
+    _, pairs = np.unique(np.stack([topics, leaders]), axis=1, return_inverse=True)
+    known = np.isfinite(read) & np.isfinite(write)
+    ratios = np.ones(len(read))
+    for groups in (topics, pairs.reshape(-1)):
+        sent, written = (np.bincount(groups, np.where(known, rate, 0.0)) for rate in (read, write))
+        ratios = np.where(written[groups] > 0, sent[groups] / np.where(written > 0, written, 1.0)[groups], ratios)
+    return ratios
+
+
+def _divided_by_topic(rates: FloatArray, weights: FloatArray, state: ClusterState) -> FloatArray:
+    """Return rates whose sum over each topic and hour is divided among its partitions by weights.
+
+    Args:
+        rates: rates by hour, (H, P); NaN if unknown, which they remain.
+        weights: weights by hour, (H, P). Where one of a topic is unknown, or all are 0, the rates stay as they are.
+        state: the cluster.
+    """
+    topics = _topics(state)
+    divided = rates.copy()
+    for hour, (own, weight) in enumerate(zip(rates, weights, strict=True)):
+        seen = np.isfinite(own)
+        total, whole = (np.bincount(topics, np.where(seen, values, 0.0))[topics] for values in (own, weight))
+        usable = seen & (whole > 0)
+        divided[hour, usable] = total[usable] * weight[usable] / whole[usable]
+    return divided
+
+
+def _topics(state: ClusterState) -> IntArray:
+    """Return the number of the topic of each partition, (P,)."""
+    return np.unique([p.topic for p in state.partitions.values()], return_inverse=True)[1].reshape(-1)
 
 
 def measured_writes(state: ClusterState) -> FloatArray:

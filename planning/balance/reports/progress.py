@@ -29,14 +29,16 @@ class ProposalProgress:
     """How far a proposal is.
 
     Attributes:
-        done: numbers of the batches whose partitions all have their target replicas, from 1.
+        done: numbers of the batches whose partitions all have their target replicas and leaders, from 1.
         left: numbers of the other batches.
         moving: partitions of the proposal that are being reassigned.
+        unled: partitions with the replicas of a batch that the first of these does not lead.
     """
 
     done: tuple[int, ...]
     left: tuple[int, ...]
     moving: tuple[TopicPartition, ...]
+    unled: tuple[TopicPartition, ...] = ()
 
     @property
     def next_batch(self) -> int | None:
@@ -64,14 +66,17 @@ def proposal_progress(
     changed = sorted(n for n in steps if n in current and n not in moving and current[n].replicas not in steps[n])
     if missing or changed:
         raise _older(subject, (missing or changed)[0], len(missing) + len(changed), current)
+    reached = {name: _last_step(steps[name], current[name]) for name in steps}
+    # A run elects the first replicas of its batch.
+    unled = {name for name, step in reached.items() if step and current[name].leader != current[name].replicas[0]}
     done, taken = [], dict.fromkeys(steps, 0)
     for number, batch in enumerate(batches, start=1):
         for target in batch.plan:
             taken[target.name] += 1
-        if all(_last_step(steps[a.name], current[a.name]) >= taken[a.name] for a in batch.plan):
+        if all(reached[a.name] >= taken[a.name] + (a.name in unled) for a in batch.plan):
             done.append(number)
     left = tuple(number for number in range(1, len(batches) + 1) if number not in done)
-    return ProposalProgress(tuple(done), left, tuple(moving))
+    return ProposalProgress(tuple(done), left, tuple(moving), tuple(sorted(unled)))
 
 
 def _steps(batches: Sequence[ProposedBatch]) -> dict[TopicPartition, list[tuple[int, ...]]]:

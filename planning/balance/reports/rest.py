@@ -25,10 +25,12 @@ class RestOfProposal:
     Attributes:
         outside_before: load outside of bands now, in shares of the means.
         outside_after: the same after all batches that are left.
-        broken_before: number of hard goals that a broker does not hold now, each broker by itself.
+        broken_before: number of hard goals that a broker does not hold now, each broker by itself, and of replicas on
+            a rack with too many of their partition.
         broken_after: the same after all batches that are left.
-        gone: brokers in their target replicas that are not alive.
-        unknown: brokers whose replicas they change, and whose metrics are unknown or stale.
+        gone: brokers that are to get replicas, or to lead, and are not alive.
+        unknown: brokers that are alive, whose replicas they change, and whose metrics are unknown or stale.
+        copies: whether they copy any replica.
     """
 
     outside_before: float
@@ -37,11 +39,18 @@ class RestOfProposal:
     broken_after: int
     gone: tuple[int, ...]
     unknown: tuple[int, ...]
+    copies: bool
 
     @property
     def gains(self) -> bool:
         """Whether less load is outside of bands after them, or more hard goals hold."""
         return self.outside_after < self.outside_before - _NOTHING or self.broken_after < self.broken_before
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether they gain; or copy nothing, and do no harm."""
+        is_harmless = self.outside_after <= self.outside_before + _NOTHING and self.broken_after <= self.broken_before
+        return self.gains or (not self.copies and is_harmless)
 
 
 def rest_of_proposal(
@@ -56,20 +65,25 @@ def rest_of_proposal(
         goals: goals of the proposal.
         plans: plans in their order; every partition of them exists.
     """
-    final = {target.name: target.replicas for plan in plans for target in plan}
+    targets = {target.name: target.replicas for plan in plans for target in plan}
+    final = {row: targets[name] for row in range(model.partitions) if (name := model.name(row)) in targets}
     at = {broker.broker: index for index, broker in enumerate(model.brokers)}
     before = ClusterLoads(model)
     bands = GoalSet(goals, before)
     now = _weight(bands, before)
-    gone = {b for replicas in final.values() for b in replicas} - {b.broker for b in model.brokers if b.alive}
+    new = {row: set(target).difference(model.broker_ids(model.replicas[row])) for row, target in final.items()}
+    copies = any(new.values())
+    # A replica on a broker that is down may stay there, but not lead.
+    needed = {broker for row, target in final.items() for broker in (target[0], *new[row])}
+    gone = needed - {broker.broker for broker in model.brokers if broker.alive}
     if gone:
-        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), ())
+        return RestOfProposal(now.outside, now.outside, now.broken, now.broken, tuple(sorted(gone)), (), copies)
     more = max(0, max(map(len, final.values()), default=0) - model.replicas.shape[1])
     replicas = np.pad(model.replicas, ((0, 0), (0, more)), constant_values=NO_BROKER)
     in_sync, leader = np.pad(model.in_sync, ((0, 0), (0, more))), model.leader.copy()
     changed: set[int] = set()
-    for row in (row for row in range(model.partitions) if model.name(row) in final):
-        target = [at[broker] for broker in final[model.name(row)]]
+    for row, brokers in final.items():
+        target = [at[broker] for broker in brokers]
         if int(leader[row]) != target[0]:
             changed |= {int(leader[row]), target[0]}
         changed |= set(replicas[row].tolist()) ^ set(target)
@@ -77,9 +91,10 @@ def rest_of_proposal(
         replicas[row, : len(target)], in_sync[row, : len(target)] = target, True
         leader[row] = target[0]
     changed.discard(NO_BROKER)
-    unknown = sorted(model.brokers[index].broker for index in changed if not model.counted[index])
+    states = [model.brokers[index] for index in changed if not model.counted[index]]
+    unknown = sorted(state.broker for state in states if state.alive)
     then = _weight(bands, ClusterLoads(replace(model, replicas=replicas, in_sync=in_sync, leader=leader)))
-    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown))
+    return RestOfProposal(now.outside, then.outside, now.broken, then.broken, (), tuple(unknown), copies)
 
 
 class _Weight(NamedTuple):
@@ -92,5 +107,5 @@ def _weight(bands: GoalSet, loads: ClusterLoads) -> _Weight:
     every = np.arange(len(loads.model.brokers))
     usage = loads.usage(every)
     hard = [(goal, bounds) for goal, bounds in zip(bands.goals, bands.bounds, strict=True) if goal.hard]
-    broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard)
+    broken = sum(int((~goal.holds(bounds, usage)).sum()) for goal, bounds in hard) + int(loads.crowded.sum())
     return _Weight(float(bands.outside(loads.loads, every).sum()), broken)

@@ -50,6 +50,7 @@ class ClusterLoads:
             own = self.replicas[used, slot]
             self.loads[Resource.DISK] += np.bincount(own, weights=self._size[used], minlength=brokers)
         self._count(self.leader, (self.hours[1], self.hours[2]), (model.sent, model.requests), self.topic_leaders)
+        self.hours[1] += np.array([[broker.follower_reads_bytes_per_s] for broker in model.brokers]).reshape(-1, 1)
         self.loads[Resource.REPLICAS] = self.topic_replicas.sum(axis=0)
         self.loads[Resource.LEADERS] = self.topic_leaders.sum(axis=0)
         self.loads[:3] = hourly_percentile(self.hours, model.percentile)
@@ -100,8 +101,8 @@ class ClusterLoads:
     def move(self, partitions: IntArray, source: int, target: int) -> None:
         """Give the replicas of partitions on one broker to another broker, with the lead where it has it.
 
-        A new replica takes the slot of the old one. If it takes over the lead, it becomes the preferred leader too, so
-        that no preferred election undoes it.
+        A new replica takes the slot of the old one. The leader becomes the preferred leader, so that no preferred
+        election, as at the end of a run, gives the lead to another replica.
 
         Args:
             partitions: indices of the partitions, each once.
@@ -117,9 +118,10 @@ class ClusterLoads:
         self._shift_latest(Resource.DISK, source, target, float(self._size[partitions].sum()))
         self._shift_latest(Resource.REPLICAS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_replicas, partitions, source, target)
-        led = partitions[self.leader[partitions] == source]
-        if len(led):
-            self._lead(led, source, target)
+        leads = self.leader[partitions] == source
+        if leads.any():
+            self._lead(partitions[leads], source, target)
+        self._put_first(partitions[~leads & (self.leader[partitions] != NO_BROKER)])
         self._update_percentiles(source, target)
         # Moves keep the racks of their partitions: a cluster without such replicas gets none.
         if self.crowded.any():
@@ -137,15 +139,18 @@ class ClusterLoads:
         self._update_percentiles(source, target)
 
     def _lead(self, partitions: IntArray, source: int, target: int) -> None:
-        rows = self.replicas[partitions]
-        # The target first, the others in their order.
-        order = np.argsort(rows != target, axis=1, kind="stable")
-        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
         self.leader[partitions] = target
+        self._put_first(partitions)
         self._shift(1, source, target, self.model.sent[partitions])
         self._shift(2, source, target, self.model.requests[partitions])
         self._shift_latest(Resource.LEADERS, source, target, float(len(partitions)))
         self._shift_topics(self.topic_leaders, partitions, source, target)
+
+    def _put_first(self, partitions: IntArray) -> None:
+        """Put the leaders of partitions first; the other replicas keep their order."""
+        rows = self.replicas[partitions]
+        order = np.argsort(rows != self.leader[partitions][:, None], axis=1, kind="stable")
+        self.replicas[partitions] = np.take_along_axis(rows, order, axis=1)
 
     def _shift(self, row: int, source: int, target: int, rates: RateArray) -> None:
         total = rates.sum(axis=0, dtype=np.float64)

@@ -50,7 +50,7 @@ def order_actions(
     if not breaks_limits(goals, load_events(start, ordered)).any():
         return ordered
     # Where room is scarce, the order in which actions were found may fit better.
-    return max((_within_limits(start.copy(), goals, order) for order in (ordered, actions)), key=len)
+    return max((_within_limits(start, goals, order) for order in (ordered, actions)), key=len)
 
 
 def stage_of(model: ClusterModel, action: BalanceAction) -> int:
@@ -110,8 +110,13 @@ def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
     loads.loads[:3] = hourly_percentile(loads.hours, loads.model.percentile)
 
 
-def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
-    """Return the actions with those that do not fit yet moved behind the ones that make room for them."""
+def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> list[BalanceAction]:
+    """Return the actions with those that do not fit yet moved behind the ones that make room for them.
+
+    An action for which nothing makes room is left out, and so are all others of its partition: an election may have
+    been chosen only because its partition moves, or the other way round.
+    """
+    loads = start.copy()
     ordered: list[BalanceAction] = []
     waiting = list(actions)
     while waiting:
@@ -127,7 +132,8 @@ def _within_limits(loads: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
             _shift(loads, [action])
             ordered.append(action)
         if len(deferred) == len(waiting):
-            # Nothing makes room for them: they are left out.
-            return ordered
+            whole = [action for action in ordered if not {action.partition, action.swapped} & late]
+            # Without them, others may have no room any more.
+            return ordered if len(whole) == len(ordered) else _within_limits(start, goals, whole)
         waiting = deferred
     return ordered

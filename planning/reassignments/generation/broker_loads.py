@@ -9,6 +9,9 @@ from headroom.planning.reassignments.cluster_state import BrokerState
 from headroom.planning.reassignments.generation.draft import Draft
 from headroom.planning.reassignments.room.volumes import volumes_of
 
+# Share of its disk up to which a broker is filled as long as others have room: that of the goal disk_capacity.
+_MOST_USED_RATIO = 0.8
+
 
 class BrokerLoads:
     """Replicas, preferred leads and bytes by broker; bytes cover more partitions than the other two, where said.
@@ -68,16 +71,33 @@ class DiskSpace:
     def __init__(self, brokers: Mapping[int, BrokerState], destinations: Iterable[int]) -> None:
         self._free: dict[int, int] = {}
         self._largest: dict[int, int] = {}
+        self._total: dict[int, int] = {}
         for broker in destinations:
             usable = (d for d in brokers[broker].log_dirs if not d.offline and not d.cordoned)
-            free = [volume.usable_bytes for volume in volumes_of(usable)]
+            volumes = volumes_of(usable)
+            free = [volume.usable_bytes for volume in volumes]
             known = [free_bytes for free_bytes in free if free_bytes is not None]
             if known and len(known) == len(free):
                 self._free[broker], self._largest[broker] = sum(known), max(known)
+                totals = [volume.total_bytes for volume in volumes if volume.total_bytes]
+                if len(totals) == len(volumes):
+                    self._total[broker] = sum(totals)
 
     def fits(self, broker: int, size_bytes: int) -> bool:
         """Return whether a copy fits, also into one volume; true if the free space is unknown."""
         return broker not in self._free or size_bytes <= min(self._free[broker], self._largest[broker])
+
+    def fits_limit(self, broker: int, size_bytes: int) -> bool:
+        """Return whether a copy fits, and leaves as much free as the goal ``disk_capacity`` wants; true if unknown."""
+        total = self._total.get(broker, 0)
+        return self.fits(broker, size_bytes) and (
+            not total or self._free[broker] - size_bytes >= (1 - _MOST_USED_RATIO) * total
+        )
+
+    def used_ratio(self, broker: int) -> float | None:
+        """Return the share of the broker's disk that is used, 0 to 1; None if unknown."""
+        total = self._total.get(broker)
+        return None if total is None else 1 - self._free[broker] / total
 
     def take(self, broker: int, size_bytes: int) -> None:
         """Use space for a copy, or give it back if negative."""

@@ -25,6 +25,8 @@ class Placement:
         racks: racks and destinations.
         disks: free space; changed.
         topic_replicas: replicas of each topic once all are placed.
+        by_disk: whether the brokers whose disks are used least come first, if all disks are known; otherwise, and for
+            equal disks, those with the fewest bytes of replicas.
     """
 
     def __init__(
@@ -34,14 +36,16 @@ class Placement:
         racks: Racks,
         disks: DiskSpace,
         topic_replicas: Mapping[str, int],
+        by_disk: bool,
     ) -> None:
         self._loads = loads
         self._quotas = quotas
         self._racks = racks
         self._disks = disks
         self._topic_replicas = topic_replicas
-        # Bytes and id of the brokers with fewer replicas than their quota, in ascending order.
-        self._open = sorted((loads.bytes[b], b) for b in racks.destinations if loads.replicas[b] < quotas[b])
+        self._by_disk = by_disk and all(disks.used_ratio(broker) is not None for broker in racks.destinations)
+        # Use and id of the brokers with fewer replicas than their quota, in ascending order.
+        self._open = sorted((self._used(b), b) for b in racks.destinations if loads.replicas[b] < quotas[b])
 
     def place(self, drafts: Iterable[Draft]) -> None:
         """Choose a broker for every missing replica: for large ones first, because small ones fill the gaps."""
@@ -54,15 +58,20 @@ class Placement:
                 draft.added.add(broker)
         self._even_out(drafts)
 
+    def _used(self, broker: int) -> float:
+        """Return the share of a broker's disk that is used, or the bytes of its replicas."""
+        ratio = self._disks.used_ratio(broker) if self._by_disk else None
+        return self._loads.bytes[broker] if ratio is None else ratio
+
     def _choice(self, draft: Draft) -> int:
-        """Return the broker with the fewest bytes among those with the fewest replicas."""
+        """Return the broker that is used least among those with the fewest replicas, and with room below its limit."""
         racks, taken = self._racks, draft.replicas
         closed, of = racks.closed_to(taken), racks.of
         compared = []
         topic = self._loads.topics[draft.present.topic]
         share = -(-self._topic_replicas[draft.present.topic] // len(racks.destinations))
         for _, broker in self._open:
-            if broker in taken or of[broker] in closed or not self._disks.fits(broker, draft.size_bytes):
+            if broker in taken or of[broker] in closed or not self._disks.fits_limit(broker, draft.size_bytes):
                 continue
             if topic[broker] < share:
                 return broker
@@ -75,18 +84,24 @@ class Placement:
         loads, quotas, disks = self._loads, self._quotas, self._disks
         return min(
             others,
-            key=lambda b: (not disks.fits(b, draft.size_bytes), loads.replicas[b] - quotas[b], loads.bytes[b], b),
+            key=lambda b: (
+                not disks.fits(b, draft.size_bytes),
+                not disks.fits_limit(b, draft.size_bytes),
+                loads.replicas[b] - quotas[b],
+                self._used(b),
+                b,
+            ),
         )
 
     def _add(self, draft: Draft, broker: int) -> None:
         loads = self._loads
-        at = bisect_left(self._open, (loads.bytes[broker], broker))
+        at = bisect_left(self._open, (self._used(broker), broker))
         if at < len(self._open) and self._open[at][1] == broker:
             del self._open[at]
         loads.add(draft, broker)
         self._disks.take(broker, draft.size_bytes)
         if loads.replicas[broker] < self._quotas[broker]:
-            insort(self._open, (loads.bytes[broker], broker))
+            insort(self._open, (self._used(broker), broker))
 
     def _even_out(self, drafts: Sequence[Draft]) -> None:
         """Move new replicas away from brokers above their quota, which is where a partition had no other choice left.
@@ -114,7 +129,7 @@ class Placement:
         """
         came: dict[int, tuple[int, Draft] | None] = {start: None}
         waiting = deque([start])
-        targets = sorted(self._racks.destinations, key=lambda b: (self._loads.bytes[b], b))
+        targets = sorted(self._racks.destinations, key=lambda b: (self._used(b), b))
         while waiting:
             broker = waiting.popleft()
             for target in targets:
@@ -132,7 +147,7 @@ class Placement:
         return next((draft for draft in looked_at if self._may_move(draft, old, to)), None)
 
     def _may_move(self, draft: Draft, old: int, to: int) -> bool:
-        fits = to not in draft.replicas and self._disks.fits(to, draft.size_bytes)
+        fits = to not in draft.replicas and self._disks.fits_limit(to, draft.size_bytes)
         return fits and self._racks.allow(draft.replicas, old, to)
 
     def _move(self, draft: Draft, old: int, to: int, new: dict[int, list[Draft]]) -> bool:

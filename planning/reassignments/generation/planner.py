@@ -194,7 +194,8 @@ def _choose_replicas(
     else:
         reduce_drafts(touched, loads, racks, first_stays=not request.reorder)
     quotas = replica_quotas(touched, loads, racks, may_give=request.spreads)
-    Placement(loads, quotas, racks, disks, topic_replicas(loads, touched)).place(touched)
+    # Brokers over which topics are spread anew share their bytes, whatever else is on the disks.
+    Placement(loads, quotas, racks, disks, topic_replicas(loads, touched), by_disk=not request.spreads).place(touched)
     for draft in drafts:
         loads.count_lead(draft.present.topic, draft.replicas[0])
     if request.spreads:

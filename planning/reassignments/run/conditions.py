@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.run.changes import BatchChanges
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import LostReplicas, RunSnapshot
@@ -34,6 +35,28 @@ def is_moved_by_others(name: TopicPartition, snapshot: RunSnapshot, record: Reco
 def foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> list[TopicPartition]:
     """Return the partitions that are reassigned, but not by this run."""
     return sorted(name for name in snapshot.partitions if is_moved_by_others(name, snapshot, record))
+
+
+def leads_to_elect(
+    batches: Iterable[ReassignmentPlan], snapshot: RunSnapshot, record: RecordedRun
+) -> list[TopicPartition]:
+    """Return the partitions with their target replicas that the first of these does not lead."""
+    targets = {a.name: a.replicas for batch in batches for a in batch}
+    return [
+        name
+        for name, target in targets.items()
+        if (p := snapshot.partitions.get(name)) is not None
+        and (p.replicas == target and p.leader != target[0])
+        and not record.is_remade(name.topic, snapshot.topic_ids)
+    ]
+
+
+def electable_leads(
+    batches: Iterable[ReassignmentPlan], snapshot: RunSnapshot, record: RecordedRun
+) -> list[TopicPartition]:
+    """Return those of ``leads_to_elect`` whose first replica is alive and in sync."""
+    found = ((name, snapshot.partitions[name]) for name in leads_to_elect(batches, snapshot, record))
+    return [name for name, p in found if p.replicas[0] in p.isr and p.replicas[0] in snapshot.alive]
 
 
 def require_no_foreign_moves(snapshot: RunSnapshot, record: RecordedRun) -> None:

@@ -72,6 +72,7 @@ class FakeReassignedCluster:
         caches_ends: whether looks show a partition at its end as it was before, until its topic is read again.
         refreshed: topics that the next look was asked to read again.
         failing_elections: number of elections that fail from now on.
+        left_out: partitions whose elections are left out, with the reason.
         auto_leader_rebalance: whether brokers say that Kafka gives leads to preferred leaders by itself.
         waits_for_kept: whether a reassignment ends only once all its target replicas are up, as before Kafka 4.3.
     """
@@ -107,6 +108,7 @@ class FakeReassignedCluster:
     caches_ends: bool = False
     refreshed: list[str] = field(default_factory=list)
     failing_elections: int = 0
+    left_out: dict[TopicPartition, str] = field(default_factory=dict)
     _cached: dict[TopicPartition, PartitionPlacement] = field(default_factory=dict)
     _shown: tuple[int, dict[TopicPartition, PartitionPlacement]] = (0, {})
 
@@ -311,17 +313,17 @@ class FakeReassignedCluster:
         self.partitions[name] = _placed(name, replicas, partition.leader)
         del self.left[name]
 
-    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> int:
+    def elect(self, names: Collection[TopicPartition], on_step: Callable[[str], None]) -> Mapping[TopicPartition, str]:
         self.crash.step()
         if self.failing_elections:
             self.failing_elections -= 1
             raise HeadroomError("batch 1", "has not settled within 60 s", "Run it again.")
-        for name in names:
+        for name in [name for name in names if name not in self.left_out]:
             partition = self.partitions[name]
             self.partitions[name] = _placed(name, partition.replicas, partition.replicas[0])
             self.elected.append(name)
         self.crash.step()
-        return len(names)
+        return {name: self.left_out[name] for name in names if name in self.left_out}
 
 
 def _placed(name: TopicPartition, replicas: tuple[int, ...], leader: int | None) -> PartitionPlacement:

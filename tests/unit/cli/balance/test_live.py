@@ -131,6 +131,24 @@ def test_requests_of_two_readings_give_back_their_goal(monkeypatch: pytest.Monke
     assert "requests" in {goal["goal"] for goal in values["goals"]}
 
 
+def test_a_proposal_counts_leads_where_kafka_gives_them_back_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Broker 1 has returned: its followers still lead all 6 partitions, of which it is the preferred leader."""
+    placed = FakeReader.state.partitions
+    led = {name: replace(p, leader=p.replicas[1]) for name, p in placed.items()}
+    monkeypatch.setattr(FakeReader, "state", replace(FakeReader.state, partitions=led, auto_leader_rebalance=True))
+    values = found("propose")
+    leaders = [broker["loads"]["leaders"]["load"] for broker in values["before"]["brokers"]]
+    assert leaders == [6.0, 0.0, 0.0]
+    assert values["warnings"][0].startswith("Kafka itself gives 6 leads back to preferred leaders")
+    assert [action["from_broker"] for action in values["actions"] if action["leads"]] == [1] * 4
+    # The scores of now are those of the leaders of now.
+    assert found()["brokers"][0]["loads"]["leaders"]["load"] == 0.0
+    monkeypatch.setattr(FakeReader, "state", replace(FakeReader.state, auto_leader_rebalance=False))
+    values = found("propose")
+    assert values["before"]["brokers"][0]["loads"]["leaders"]["load"] == 0.0
+    assert not any("Kafka itself" in warning for warning in values["warnings"])
+
+
 def test_a_table_that_cannot_be_read_stops_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(settings: Settings, now: int) -> LoadHistory:
         raise HeadroomError("gold/partition_load", "cannot be read", "Look at it.")

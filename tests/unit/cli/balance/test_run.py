@@ -19,7 +19,7 @@ from headroom.operations.reassignments.run import RunResult
 from headroom.operations.reassignments.run_plan import PlannedRun
 from headroom.planning.elections.planner import PartitionState
 from headroom.planning.elections.quiet_hours import DailyWindow
-from headroom.planning.reassignments.plan import ReassignmentPlan
+from headroom.planning.reassignments.plan import BatchNumbers, ReassignmentPlan
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.schemas.errors import HeadroomError
 from tests.unit.cli.balance.test_live import FakeReader, found, store
@@ -36,6 +36,8 @@ class Brokers:
         self.carried_out: list[tuple[ReassignmentPlan, RunOptions, str]] = []
         self.fails: HeadroomError | None = None
         self.ends_well = 0
+        # Whether batches that are carried out elect their leaders.
+        self.elects = True
         monkeypatch.setattr(run_module, "carry_out", self.carry_out)
         monkeypatch.setattr(written_proposal, "LiveCluster", lambda settings: self)
         monkeypatch.setattr(FakeReader, "state", property(lambda _: self.state))
@@ -63,7 +65,8 @@ class Brokers:
         placed = dict(self.state.partitions)
         for target in plan:
             now = placed[target.name]
-            placed[target.name] = replace(now, replicas=target.replicas, isr=target.replicas, leader=target.replicas[0])
+            leader = target.replicas[0] if self.elects or now.leader not in target.replicas else now.leader
+            placed[target.name] = replace(now, replicas=target.replicas, isr=target.replicas, leader=leader)
         self.state = replace(self.state, partitions=placed)
         return CarriedOut(cast(PlannedRun, None), "orders", RunResult())
 
@@ -200,6 +203,9 @@ class Window:
         self.looks += 1
         return self.looks > self.opens
 
+    def ends_too_early(self, at_s: float, lasts_s: float) -> bool:
+        return False
+
 
 def test_batches_begin_in_the_window(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     found("propose", "--dir", "out")
@@ -217,6 +223,76 @@ def test_batches_begin_in_the_window(brokers: Brokers, monkeypatch: pytest.Monke
     assert done.exit_code == 0
     assert "Waiting for balance.window (01:00-05:00)" in done.stderr
     assert brokers.carried_out
+
+
+class Clock:
+    """The time of day that the command reads: an hour later at every look."""
+
+    def __init__(self, hour: float) -> None:
+        self.now_s = hour * 3600
+
+    def time(self) -> float:
+        self.now_s += 3600
+        return self.now_s
+
+
+def test_a_batch_that_is_shorter_than_the_window_begins_only_if_it_ends_in_it(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = found("propose", "--dir", "out")
+    file = Path("out") / "proposal.json"
+    for batch in values["batches"]:
+        batch["duration_s"] = 5400.0
+    file.write_text(json.dumps(values))
+    monkeypatch.setenv("HEADROOM_BALANCE__WINDOW", "01:00-05:00 UTC")
+    monkeypatch.setattr(run_module, "_WINDOW_POLL_S", 0.0)
+    monkeypatch.setattr(run_module, "time", Clock(3))
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule.endswith("and batch 1 takes about 1 h 30 min, but it ends in 1 h"), error.rule
+    assert brokers.carried_out == []
+    clock = Clock(3)
+    monkeypatch.setattr(run_module, "time", clock)
+    assert executed("--wait").exit_code == 0
+    assert len(brokers.carried_out) == len(values["batches"])
+    # The next window, on the day after.
+    assert clock.now_s > 24 * 3600
+
+
+def test_batches_are_numbered_as_in_the_proposal(brokers: Brokers) -> None:
+    values = found("propose", "--dir", "out")
+    count = len(values["batches"])
+    assert count > 1
+    executed()
+    assert [options.numbers for _, options, _ in brokers.carried_out] == [
+        BatchNumbers(number, count) for number in range(1, count + 1)
+    ]
+
+
+def test_leaders_that_did_not_come_are_not_done(brokers: Brokers) -> None:
+    values = found("propose", "--dir", "out")
+    brokers.elects = False
+    error = executed().exception
+    assert isinstance(error, HeadroomError)
+    assert error.rule == "batch 1 has ended, and some of its partitions do not have their target replicas or leaders"
+    status = CliRunner().invoke(headroom, ["balance", "status", "out"]).stdout
+    assert f"0 of {len(values['batches'])} batches are done" in status
+    assert "Not led by their first replica: " in status
+    brokers.elects = True
+    done = executed("--format", "json")
+    assert json.loads(done.stdout)["next_batch"] is None
+
+
+def test_a_batch_whose_elections_failed_goes_on(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = found("propose", "--dir", "out")
+    brokers.elects = False
+    executed()
+    failed = RecordedRun("r1", fingerprint=values["batches"][0]["fingerprint"], elections_failed=True)
+    monkeypatch.setattr(proposal_run.RunSession, "__init__", lambda self, *_: setattr(self, "records", [failed]))
+    brokers.elects = True
+    # It is not weighed again; and once its leaders have come, nothing is left of it.
+    assert f"Batch 1 of {len(values['batches'])} was interrupted, and goes on." in executed().stdout
+    assert f"All {len(values['batches'])} batches are done." in executed().stdout
 
 
 @pytest.mark.parametrize("words", [("--yes",), ("--wait",), ("--execute",)])

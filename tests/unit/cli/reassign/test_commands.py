@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,17 @@ from click.testing import CliRunner, Result
 
 from headroom.cli.config.load import load_settings
 from headroom.cli.main import headroom
+from headroom.cli.reassign.plan_run import RunOptions, TextStream, carry_out
 from headroom.cli.reassign.view import print_damaged_rows
 from headroom.cluster.log_dirs.describe import LogDirsReading
+from headroom.cluster.reassignment.execution.control import IfCleared
 from headroom.cluster.reassignment.execution.run_journal import RunJournal
 from headroom.operations.journal import session as sessions
 from headroom.operations.journal.session import RunSession
 from headroom.operations.reassignments.plan_files import read_batches
+from headroom.operations.reassignments.run_plan import RunRates
 from headroom.planning.reassignments.cluster_state import PartitionPlacement
+from headroom.planning.reassignments.plan import BatchNumbers, parse_plan
 from headroom.planning.reassignments.run.journal import JournalStep, StepKind, StepState, ThrottledList
 from headroom.planning.reassignments.run.record import RecordedRun, RunState
 from headroom.planning.reassignments.run.snapshot import cluster_state_of_run
@@ -280,6 +285,64 @@ def test_elections_that_fail_end_with_code_1_and_are_tried_by_the_same_command(
     assert "To do it: headroom reassign run" in shown.stdout
     assert of(run("run", plan, "--execute", "--yes", "--format", "json"))["unelected"] == []
     assert [p.leader for p in cluster.partitions.values()] == [2, 2, 2]
+
+
+def test_elections_that_are_left_out_end_with_code_1_and_their_reason(
+    cluster: FakeReassignedCluster, plan: str
+) -> None:
+    rows = [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    cluster.left_out = {TopicPartition("orders", 0): "its preferred broker is not in sync"}
+    failed = of(run("run", plan, "--execute", "--yes", "--format", "json", code=1))
+    assert failed["error"]["rule"] == (
+        "preferred leaders of orders-0 were not elected: its preferred broker is not in sync"
+    )
+    assert failed["unelected"] == [{"topic": "orders", "partition": 0, "reason": "its preferred broker is not in sync"}]
+
+
+def test_a_plan_in_place_whose_leaders_were_replaced_elects_them(cluster: FakeReassignedCluster, plan: str) -> None:
+    rows = [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    run("run", plan, "--execute", "--yes")
+    name = TopicPartition("orders", 0)
+    cluster.partitions[name] = replace(cluster.partitions[name], leader=1)
+    shown = run("run", plan)
+    assert "Preferred leaders are elected, because others lead: orders-0." in shown.stderr
+    assert "Nothing was changed. To do it: " in shown.stdout
+    assert run("run", plan, "--execute", "--yes").exit_code == 0
+    assert cluster.partitions[name].leader == 2
+    assert "To do it" not in run("run", plan).stdout
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_order_alone_copies_nothing_and_has_no_note_on_throttles(plan: str) -> None:
+    rows = [{"topic": "orders", "partition": 0, "replicas": [2, 1]}]
+    Path(plan).write_text(json.dumps({"version": 1, "partitions": rows}))
+    for rates in ((), ("--throttle", "0.5MB", "--low-rate")):
+        assert of(run("run", plan, *rates, "--format", "json"))["notes"] == []
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_batch_of_a_proposal_has_its_number_in_all_texts(plan: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = RunOptions(
+        None,
+        RunRates(None),
+        None,
+        True,
+        True,
+        False,
+        False,
+        False,
+        IfCleared.RESTORE,
+        False,
+        "w",
+        numbers=BatchNumbers(2, 5),
+    )
+    carry_out([parse_plan(Path(plan).read_text(), plan)], options, TextStream.STDOUT, "balance run")
+    shown = capsys.readouterr()
+    assert "partitions in batch 2 of 5, a new run" in shown.out
+    assert re.search(r"^2 +orders", shown.out, re.MULTILINE)
+    assert "Batch 2 of 5: ended" in shown.err
 
 
 def test_another_unfinished_run_is_refused_until_it_is_cleaned(cluster: FakeReassignedCluster, plan: str) -> None:

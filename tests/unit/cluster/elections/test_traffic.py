@@ -111,7 +111,38 @@ def test_what_grows_without_a_counter_is_unknown() -> None:
     assert found.cluster_written is None
 
 
-def test_what_consumers_read_of_a_topic_is_divided_evenly() -> None:
+def test_what_consumers_read_of_a_topic_is_divided_by_what_was_written() -> None:
+    # 30 of 40 records went to partition 0, and so do 3,000 of 4,000 bytes that were read.
+    ends = {("t", 0): 100, ("t", 1): 50}
+    earlier = metrics_at(0, {topic_bytes("t"): 0, topic_consumed("t"): 5_000}, ends)
+    later = metrics_at(1_000, {topic_bytes("t"): 800, topic_consumed("t"): 9_000}, {("t", 0): 130, ("t", 1): 60})
+    found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.read == {("t", 0): 3_000.0, ("t", 1): 1_000.0}
+
+
+@pytest.mark.parametrize(
+    ("total", "topics", "leads", "expected"),
+    [
+        (10_000.0, {"t": 4_000.0}, True, {1: 6_000.0}),
+        # The counters are not read at the same moment.
+        (4_500.0, {"t": 4_000.0}, True, {}),
+        # It leads nothing, and all that it sends it sends as a follower.
+        (3_000.0, {}, False, {1: 3_000.0}),
+        # The source does not export the counters of topics.
+        (3_000.0, {}, True, {}),
+    ],
+)
+def test_what_consumers_read_of_topics_that_a_broker_does_not_lead_is_known_by_broker(
+    total: float, topics: dict[str, float], leads: bool, expected: dict[int, float]
+) -> None:
+    meters = {topic_consumed(): total, **{topic_consumed(topic): rate for topic, rate in topics.items()}}
+    earlier, later = metrics_at(0, dict.fromkeys(meters, 0.0)), metrics_at(1_000, meters)
+    partitions = [led("t", 0, 1 if leads else 2)]
+    found = traffic_between(partitions, CounterSample({1: earlier}), CounterSample({1: later}))
+    assert found.read_from_followers == expected
+
+
+def test_what_consumers_read_of_a_topic_without_writes_is_divided_evenly() -> None:
     # 1,000 bytes in 1 s from two partitions.
     earlier, later = metrics_at(0, {topic_consumed("t"): 5_000}), metrics_at(1_000, {topic_consumed("t"): 6_000})
     found = traffic_between([led("t", 0), led("t", 1)], CounterSample({1: earlier}), CounterSample({1: later}))

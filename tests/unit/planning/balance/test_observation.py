@@ -171,3 +171,64 @@ def test_measured_writes_and_an_empty_history() -> None:
     state = state_of([broker(1)], topic("t", [[1]], write_bytes_per_s=2.0 * MB))
     assert measured_writes(state).tolist() == [2.0 * MB]
     assert observed_loads(state, no_history(5, "why"), {}).source == "a test (no history: why)"
+
+
+def test_reads_of_an_hour_are_divided_by_what_each_leader_sends_and_each_partition_was_written() -> None:
+    """Broker 1 sends 40 MB/s of the topic and broker 2 sends 10, of 10 written to each of four partitions."""
+    state = state_of([broker(1), broker(2)], topic("t", [[1, 2], [1, 2], [2, 1], [2, 1]], write_bytes_per_s=10.0 * MB))
+    names = list(state.partitions)
+    now = dict(zip(names, [20.0 * MB, 20.0 * MB, 5.0 * MB, 5.0 * MB], strict=True))
+    written = np.array([[10.0, 10.0, 10.0, 10.0], [30.0, 10.0, 20.0, 20.0]]) * MB
+    # The table divides 50 and 100 MB/s evenly.
+    read = np.array([[12.5] * 4, [25.0] * 4]) * MB
+    loads = observed_loads(state, LoadHistory(24, names, (10, 20), written, read_bytes_per_s=read), now)
+    assert loads.read_by_hour is not None
+    # In the second hour 30:10:5:5 of 4 x 30 : 4 x 10 : 20 : 20 are 120:40:20:20.
+    assert loads.read_by_hour == pytest.approx(np.array([[20.0, 20.0, 5.0, 5.0], [60.0, 20.0, 10.0, 10.0]]) * MB)
+    sent = ClusterLoads(observed_cluster(state, loads, replace(SETTINGS, percentile=0)).model).loads
+    # And one follower fetches what is written.
+    assert sent[Resource.NETWORK_OUT] == pytest.approx([60.0 * MB, 30.0 * MB])
+
+
+def test_requests_of_an_hour_are_divided_as_in_the_reading() -> None:
+    state = state_of([broker(1), broker(2)], topic("t", [[1], [2]], write_bytes_per_s=1.0))
+    names, even = list(state.partitions), np.array([[50.0, 50.0]])
+    history = LoadHistory(24, names, (10,), np.ones((1, 2)), requests_per_s=even)
+    found = observed_loads(state, history, {}, dict(zip(names, [90.0, 10.0], strict=True)))
+    assert found.requests_by_hour is not None
+    assert found.requests_by_hour.tolist() == [[90.0, 10.0]]
+    # Of one broker they are unknown: they stay as they are.
+    found = observed_loads(state, history, {}, {names[0]: 90.0})
+    assert found.requests_by_hour is not None
+    assert found.requests_by_hour.tolist() == [[50.0, 50.0]]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_reads_of_each_hour_and_topic_keep_their_sum_and_each_leader_its_share(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    rows = [[1 + n % 3] for n in range(9)]
+    state = state_of([broker(n) for n in (1, 2, 3)], [*topic("t", rows, write_bytes_per_s=5.0), *topic("u", rows[:4])])
+    names = list(state.partitions)
+    hours = random.uniform(1, 9, (2, len(names)))
+    write = np.where(random.random((2, len(names))) < 0.2, 0.0, random.uniform(1, 9, (2, len(names))))
+    fans = {1: 4.0, 2: 1.0, 3: 0.5}
+    now = {name: 5.0 * fans[p.leader or 0] for name, p in state.partitions.items() if name.topic == "t"}
+    found = observed_loads(state, LoadHistory(24, names, (1, 2), write, read_bytes_per_s=hours), now).read_by_hour
+    assert found is not None
+    for of_topic in ([n.topic == "t" for n in names], [n.topic == "u" for n in names]):
+        assert found[:, of_topic].sum(axis=1) == pytest.approx(hours[:, of_topic].sum(axis=1))
+    ratio = np.array([[fans[state.partitions[n].leader or 0] for n in names]]) * write
+    of_t = [n.topic == "t" for n in names]
+    expected = hours[:, of_t].sum(axis=1, keepdims=True) * ratio[:, of_t] / ratio[:, of_t].sum(axis=1, keepdims=True)
+    assert found[:, of_t] == pytest.approx(expected)
+
+
+def test_what_a_broker_sends_as_the_closest_replica_counts_for_it_and_stays() -> None:
+    state = state_of([broker(1), broker(2)], topic("t", [[1, 2]] * 4, write_bytes_per_s=10.0 * MB))
+    loads = replace(loads_of(state, 10.0 * MB, 5.0 * MB), follower_reads={2: 30.0 * MB})
+    found = observed_cluster(state, loads, SETTINGS)
+    # Broker 1 leads all: 4 x (5 of consumers + 10 of its follower).
+    assert ClusterLoads(found.model).loads[Resource.NETWORK_OUT].tolist() == [60.0 * MB, 30.0 * MB]
+    assert any("Consumers read 30.00 MB/s from broker 2 as the closest replica" in note for note in found.notes)
+    moved = found.model.with_placement(found.model.replicas[:, ::-1].copy(), 1 - found.model.leader)
+    assert ClusterLoads(moved).loads[Resource.NETWORK_OUT].tolist() == [0.0, 90.0 * MB]

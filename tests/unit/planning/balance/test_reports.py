@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -133,6 +135,19 @@ def replicas(*rows: tuple[int, ...], moving: tuple[int, ...] = ()) -> dict[Topic
 def test_progress(current: dict[TopicPartition, PartitionState], done: tuple[int, ...], next_batch: int | None) -> None:
     found = proposal_progress(BATCHES, current, "p")
     assert (found.done, found.next_batch, found.moving) == (done, next_batch, ())
+
+
+def test_a_batch_is_done_only_if_its_leaders_lead() -> None:
+    now = replicas((2, 3), (2, 1), (3, 2))
+    for partition, done, next_batch in ((1, (2,), 1), (2, (1,), 2), (0, (1,), 2)):
+        name = TopicPartition("t", partition)
+        for leader in (9, None):
+            found = proposal_progress(BATCHES, {**now, name: replace(now[name], leader=leader)}, "p")
+            assert (found.done, found.next_batch, found.unled) == (done, next_batch, (name,))
+    # Before any batch, nobody has promised a leader.
+    first = replicas((1, 2), (1, 2), (1, 2))
+    name = TopicPartition("t", 0)
+    assert proposal_progress(BATCHES, {**first, name: replace(first[name], leader=2)}, "p").unled == ()
 
 
 def test_a_moving_partition_is_not_done_and_not_older() -> None:

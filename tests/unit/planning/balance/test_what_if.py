@@ -59,6 +59,39 @@ def test_a_drained_broker_is_empty_and_racks_are_kept() -> None:
         with_broker_drained(model_of(brokers(2), [[1, 2]], [1.0]), 1)
 
 
+def test_a_drained_broker_fills_disks_within_their_limits_whatever_the_number_of_replicas() -> None:
+    """Broker 1 has 17 replicas of 50 GB. Broker 2 has one of 700 of its 1,000 GB; broker 3 has 40 small ones."""
+    states = brokers(3, disk_bytes=1000.0)
+    model = model_of(states, [[1]] * 17 + [[2]] + [[3]] * 40, [1.0] * 58, size=[50.0] * 17 + [700.0] + [1.0] * 40)
+    disk = ClusterLoads(with_broker_drained(model, 1)).loads[Resource.DISK]
+    # 1,590 of the 1,600 GB of both limits.
+    assert disk.tolist() == [0.0, 800.0, 790.0]
+
+
+def test_small_replicas_of_a_drained_broker_are_spread_by_number() -> None:
+    states = brokers(3, disk_bytes=1000.0)
+    model = model_of(states, [[1]] * 100 + [[2], [3]], [1.0] * 102, size=[0.001] * 100 + [400.0, 100.0])
+    counts = ClusterLoads(with_broker_drained(model, 1)).loads[Resource.REPLICAS]
+    assert counts[1:].min() >= 45
+
+
+def test_no_drain_of_a_random_cluster_exceeds_a_limit_where_disks_have_room() -> None:
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        count = int(draw.integers(40, 120))
+        size = draw.exponential(10.0, count)
+        # Replicas of very unequal number: large ones on brokers 1 and 2.
+        order = np.argsort(-size)
+        replicas = np.empty((count, 1), dtype=np.int64)
+        replicas[order] = np.sort(draw.choice(6, count, p=[0.1, 0.1, 0.2, 0.2, 0.2, 0.2]) + 1)[:, None]
+        disk = ClusterLoads(model_of(brokers(6), replicas.tolist(), [1.0] * count, size=size)).loads[Resource.DISK]
+        # All of the limits together have room for a tenth more than there is, and for what each has now.
+        capacity = float(max(disk.max() / 0.8, size.sum() / 0.8 / 5 * 1.1)) * 1.05
+        model = model_of(brokers(6, disk_bytes=capacity), replicas.tolist(), [1.0] * count, size=size)
+        after = ClusterLoads(with_broker_drained(model, 1)).loads[Resource.DISK]
+        assert after.max() <= 0.8 * capacity, seed
+
+
 def test_a_topic_grows_in_all_its_loads() -> None:
     after = with_topic_grown(MODEL, "a", 3.0)
     assert network_in(after) == [9.0, 9.0, 4.0, 4.0]

@@ -71,3 +71,10 @@ def test_what_is_left_of_a_window_ends_by_the_clock_of_its_zone(window: str, mom
 def test_the_length_of_a_window_is_that_of_ordinary_days() -> None:
     assert DailyWindow.of("22:00-06:00 Europe/Berlin").length_s() == 8 * 3600
     assert DailyWindow.of("01:00-05:30").length_s() == 4.5 * 3600
+
+
+def test_what_is_shorter_than_a_window_ends_in_it_and_what_is_longer_begins_at_any_time_in_it() -> None:
+    window, moment = DailyWindow.of("01:00-05:00"), at("2024-01-15T04:00:00Z")
+    # One of four hours is left.
+    late = [window.ends_too_early(moment, hours * 3600) for hours in (0.5, 1, 1.5, 4, 4.5)]
+    assert late == [False, False, True, True, False]

@@ -253,6 +253,27 @@ def test_a_broker_without_room_gets_no_copy() -> None:
     assert plan.notes == ("The free space of broker 1 is not enough for the copies.",)
 
 
+def test_a_broker_is_not_filled_beyond_its_limit_while_another_has_room() -> None:
+    """Broker 0 has 17 replicas of 50; broker 1 one of 700 of its 1,000, and broker 2 forty of 1."""
+    sizes = {0: [50] * 12, 1: [700], 2: [1] * 40}
+    held = [(broker, size) for broker, own in sizes.items() for size in own]
+    state = cluster_state([0, 1, 2], [placement("foo", n, [broker], size) for n, (broker, size) in enumerate(held)])
+    disks = {
+        broker: BrokerState(broker, log_dirs=(LogDirectory("/data", 1000, 1000 - sum(own)),))
+        for broker, own in sizes.items()
+    }
+    state = replace(state, brokers=disks)
+    stored = Counter[int]()
+    for p in carried_out(state, make_plan(state, drain(0)).plan).partitions.values():
+        stored.update(dict.fromkeys(p.replicas, p.size_bytes or 0))
+    # By number, broker 1 would have got all twelve: 1,300.
+    assert stored == {1: 800, 2: 540}
+    # Where no limit can be kept, what fits counts.
+    full = {**disks, 2: BrokerState(2, log_dirs=(LogDirectory("/data", 1000, 200),))}
+    plan = make_plan(replace(state, brokers=full), drain(0))
+    assert not plan.notes or "not enough" in plan.notes[0]
+
+
 def test_unknown_sizes_are_noted() -> None:
     none = make_plan(cluster_state([0, 1], [placement("foo", 0, [0], None)]), drain(0))
     assert none.notes == ("No size of a partition is known: replicas are spread by their number.",)

@@ -1,0 +1,28 @@
+"""Saved states with the loads of their partitions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from headroom.operations.balance.saved_state import read_loads
+from headroom.schemas.errors import HeadroomError
+from tests.unit.builders.balance_states import MB, loads_of, saved, skewed
+
+
+def test_reads_from_followers_are_saved(tmp_path: Path) -> None:
+    state = skewed()
+    file = Path(saved(tmp_path, state, replace(loads_of(state), follower_reads={2: 3.0 * MB})))
+    assert read_loads(file)[1].follower_reads == {2: 3.0 * MB}
+    document = json.loads(file.read_text())
+    del document["loads"]["follower_reads_bytes_per_s"]
+    file.write_text(json.dumps(document))
+    # A state of an earlier version has none.
+    assert read_loads(file)[1].follower_reads == {}
+    document["loads"]["follower_reads_bytes_per_s"] = {"b": 1}
+    file.write_text(json.dumps(document))
+    with pytest.raises(HeadroomError, match="rates that are no numbers"):
+        read_loads(file)
