@@ -242,8 +242,10 @@ class ClusterModel:
 
     @cached_property
     def racks(self) -> int:
-        """Return the number of racks with a broker that counts; 0 if no broker has a rack."""
-        return len({int(rack) for rack, counts in zip(self.rack, self.counted, strict=True) if counts and rack >= 0})
+        """Return the number of racks with a registered broker or a replica; 0 if no broker has a rack."""
+        exists = np.array([b.alive for b in self.brokers], dtype=np.bool_)
+        exists[self.replicas[self.replicas != NO_BROKER]] = True
+        return len(set(self.rack[exists & (self.rack >= 0)].tolist()))
 
     def sheds(self, resource: Resource) -> BoolArray:
         """Return whether a broker is to carry nothing of a resource, (B,)."""

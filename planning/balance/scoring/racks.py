@@ -28,17 +28,16 @@ def crowded_replicas(model: ClusterModel, replicas: IndexArray) -> FloatArray:
 def crowded_slots(model: ClusterModel, replicas: IndexArray) -> BoolArray:
     """Return which replicas are on a rack with more replicas of their partition than necessary, (N, R)."""
     racks = np.where(replicas == NO_BROKER, -1, model.rack[replicas])
-    slots = replicas.shape[1]
+    _, most = _least_and_most(model, replicas, racks)
     same = np.zeros(replicas.shape, dtype=np.int64)
-    for other in range(slots):
+    for other in range(replicas.shape[1]):
         same += racks == racks[:, other : other + 1]
-    most = np.maximum(1, -(-(replicas != NO_BROKER).sum(axis=1) // max(1, model.racks)))
     crowded: BoolArray = (racks >= 0) & (same > most[:, None])
     return crowded
 
 
 def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, target: IntArray) -> BoolArray:
-    """Return whether moves leave no replica on a rack that has enough of its partition.
+    """Return whether moves leave no rack with too few replicas of a partition, and none where there are enough.
 
     Where some brokers have a rack, a broker without one takes nothing: its replicas may share any rack.
 
@@ -50,12 +49,35 @@ def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, tar
     """
     if not model.racks:
         return np.ones(target.shape, dtype=np.bool_)
-    racks = np.where((replicas == NO_BROKER) | (replicas == source[:, None]), -2, model.rack[replicas])
-    most = np.maximum(1, -(-(replicas != NO_BROKER).sum(axis=1) // model.racks))
-    wanted = model.rack[target]
+    racks = np.where((replicas == NO_BROKER) | (replicas == source[:, None]), -1, model.rack[replicas])
+    least, most = _least_and_most(model, replicas, racks)
+    given, wanted = model.rack[source][:, None], model.rack[target]
     columns = wanted[:, None] if wanted.ndim == 1 else wanted
+    may_give = (given < 0) | ((racks == given).sum(axis=1) >= least)[:, None]
     same = np.zeros(columns.shape, dtype=np.int64)
     for slot in range(racks.shape[1]):
         same += racks[:, slot : slot + 1] == columns
-    fits: BoolArray = (columns >= 0) & (same < most[:, None])
+    fits: BoolArray = (columns >= 0) & (same < most[:, None]) & (may_give | (columns == given))
     return fits[:, 0] if wanted.ndim == 1 else fits
+
+
+def _least_and_most(model: ClusterModel, replicas: IndexArray, racks: IntArray) -> tuple[IntArray, IntArray]:
+    """Return how many replicas of each partition a rack has at least and at most if they are as even as can be, (N,).
+
+    As long as a rack has too few of a partition, no other has more than that number.
+
+    Args:
+        model: the cluster.
+        replicas: brokers of the partitions, (N, R).
+        racks: racks of their replicas, (N, R); -1 where none counts.
+    """
+    count = (replicas != NO_BROKER).sum(axis=1)
+    least, most = count // model.racks, np.maximum(1, -(-count // model.racks))
+    uneven = np.flatnonzero((least > 0) & (least < most))
+    if len(uneven):
+        own, filled = racks[uneven], np.zeros(len(uneven), dtype=np.int64)
+        for slot in range(own.shape[1]):
+            earlier = (own[:, :slot] == own[:, slot : slot + 1]).sum(axis=1)
+            filled += (own[:, slot] >= 0) & (earlier < least[uneven])
+        most[uneven] = np.where(filled < least[uneven] * model.racks, least[uneven], most[uneven])
+    return least, most
