@@ -85,6 +85,7 @@ class BalanceBroker:
         takes: reason why it must not take anything, such as "cordoned", "slow" or "excluded"; empty if it may.
         gives: reason why it must not give anything; empty if it may.
         sheds: resources of which it is to carry nothing, because it is slow; the other brokers share its part.
+        largest_free_bytes: most that is free on one volume of its log directories that takes replicas; None if unknown.
     """
 
     broker: int
@@ -95,6 +96,7 @@ class BalanceBroker:
     takes: str = ""
     gives: str = ""
     sheds: frozenset[Resource] = frozenset()
+    largest_free_bytes: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +235,12 @@ class ClusterModel:
     def may_give(self) -> BoolArray:
         """Whether a broker may give replicas and leaders, (B,)."""
         return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.counted
+
+    @cached_property
+    def largest_free(self) -> FloatArray:
+        """Largest replica for which each broker has a log directory with room, bytes, (B,); infinite if unknown."""
+        free = (b.largest_free_bytes for b in self.brokers)
+        return np.array([np.inf if f is None else f for f in free], dtype=np.float64)
 
     @cached_property
     def rack(self) -> IndexArray:

@@ -231,7 +231,7 @@ class BalanceSearch:
         size = self._model.size[partitions]
         origin = self._origin[partitions]
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
-        fits &= copied <= self._bytes_left
+        fits &= (copied <= self._bytes_left) & ((size <= self._model.largest_free[targets]) | (origin == targets))
         partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]
         every = np.ones(len(partitions), dtype=np.bool_)
         return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, every, copied)
