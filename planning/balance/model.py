@@ -55,12 +55,14 @@ class BrokerCapacity:
         network_out_bytes_per_s: bytes that it can send per second.
         disk_bytes: size of its log directories that are online.
         replicas: number of replicas.
+        largest_free_bytes: most that is free on one volume of its log directories that takes replicas.
     """
 
     network_in_bytes_per_s: float | None = None
     network_out_bytes_per_s: float | None = None
     disk_bytes: float | None = None
     replicas: float | None = None
+    largest_free_bytes: float | None = None
 
     def of(self, resource: Resource) -> float | None:
         """Return the capacity for a resource; None if unknown. A capacity of 0 counts as unknown."""
@@ -85,7 +87,6 @@ class BalanceBroker:
         takes: reason why it must not take anything, such as "cordoned", "slow" or "excluded"; empty if it may.
         gives: reason why it must not give anything; empty if it may.
         sheds: resources of which it is to carry nothing, because it is slow; the other brokers share its part.
-        largest_free_bytes: most that is free on one volume of its log directories that takes replicas; None if unknown.
     """
 
     broker: int
@@ -96,7 +97,6 @@ class BalanceBroker:
     takes: str = ""
     gives: str = ""
     sheds: frozenset[Resource] = frozenset()
-    largest_free_bytes: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class ClusterModel:
     @cached_property
     def largest_free(self) -> FloatArray:
         """Largest replica for which each broker has a log directory with room, bytes, (B,); infinite if unknown."""
-        free = (b.largest_free_bytes for b in self.brokers)
+        free = (b.capacity.largest_free_bytes for b in self.brokers)
         return np.array([np.inf if f is None else f for f in free], dtype=np.float64)
 
     @cached_property

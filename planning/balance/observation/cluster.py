@@ -224,19 +224,12 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
         settings.network_out_capacity,
         _disk_bytes(state, arrays),
         settings.replica_capacity,
+        _largest_free_bytes(state),
     )
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
     known = bool(not led.any() or rated[led].any() or not rated.any())
-    return BalanceBroker(
-        state.broker,
-        state.rack,
-        capacity,
-        state.alive,
-        known,
-        _takes(state),
-        largest_free_bytes=_largest_free_bytes(state),
-    )
+    return BalanceBroker(state.broker, state.rack, capacity, state.alive, known, _takes(state))
 
 
 def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
@@ -246,36 +239,33 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     the reserve of the file system, and differs from broker to broker although their disks are alike. What cordoned
     directories have free is no room.
     """
-    online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
-    totals = [volume.total_bytes for volume in online]
-    free = [volume.usable_bytes for volume in online]
-    if not online or None in totals:
-        return None
-    total = float(sum(t for t in totals if t is not None))
-    own = float(np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum())
-    if None in free or np.isnan(own):
-        return total
-    room = own + float(sum(f for f in free if f is not None))
-    capacity = total if room >= OWN_VOLUME_RATIO * total else room
-    spare = _spare_bytes(state)
-    return capacity if spare is None or spare <= 0 else min(capacity, (own + spare) / LIMIT_RATIO)
+    total, free = _total_and_free(volumes_of(d for d in state.log_dirs if not d.offline))
+    own = np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum()
+    if not total > 0 or np.isnan(own + free):
+        return total if total > 0 else None
+    capacity = total if own + free >= OWN_VOLUME_RATIO * total else float(own) + free
+    spare = _spare_bytes(state) if any(directory.cordoned for directory in state.log_dirs) else 0.0
+    return min(capacity, (float(own) + spare) / LIMIT_RATIO) if spare > 0 else capacity
 
 
-def _spare_bytes(state: BrokerState) -> float | None:
-    """Return what a broker with cordoned log directories may take into its others; None if no directory is cordoned.
+def _spare_bytes(state: BrokerState) -> float:
+    """Return what a broker with cordoned log directories may take into its others; NaN if unknown.
 
     What leaves a cordoned directory makes no room in the others. So they keep as much free as cordoned ones use, and at
     least what the limit demands.
     """
-    if not any(directory.cordoned for directory in state.log_dirs):
-        return None
     taking = _taking_volumes(state)
     paths = {path for volume in taking for path in volume.paths}
     online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
-    cordoned = [volume for volume in online if not paths.intersection(volume.paths)]
-    used = sum((volume.total_bytes or 0) - (volume.usable_bytes or 0) for volume in cordoned)
-    total = sum(volume.total_bytes or 0 for volume in taking)
-    return sum(volume.usable_bytes or 0 for volume in taking) - max(used, total - LIMIT_RATIO * total)
+    cordoned_total, cordoned_free = _total_and_free([v for v in online if not paths.intersection(v.paths)])
+    total, free = _total_and_free(taking)
+    return free - float(np.maximum(cordoned_total - cordoned_free, total - LIMIT_RATIO * total))
+
+
+def _total_and_free(volumes: Sequence[Volume]) -> tuple[float, float]:
+    """Return the total and the free bytes of volumes; NaN if unknown of one."""
+    sizes = np.array([(volume.total_bytes, volume.usable_bytes) for volume in volumes], dtype=np.float64).reshape(-1, 2)
+    return float(sizes[:, 0].sum()), float(sizes[:, 1].sum())
 
 
 def _taking_volumes(state: BrokerState) -> list[Volume]:
@@ -293,8 +283,7 @@ def _takes(state: BrokerState) -> str:
     """Return why a broker takes no replicas; empty if it may."""
     if any(directory.offline for directory in state.log_dirs):
         return "a log directory is offline"
-    spare = _spare_bytes(state)
-    if spare is not None and spare <= 0:
+    if any(directory.cordoned for directory in state.log_dirs) and not _spare_bytes(state) > 0:
         return "cordoned"
     return ""
 

@@ -128,7 +128,7 @@ def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
     # nothing. The volume of 4 has a directory that takes replicas, and counts as if none was cordoned.
     assert [b.capacity.disk_bytes for b in found] == pytest.approx([175 * GB, 100 * GB, 160 * GB, 100 * GB])
     assert [b.takes for b in found] == ["", "", "cordoned", ""]
-    assert [b.largest_free_bytes for b in found] == [150 * GB, 150 * GB, 40 * GB, 70 * GB]
+    assert [b.capacity.largest_free_bytes for b in found] == [150 * GB, 150 * GB, 40 * GB, 70 * GB]
 
 
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:

@@ -147,7 +147,7 @@ def test_no_replica_moves_of_a_partition_with_one_out_of_sync() -> None:
 
 
 def test_a_replica_goes_only_where_one_log_directory_has_room_for_it() -> None:
-    states = [replace(b, largest_free_bytes=None if b.broker == 1 else 4e9) for b in brokers(3)]
+    states = brokers(3, largest_free_bytes=4e9)
     sizes = [3e9, 5e9] * 12
     moves = [a for a in propose(model_of(states, [[1]] * 24, [10.0 * MIB] * 24, size=sizes), GOALS).actions if a.copies]
     assert {sizes[action.partition] for action in moves} == {3e9}
