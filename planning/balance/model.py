@@ -55,12 +55,14 @@ class BrokerCapacity:
         network_out_bytes_per_s: bytes that it can send per second.
         disk_bytes: size of its log directories that are online.
         replicas: number of replicas.
+        largest_free_bytes: most that is free on one volume of its log directories that takes replicas.
     """
 
     network_in_bytes_per_s: float | None = None
     network_out_bytes_per_s: float | None = None
     disk_bytes: float | None = None
     replicas: float | None = None
+    largest_free_bytes: float | None = None
 
     def of(self, resource: Resource) -> float | None:
         """Return the capacity for a resource; None if unknown. A capacity of 0 counts as unknown."""
@@ -238,6 +240,12 @@ class ClusterModel:
         return np.array([not b.gives for b in self.brokers], dtype=np.bool_) & self.counted
 
     @cached_property
+    def largest_free(self) -> FloatArray:
+        """Largest replica for which each broker has a log directory with room, bytes, (B,); infinite if unknown."""
+        free = (b.capacity.largest_free_bytes for b in self.brokers)
+        return np.array([np.inf if f is None else f for f in free], dtype=np.float64)
+
+    @cached_property
     def rack(self) -> IndexArray:
         """Rack of each broker as an index, (B,); -1 if it has none."""
         names = sorted({b.rack for b in self.brokers if b.rack is not None})
@@ -245,8 +253,10 @@ class ClusterModel:
 
     @cached_property
     def racks(self) -> int:
-        """Return the number of racks with a broker that counts; 0 if no broker has a rack."""
-        return len({int(rack) for rack, counts in zip(self.rack, self.counted, strict=True) if counts and rack >= 0})
+        """Return the number of racks with a registered broker or a replica; 0 if no broker has a rack."""
+        exists = np.array([b.alive for b in self.brokers], dtype=np.bool_)
+        exists[self.replicas[self.replicas != NO_BROKER]] = True
+        return len(set(self.rack[exists & (self.rack >= 0)].tolist()))
 
     def sheds(self, resource: Resource) -> BoolArray:
         """Return whether a broker is to carry nothing of a resource, (B,)."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray
 from headroom.planning.balance.goals.goal import BalanceGoal
+from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.balance.model import (
     NO_BROKER,
     BalanceBroker,
@@ -21,7 +22,7 @@ from headroom.planning.balance.model import (
 from headroom.planning.balance.observation.loads import ObservedLoads, fill_gaps, measured_writes
 from headroom.planning.balance.slow_brokers.slow_brokers import SlowAdvice
 from headroom.planning.reassignments.cluster_state import BrokerState, ClusterState
-from headroom.planning.reassignments.room.volumes import assumption_notes, volumes_of
+from headroom.planning.reassignments.room.volumes import Volume, assumption_notes, volumes_of
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.text.amounts import rate_text
@@ -229,6 +230,7 @@ def _broker(state: BrokerState, arrays: PartitionArrays, settings: BalanceSettin
         settings.network_out_capacity,
         _disk_bytes(state, arrays),
         settings.replica_capacity,
+        _largest_free_bytes(state),
     )
     led, rated = np.asarray(arrays.leaders) == state.broker, np.isfinite(np.asarray(arrays.write)).any(axis=0)
     # Without a rate of anything that it leads, its metrics are unknown. Without any rate at all, no broker is special.
@@ -240,26 +242,54 @@ def _disk_bytes(state: BrokerState, arrays: PartitionArrays) -> float | None:
     """Return what the log directories that are online can hold of Kafka's logs; None if unknown.
 
     It is the total, or, if other files take more than a tenth of the volumes, its replicas and the free bytes. Less is
-    the reserve of the file system, and differs from broker to broker although their disks are alike.
+    the reserve of the file system, and differs from broker to broker although their disks are alike. What cordoned
+    directories have free is no room.
     """
-    online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
-    totals = [volume.total_bytes for volume in online]
-    free = [volume.usable_bytes for volume in online]
-    if not online or None in totals:
-        return None
-    total = float(sum(t for t in totals if t is not None))
+    total, free = _total_and_free(volumes_of(d for d in state.log_dirs if not d.offline))
     own = np.asarray(arrays.sizes)[(np.asarray(arrays.replicas) == state.broker).any(axis=1)].sum()
-    if None in free or np.isnan(own):
-        return total
-    room = float(own) + float(sum(f for f in free if f is not None))
-    return total if room >= OWN_VOLUME_RATIO * total else room
+    if not total > 0 or np.isnan(own + free):
+        return total if total > 0 else None
+    capacity = total if own + free >= OWN_VOLUME_RATIO * total else float(own) + free
+    spare = _spare_bytes(state) if any(directory.cordoned for directory in state.log_dirs) else 0.0
+    return min(capacity, (float(own) + spare) / LIMIT_RATIO) if spare > 0 else capacity
+
+
+def _spare_bytes(state: BrokerState) -> float:
+    """Return what a broker with cordoned log directories may take into its others; NaN if unknown.
+
+    What leaves a cordoned directory makes no room in the others. So they keep as much free as cordoned ones use, and at
+    least what the limit demands.
+    """
+    taking = _taking_volumes(state)
+    paths = {path for volume in taking for path in volume.paths}
+    online = volumes_of(directory for directory in state.log_dirs if not directory.offline)
+    cordoned_total, cordoned_free = _total_and_free([v for v in online if not paths.intersection(v.paths)])
+    total, free = _total_and_free(taking)
+    return free - float(np.maximum(cordoned_total - cordoned_free, total - LIMIT_RATIO * total))
+
+
+def _total_and_free(volumes: Sequence[Volume]) -> tuple[float, float]:
+    """Return the total and the free bytes of volumes; NaN if unknown of one."""
+    sizes = np.array([(volume.total_bytes, volume.usable_bytes) for volume in volumes], dtype=np.float64).reshape(-1, 2)
+    return float(sizes[:, 0].sum()), float(sizes[:, 1].sum())
+
+
+def _taking_volumes(state: BrokerState) -> list[Volume]:
+    """Return the volumes of the log directories that take replicas."""
+    return volumes_of(directory for directory in state.log_dirs if not (directory.offline or directory.cordoned))
+
+
+def _largest_free_bytes(state: BrokerState) -> float | None:
+    """Return the most that is free on one volume that takes replicas; None if unknown."""
+    free = [volume.usable_bytes for volume in _taking_volumes(state)]
+    return None if None in free else max((float(f) for f in free if f is not None), default=None)
 
 
 def _takes(state: BrokerState) -> str:
     """Return why a broker takes no replicas; empty if it may."""
     if any(directory.offline for directory in state.log_dirs):
         return "a log directory is offline"
-    if state.log_dirs and all(directory.cordoned for directory in state.log_dirs):
+    if any(directory.cordoned for directory in state.log_dirs) and not _spare_bytes(state) > 0:
         return "cordoned"
     return ""
 
@@ -340,7 +370,7 @@ def _notes(model: ClusterModel, state: ClusterState, loads: ObservedLoads) -> It
         )
     yield from _capacity_notes(model)
     yield from assumption_notes(state.brokers.values())
-    yield from _size_notes(model, state)
+    yield from _size_notes(model)
     if not np.nan_to_num(model.write).any() and not np.nan_to_num(model.size).any():
         yield "All loads are 0: only leaders and replicas can be balanced."
 
@@ -365,12 +395,9 @@ def _capacity_notes(model: ClusterModel) -> Iterator[str]:
             yield f"The {name} capacity of some brokers is missing or 0 and limits nothing there: {brokers}."
 
 
-def _size_notes(model: ClusterModel, state: ClusterState) -> Iterator[str]:
-    """Yield the partitions that fit in no log directory of any broker."""
-    free = [d.usable_bytes for b in state.brokers.values() for d in b.log_dirs if not (d.offline or d.cordoned)]
-    if not free or None in free:
-        return
-    largest = max(f for f in free if f is not None)
+def _size_notes(model: ClusterModel) -> Iterator[str]:
+    """Yield the partitions that fit in no log directory of a broker that takes replicas."""
+    largest = model.largest_free[model.may_take].max(initial=0.0)
     too_large = np.flatnonzero(np.nan_to_num(model.size) > largest)
     if len(too_large):
         more = f" and {len(too_large) - 1:,} more" if len(too_large) > 1 else ""

@@ -19,8 +19,8 @@ from headroom.schemas.errors import HeadroomError
 # A broker that starts outside its band is brought at least this share of the mean towards it: less is not worth an
 # action, and would not last.
 TRIFLE_RATIO = 0.05
-# Percentiles of sums do not add up, so the mean of rates shifts a little with every move. The search brings no broker
-# nearer to an edge than this share of the mean, so that it is still in its band when the means are computed again.
+# Percentiles of rates that vary do not add up, so the mean shifts a little with every move. The search brings no broker
+# nearer to such an edge than this share of the mean, so that it is still in its band when means are computed again.
 _MARGIN_RATIO = 0.005
 # Weight of load beyond a limit, or on a broker that is to carry none, compared with load outside a band.
 _LIMIT_WEIGHT = 10.0
@@ -78,9 +78,10 @@ class GoalSet:
         start, trifle = loads.loads[self.resources], TRIFLE_RATIO * self.mean
         soft = ~np.array([goal.hard for goal in kinds], dtype=np.bool_)[:, None]
         high, low = soft & (start > self.upper * (1 + _ROUNDING)), soft & (start < self.lower * (1 - _ROUNDING))
-        timed = np.isin(self.resources, TIMED)[:, None]
+        varies = np.ptp(loads.hours, axis=2).any(axis=1)
+        shifts = np.array([goal.resource in TIMED and varies[goal.resource] for goal in kinds], dtype=np.bool_)[:, None]
         # A band without a width is that of a broker that sheds all of its load, or of one whose mean is 0.
-        margin = np.where(soft & timed & (self.upper > self.lower), _MARGIN_RATIO * self.mean, 0.0)
+        margin = np.where(soft & shifts & (self.upper > self.lower), _MARGIN_RATIO * self.mean, 0.0)
         upper, lower = self.upper - margin, self.lower + margin
         # Where a band is narrower than that, no broker is brought beyond its mean.
         far = np.maximum(start - trifle, self.mean), np.minimum(start + trifle, self.mean)

@@ -28,17 +28,13 @@ def crowded_replicas(model: ClusterModel, replicas: IndexArray) -> FloatArray:
 def crowded_slots(model: ClusterModel, replicas: IndexArray) -> BoolArray:
     """Return which replicas are on a rack with more replicas of their partition than necessary, (N, R)."""
     racks = np.where(replicas == NO_BROKER, -1, model.rack[replicas])
-    slots = replicas.shape[1]
-    same = np.zeros(replicas.shape, dtype=np.int64)
-    for other in range(slots):
-        same += racks == racks[:, other : other + 1]
-    most = np.maximum(1, -(-(replicas != NO_BROKER).sum(axis=1) // max(1, model.racks)))
-    crowded: BoolArray = (racks >= 0) & (same > most[:, None])
+    same = (racks[:, :, None] == racks[:, None]).sum(axis=1)
+    crowded: BoolArray = (racks >= 0) & (same > _enough(model, replicas, racks)[:, None])
     return crowded
 
 
 def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, target: IntArray) -> BoolArray:
-    """Return whether moves leave no replica on a rack that has enough of its partition.
+    """Return whether moves bring replicas only to racks that do not have enough of their partition.
 
     Where some brokers have a rack, a broker without one takes nothing: its replicas may share any rack.
 
@@ -50,12 +46,30 @@ def keeps_racks(model: ClusterModel, replicas: IndexArray, source: IntArray, tar
     """
     if not model.racks:
         return np.ones(target.shape, dtype=np.bool_)
-    racks = np.where((replicas == NO_BROKER) | (replicas == source[:, None]), -2, model.rack[replicas])
-    most = np.maximum(1, -(-(replicas != NO_BROKER).sum(axis=1) // model.racks))
-    wanted = model.rack[target]
-    columns = wanted[:, None] if wanted.ndim == 1 else wanted
-    same = np.zeros(columns.shape, dtype=np.int64)
-    for slot in range(racks.shape[1]):
-        same += racks[:, slot : slot + 1] == columns
-    fits: BoolArray = (columns >= 0) & (same < most[:, None])
-    return fits[:, 0] if wanted.ndim == 1 else fits
+    racks = np.where((replicas == NO_BROKER) | (replicas == source[:, None]), -1, model.rack[replicas])
+    taken = model.rack[target if target.ndim == 2 else target[:, None]]
+    same = (racks[:, :, None] == taken[:, None]).sum(axis=1)
+    fits: BoolArray = (taken >= 0) & (same < _enough(model, replicas, racks)[:, None])
+    return fits.reshape(target.shape)
+
+
+def _enough(model: ClusterModel, replicas: IndexArray, racks: IndexArray) -> IntArray:
+    """Return how many replicas of each partition are enough for a rack if they are as even as can be, (N,).
+
+    As long as a rack has too few of a partition, no other may have more than it is to have.
+
+    Args:
+        model: the cluster.
+        replicas: brokers of the partitions, (N, R).
+        racks: racks of their replicas, (N, R); -1 where none counts.
+    """
+    count = (replicas != NO_BROKER).sum(axis=1)
+    least, most = count // model.racks, np.maximum(1, -(-count // model.racks))
+    uneven = np.flatnonzero((least > 0) & (least < most))
+    if len(uneven):
+        own, filled = racks[uneven], np.zeros(len(uneven), dtype=np.int64)
+        for slot in range(own.shape[1]):
+            earlier = (own[:, :slot] == own[:, slot : slot + 1]).sum(axis=1)
+            filled += (own[:, slot] >= 0) & (earlier < least[uneven])
+        most[uneven] = np.where(filled < least[uneven] * model.racks, least[uneven], most[uneven])
+    return most

@@ -9,7 +9,7 @@ from enum import Enum
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.model import NO_BROKER, ClusterModel
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -28,6 +28,8 @@ class Exclusion(str, Enum):
         MOVING: a reassignment of it is running.
         DEAD_REPLICA: one of its replicas is on a broker that is down, so that its move might never end; it can still be
             elected.
+        OUT_OF_SYNC: one of its replicas is not in sync, so that its move might wait for it, or take the only one that
+            is; it can be elected.
         UNKNOWN_LOAD: one of its rates is unknown.
         UNKNOWN_SIZE: its size is unknown, so a copy has no price; it can still be elected.
         OVER_THROTTLE: its writes alone require more than the throttle or the replication capacity; it can be elected.
@@ -36,6 +38,7 @@ class Exclusion(str, Enum):
     TOPIC = "topic"
     MOVING = "moving"
     DEAD_REPLICA = "dead_replica"
+    OUT_OF_SYNC = "out_of_sync"
     UNKNOWN_LOAD = "unknown_load"
     UNKNOWN_SIZE = "unknown_size"
     OVER_THROTTLE = "over_throttle"
@@ -46,6 +49,7 @@ WHY_EXCLUDED: Mapping[Exclusion, str] = {
     Exclusion.TOPIC: "its topic is excluded",
     Exclusion.MOVING: "a reassignment of it is running",
     Exclusion.DEAD_REPLICA: "one of its replicas is on a broker that is down, and its move might wait for it",
+    Exclusion.OUT_OF_SYNC: "one of its replicas is not in sync, and its move might wait for it",
     Exclusion.UNKNOWN_LOAD: "its load is unknown",
     Exclusion.UNKNOWN_SIZE: "its size is unknown, so a copy has no price",
     Exclusion.OVER_THROTTLE: "its writes require more than the throttle",
@@ -119,6 +123,7 @@ class ProposalLimits:
             Exclusion.TOPIC: ~chosen[model.topic],
             Exclusion.MOVING: model.moving,
             Exclusion.DEAD_REPLICA: model.has_dead_replica,
+            Exclusion.OUT_OF_SYNC: ((model.replicas != NO_BROKER) & ~model.in_sync).any(axis=1),
             Exclusion.UNKNOWN_LOAD: ~model.rates_known,
             Exclusion.UNKNOWN_SIZE: ~np.isfinite(model.size),
             Exclusion.OVER_THROTTLE: over,
@@ -132,7 +137,7 @@ class ProposalLimits:
 
 
 # Reasons that only exclude copies; an election of the partition is possible.
-COPIES_ONLY = (Exclusion.DEAD_REPLICA, Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
+COPIES_ONLY = (Exclusion.DEAD_REPLICA, Exclusion.OUT_OF_SYNC, Exclusion.UNKNOWN_SIZE, Exclusion.OVER_THROTTLE)
 
 
 @dataclass(frozen=True)

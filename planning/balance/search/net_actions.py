@@ -13,7 +13,7 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     """Return the actions in an order in which they can be carried out: elections, moves, elections of new replicas.
 
     A new replica that replaces the leader takes over its lead. One that is to lead without that is elected after its
-    copy, when it is in sync.
+    copy, when it is in sync. Replicas are replaced on their own rack where one is wanted there.
 
     Args:
         model: the cluster as it is.
@@ -26,18 +26,35 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
     changed = (np.sort(replicas, axis=1) != np.sort(model.replicas, axis=1)).any(axis=1) | (leader != model.leader)
     for partition in np.flatnonzero(changed).tolist():
         before, after = model.replicas[partition].tolist(), replicas[partition].tolist()
-        gone, new = [b for b in before if b not in after], [b for b in after if b not in before]
         led, leads = int(model.leader[partition]), int(leader[partition])
-        takes_over = led in gone and leads in new
-        if takes_over:
-            gone.sort(key=lambda broker: broker != led)
-            new.sort(key=lambda broker: broker != leads)
-        elif led != leads:
-            own = late if leads in new else elections
-            own.append(BalanceAction(ActionKind.ELECT, partition, led, leads))
+        pairs = _pairs(
+            model.rack,
+            sorted((b for b in before if b not in after), key=lambda broker: broker != led),
+            sorted((b for b in after if b not in before), key=lambda broker: broker != leads),
+        )
+        is_new = leads not in before
+        # Whoever replaces the leader takes over its lead, if a new replica is to have it.
+        heir = pairs.get(led, led) if is_new else led
+        if heir != leads:
+            own = late if is_new else elections
+            own.append(BalanceAction(ActionKind.ELECT, partition, heir, leads))
         size = float(model.size[partition])
         moves += [
-            BalanceAction(ActionKind.MOVE, partition, source, target, -1, size, takes_over and source == led)
-            for source, target in zip(gone, new, strict=True)
+            BalanceAction(ActionKind.MOVE, partition, source, target, bytes_copied=size, leads=is_new and source == led)
+            for source, target in pairs.items()
         ]
     return elections + moves + late
+
+
+def _pairs(rack: IndexArray, gone: list[int], new: list[int]) -> dict[int, int]:
+    """Return which new replica replaces which one that goes: first those on one rack.
+
+    Racks are then as even after some of the moves as before the first or after the last.
+    """
+    pairs: dict[int, int] = {}
+    for is_wanted in (lambda source, target: rack[source] == rack[target], lambda source, target: True):
+        for source in gone:
+            target = next((b for b in new if b not in pairs.values() and is_wanted(source, b)), None)
+            if source not in pairs and target is not None:
+                pairs[source] = target
+    return pairs

@@ -230,6 +230,7 @@ class BalanceSearch:
         fits = (rows != targets[:, None]).all(axis=1) & keeps_racks(self._model, rows, sources, targets)
         size = self._model.size[partitions]
         origin = self._origin[partitions]
+        fits &= (size <= self._model.largest_free[targets]) | (origin == targets)
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
         fits &= copied <= self._bytes_left
         partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]

@@ -20,7 +20,7 @@ from headroom.planning.balance.observation.loads import (
     observed_loads,
 )
 from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.reassignments.cluster_state import LogDirectory
+from headroom.planning.reassignments.cluster_state import BrokerState, LogDirectory
 from headroom.schemas.config import BalanceSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
@@ -111,6 +111,24 @@ def test_directories_on_one_volume_are_counted_once_in_the_capacity() -> None:
     found = observed_cluster(state, loads_of(state), SETTINGS)
     assert [b.capacity.disk_bytes for b in found.model.brokers] == [100 * GB, 200 * GB]
     assert [note for note in found.notes if note.startswith("Log directories /a, /b of broker 1 count as one")] != []
+
+
+def test_what_a_cordoned_directory_has_free_is_no_room() -> None:
+    def in_part(number: int, free: int, used: int) -> BrokerState:
+        cordoned = LogDirectory("/b", 100 * GB, (100 - used) * GB, cordoned=True, volume="b")
+        return replace(broker(number), log_dirs=(LogDirectory("/a", 200 * GB, free * GB, volume="a"), cordoned))
+
+    open_one = LogDirectory("/a", 100 * GB, 70 * GB, volume="x")
+    shared = (open_one, replace(open_one, path="/b", cordoned=True))
+    states = [in_part(1, 150, 10), in_part(2, 150, 100), in_part(3, 40, 10), replace(broker(4), log_dirs=shared)]
+    state = state_of(states, topic("t", [[1], [2], [3], [4]], size=30 * GB))
+    found = observed_cluster(state, loads_of(state), SETTINGS).model.brokers
+    # At its limit of 80 %, 1 has its 30 GB and 110 more: 150 free without the 40 that the limit keeps of 200. 2 has 50
+    # more, because what leaves the 100 of its cordoned directory makes no room. 3 keeps all that is free, so it takes
+    # nothing. The volume of 4 has a directory that takes replicas, and counts as if none was cordoned.
+    assert [b.capacity.disk_bytes for b in found] == pytest.approx([175 * GB, 100 * GB, 160 * GB, 100 * GB])
+    assert [b.takes for b in found] == ["", "", "cordoned", ""]
+    assert [b.capacity.largest_free_bytes for b in found] == [150 * GB, 150 * GB, 40 * GB, 70 * GB]
 
 
 def test_a_broker_without_any_rate_is_unknown_unless_all_are() -> None:

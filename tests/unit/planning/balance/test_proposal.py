@@ -135,6 +135,24 @@ def test_no_replica_moves_of_a_partition_with_one_on_a_dead_broker() -> None:
     assert min(moved) >= 12
 
 
+def test_no_replica_moves_of_a_partition_with_one_out_of_sync() -> None:
+    """Only one replica of partitions 0 to 11 is in sync. They are elected, and the others move."""
+    model = model_of(brokers(3), [[1, 2]] * 36, [10.0 * MIB] * 36)
+    behind = model.in_sync.copy()
+    behind[:12, 1] = False
+    proposal = propose(replace(model, in_sync=behind), GOALS)
+    excluded = [(e.name.partition, e.reason) for e in excluded_partitions(proposal.model, ProposalLimits())]
+    assert excluded == [(number, Exclusion.OUT_OF_SYNC) for number in range(12)]
+    assert min(action.partition for action in proposal.actions if action.copies) >= 12
+
+
+def test_a_replica_goes_only_where_one_log_directory_has_room_for_it() -> None:
+    states = brokers(3, largest_free_bytes=4e9)
+    sizes = [3e9, 5e9] * 12
+    moves = [a for a in propose(model_of(states, [[1]] * 24, [10.0 * MIB] * 24, size=sizes), GOALS).actions if a.copies]
+    assert {sizes[action.partition] for action in moves} == {3e9}
+
+
 def test_a_broker_with_a_replica_of_unknown_load_takes_nothing() -> None:
     model = model_of(brokers(3), [[1]] * 24 + [[3]], [10.0 * MIB] * 24 + [NAN])
     assert {a.target for a in propose(model, GOALS).actions} == {1}
@@ -174,6 +192,31 @@ def test_fewer_racks_than_replicas_is_as_even_as_can_be() -> None:
     assert not ClusterLoads(model).crowded.any()
     state = propose(model, GOALS).state(10_000)
     assert not state.crowded.any()
+
+
+def test_no_rack_has_too_few_replicas_as_long_as_another_has_more() -> None:
+    """4 replicas on 3 racks are as even as can be with 2, 1 and 1."""
+    model = model_of(brokers(6, 3), [[1, 4, 2, 5], [1, 4, 2, 3]] * 6, [10.0 * MIB] * 12)
+    crowded = ClusterLoads(model).crowded
+    # Racks r0 and r1, brokers 1, 4, 2 and 5, have more than one of each first partition, and r2 has none.
+    assert crowded.tolist() == [6.0, 6.0, 0.0, 6.0, 6.0, 0.0]
+    state = propose(model, GOALS).state(10_000)
+    assert not state.crowded.any()
+    assert all({0, 1, 2} == set(model.rack[row].tolist()) for row in state.replicas)
+
+
+@pytest.mark.parametrize("change", [{"known": False}, {"alive": False}])
+def test_a_rack_counts_although_its_brokers_are_unknown_or_down(change: dict[str, bool]) -> None:
+    """With 3 racks for 3 replicas, no rack has two, although nothing can move to rack r2."""
+    states = [replace(b, **change) if b.rack == "r2" else b for b in brokers(9, 3)]
+    model = model_of(states, [[1, 2, 3]] * 4 + [[1, 2]] * 20 + [[1, 4, 2]], [10.0 * MIB] * 25)
+    assert model.racks == 3
+    assert ClusterLoads(model).crowded.tolist() == [1.0, 0, 0, 1.0, 0, 0, 0, 0, 0]
+    state = propose(model, GOALS).state(10_000)
+    assert all(len(set(model.rack[row[row >= 0]])) == (row >= 0).sum() for row in state.replicas[:24])
+    # Without its brokers and without a replica, a rack does not exist.
+    alone = model_of([replace(b, alive=b.rack != "r2") for b in states], [[1, 2]] * 4, [10.0 * MIB] * 4)
+    assert alone.racks == 2
 
 
 def test_a_broker_without_a_rack_takes_nothing_where_others_have_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -30,12 +30,24 @@ def test_load_outside_of_bands_counts_in_shares_of_the_mean() -> None:
     goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
     model = model_of(brokers(3), [[1], [2], [3]], [500 * MIB, 300 * MIB, 100 * MIB])
     found = GoalSet(goals, ClusterLoads(model))
-    # Mean 300 MiB/s. The search brings brokers to 270 + 1.5 and 330 - 1.5 MiB/s: broker 1 is 171.5 above that, broker 3
-    # as much below. Broker 2 is in its band.
+    # Mean 300 MiB/s, band 270 to 330: broker 1 is 170 above it, broker 3 as much below. Broker 2 is in its band.
     outside = found.total_outside(ClusterLoads(model).loads, np.arange(3))
-    assert outside.tolist() == pytest.approx([171.5 / 300, 0.0, 171.5 / 300])
-    assert found.total_outside(loads_of([328.5]), np.array([0])).tolist() == pytest.approx([0.0])
+    assert outside.tolist() == pytest.approx([170 / 300, 0.0, 170 / 300])
+    assert found.total_outside(loads_of([330.0]), np.array([0])).tolist() == [0.0]
     np.testing.assert_allclose(found.outside(ClusterLoads(model).loads, np.arange(3)).sum(axis=0), outside)
+
+
+def test_where_rates_vary_the_search_keeps_away_from_the_edges() -> None:
+    goals = [goal for goal in built_in_goals() if goal.name == "network_in"]
+    model = model_of(brokers(3), [[1], [2], [3]], [500 * MIB, 300 * MIB, 100 * MIB], hours=2)
+    write = model.write.copy()
+    write[2, 0] = 0.0
+    found = GoalSet(goals, loads := ClusterLoads(replace(model, write=write)))
+    # Of 0 and 100 MiB/s, the 95th percentile is 95, and the mean 895 / 3: the band ends at 0.9 and 1.1 times that, and
+    # the search at 0.905 and 1.095 times.
+    mean = 895 / 3
+    outside = found.total_outside(loads.loads, np.arange(3))
+    assert outside.tolist() == pytest.approx([500 / mean - 1.095, 0.0, 0.905 - 95 / mean])
 
 
 def test_a_broker_that_starts_at_an_edge_of_its_band_is_in_it() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
-from headroom.planning.balance.goals.catalogue import built_in_goals
+from headroom.planning.balance.goals.catalogue import built_in_goals, find_goals
 from headroom.planning.balance.model import Resource, cluster_model
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
@@ -37,6 +38,29 @@ def test_a_broker_full_of_busy_replicas_gets_the_many_small_ones_that_it_misses(
     assert proposal.outside[-1] < 1e-9
     state = proposal.state(len(proposal.actions))
     assert propose(replace(model, replicas=state.replicas, leader=state.leader), GOALS).actions == ()
+
+
+@pytest.mark.parametrize("hours", [1, 6])
+def test_the_edge_of_a_band_is_in_it(hours: int) -> None:
+    """Rates of 130, 100 and 70: one move of 20 ends at 110, 100 and 90, the edges of the band around 100."""
+    rates = [20.0] * 6 + [10.0] + [20.0] * 8 + [10.0]
+    write = [rate * MIB for rate in rates]
+    model = model_of(brokers(3), [[1]] * 7 + [[2]] * 5 + [[3]] * 4, write, size=write, hours=hours)
+    proposal = propose(model, find_goals(["network_in", "disk"]))
+    assert proposal.copied_bytes[-1] == 20 * MIB
+    assert proposal.loads_after[Resource.NETWORK_IN].tolist() == [110 * MIB, 100 * MIB, 90 * MIB]
+    assert proposal.outside[-1] == 0
+
+
+def test_replicas_are_replaced_on_their_own_rack() -> None:
+    """Indices 0 and 2 are on one rack, 1 and 3 on the other: after no move are both replicas on one of them."""
+    model = model_of(brokers(4, 2), [[1, 2]], [1.0])
+    for end, leader in (([3, 2], 3), ([2, 3], 3), ([2, 3], 2)):
+        found = net_actions(model, np.array([end], dtype=np.int32), np.array([leader], dtype=np.int32))
+        assert {(a.source, a.target) for a in found if a.copies} == {(0, 2), (1, 3)}
+        state = ClusterLoads(model)
+        apply_actions(state, found)
+        assert state.leader.tolist() == [leader]
 
 
 @settings(max_examples=20, deadline=None)
