@@ -11,7 +11,8 @@ from hashlib import sha256
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ProposalRequest
 from headroom.operations.balance.score import chosen_goals
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.model import ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
 from headroom.planning.balance.pricing.price import BatchPrice, batch_price

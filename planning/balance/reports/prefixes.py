@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.pricing.price import total_duration_s
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind

@@ -37,7 +37,7 @@ def net_actions(model: ClusterModel, replicas: IndexArray, leader: IndexArray) -
             own.append(BalanceAction(ActionKind.ELECT, partition, led, leads))
         size = float(model.size[partition])
         moves += [
-            BalanceAction(ActionKind.MOVE, partition, source, target, -1, size, takes_over and source == led)
+            BalanceAction(ActionKind.MOVE, partition, source, target, size, takes_over and source == led)
             for source, target in zip(gone, new, strict=True)
         ]
     return elections + moves + late

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, ClusterModel
 from headroom.planning.balance.pricing.price import (
@@ -38,7 +39,7 @@ MB = 1e6
 def move(model: ClusterModel, partition: int, source: int, target: int) -> BalanceAction:
     """A move between brokers given by index."""
     leads = bool(model.leader[partition] == source)
-    return BalanceAction(ActionKind.MOVE, partition, source, target, -1, float(model.size[partition]), leads)
+    return BalanceAction(ActionKind.MOVE, partition, source, target, float(model.size[partition]), leads)
 
 
 def batches(model: ClusterModel, actions: list[BalanceAction], limits: CopyLimits | None = None) -> list[BalanceBatch]:
@@ -73,6 +74,23 @@ def test_a_full_disk_is_emptied_before_it_is_filled() -> None:
     # Nothing else may take the room that it waits for, but what goes elsewhere runs at once.
     other = move(model, 1, 1, 0)
     assert [batch.actions for batch in batches(model, [out, into, other])] == [(out, other), (into,)]
+
+
+def test_a_leader_that_copies_nothing_itself_sends_to_one_follower_more_until_the_move_ends() -> None:
+    # Broker 1 sends 4 x 5 MB/s. Each move from broker 2 to 3 adds 5 MB/s until it ends: one fits the limit of 26.
+    states = brokers(3, network_out_bytes_per_s=32.5 * MB)
+    model = model_of(states, [[1, 2]] * 4, [5 * MB] * 4)
+    found = batches(model, [move(model, p, 1, 2) for p in range(4)])
+    assert [len(batch.moves) for batch in found] == [1, 1, 1, 1]
+
+
+def test_a_leader_beyond_its_limit_sends_the_copies_that_take_its_leads_and_no_others() -> None:
+    # Broker 1 sends 20 MB/s, and may send 18.
+    model = model_of(brokers(3, network_out_bytes_per_s=22.5 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    (batch,) = batches(model, [move(model, p, 0, 2) for p in range(3)])
+    assert len(batch.moves) == 3
+    with pytest.raises(HeadroomError, match="batch of its own"):
+        batches(model, [move(model, 0, 1, 2)])
 
 
 def test_a_batch_fits_the_throttle_with_the_usual_margin() -> None:

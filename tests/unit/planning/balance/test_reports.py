@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from headroom.planning.balance.batches.batches import CopyLimits
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
 from headroom.planning.balance.reports.explanation import explain

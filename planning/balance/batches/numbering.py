@@ -1,0 +1,289 @@
+"""Number of the batch of each action: the first one in which it fits, whatever follows on it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray, hourly_percentile
+from headroom.planning.balance.model import NO_BROKER, TIMED, Resource
+from headroom.planning.balance.scoring.goal_set import GoalSet
+from headroom.planning.balance.scoring.loads import ClusterLoads
+from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.limits import MARGIN_RATIO
+from headroom.planning.balance.search.trajectory import action_deltas, brokers_of
+from headroom.schemas.errors import HeadroomError
+
+# Sums in another order differ in their last digits.
+_ROUNDING = 1e-12
+# Batches for which there is room at first; it is doubled when they are full.
+_FEW_BATCHES = 16
+
+
+@dataclass(frozen=True)
+class CopyLimits:
+    """Limits of one batch.
+
+    Attributes:
+        topic_ratio: maximum share of a topic's partitions that move, 0 to 1; at least one partition may.
+        moves_per_broker: maximum number of replicas that a broker gives or takes.
+        sources_per_target: maximum number of leaders that one broker copies from.
+        elections: maximum number of elections.
+        replication_bytes_per_s: throttle, or replication capacity of a broker, that the batch has to fit, with the
+            usual margin; None: no limit.
+
+    Raises:
+        HeadroomError: a limit allows nothing.
+    """
+
+    topic_ratio: float = 0.5
+    moves_per_broker: int = 50
+    sources_per_target: int = 10
+    elections: int = 200
+    replication_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        """Reject limits that allow nothing."""
+        for name in ("moves_per_broker", "sources_per_target", "elections"):
+            if getattr(self, name) < 1:
+                raise HeadroomError(name, f"is {getattr(self, name)}", "Use at least 1.")
+        if not 0 < self.topic_ratio <= 1:
+            raise HeadroomError("topic_ratio", f"is {self.topic_ratio}", "Use a ratio above 0 and up to 1.")
+
+
+def batch_numbers(
+    before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], limits: CopyLimits
+) -> list[int]:
+    """Return the number of the batch of each action, from 0. The batches of a prefix are those of all actions.
+
+    Each action is in the first batch in which everything that this batch takes in may arrive before anything leaves,
+    and after the batches of earlier actions of its partition. It arrives on a broker with a limit in no earlier batch
+    than an action before it, so that it uses up no room that this one waits for.
+
+    Args:
+        before: state before the first action; it is not changed.
+        goals: goals with their bounds.
+        actions: actions in an order in which each is within all limits after the ones before it.
+        limits: limits of one batch.
+
+    Raises:
+        HeadroomError: an action does not fit into a batch of its own.
+    """
+    model, room, counts = before.model, _Room(before, goals, actions), _Counts(before, actions, limits)
+    numbers: list[int] = []
+    following: dict[int, int] = defaultdict(int)
+    for n, action in enumerate(actions):
+        first = max(following[action.partition], room.first(n))
+        fitting = counts.fitting(n, first)
+        fitting = fitting[room.fits(n, fitting)]
+        if not len(fitting):
+            # A new one. It fits what fits alone.
+            fitting = np.array([counts.add_batch(n)])
+            if not (counts.fitting(n, int(fitting[0])).size and room.fits(n, fitting).all()):
+                name = str(model.name(action.partition))
+                raise HeadroomError(name, "does not fit into a batch of its own", "Raise the throttle, or exclude it.")
+        number = int(fitting[0])
+        numbers.append(number)
+        counts.take(n, number)
+        room.take(n, number)
+        following[action.partition] = number + 1
+    return numbers
+
+
+class _ByBatch(dict[Hashable, AnyArray]):
+    """Arrays with a row for each batch, 0 at first."""
+
+    def __init__(self, *shape: int, dtype: Any = np.float64) -> None:
+        self._shape, self._dtype, self._rows = shape, dtype, _FEW_BATCHES
+
+    def __missing__(self, key: Hashable) -> AnyArray:
+        self[key] = np.zeros((self._rows, *self._shape), self._dtype)
+        return self[key]
+
+    def hold(self, batches: int, mode: Any = "constant") -> None:
+        """Make room for a number of batches; new rows are 0, or with mode "edge" like the last one."""
+        while self._rows < batches:
+            for key, rows in self.items():
+                self[key] = np.pad(rows, [(0, self._rows), *[(0, 0)] * len(self._shape)], mode=mode)
+            self._rows *= 2
+
+
+class _Counts:
+    """What counts in a batch: elections, moves of brokers and topics, leaders to copy from, and their throttle."""
+
+    def __init__(self, before: ClusterLoads, actions: Sequence[BalanceAction], limits: CopyLimits) -> None:
+        self._limits, self._actions, self._model = limits, actions, before.model
+        self._sources, self._targets, self._leaders = (own.tolist() for own in brokers_of(before, actions))
+        self._topic_sizes = np.bincount(before.model.topic, minlength=len(before.model.topics))
+        # Elections of each batch; -1 for a batch of copies.
+        self._elections: list[int] = []
+        self._moves, self._topics, self._copied_from = (_ByBatch(dtype=np.int32) for _ in range(3))
+        self._is_copied_from = _ByBatch(dtype=np.bool_)
+        self._sent, self._received = _ByBatch(), _ByBatch()
+
+    def add_batch(self, n: int) -> int:
+        """Add a batch at the end for an action, and return its number."""
+        self._elections.append(0 if self._is_election(n) else -1)
+        for own in (self._moves, self._topics, self._copied_from, self._is_copied_from, self._sent, self._received):
+            own.hold(len(self._elections))
+        return len(self._elections) - 1
+
+    def _is_election(self, n: int) -> bool:
+        return self._actions[n].kind is ActionKind.ELECT
+
+    def fitting(self, n: int, first: int) -> IntArray:
+        """Return the batches from a number on whose counts leave room for an action."""
+        elections, limits = np.array(self._elections[first:], dtype=np.int64), self._limits
+        if self._is_election(n):
+            return first + np.flatnonzero((elections >= 0) & (elections < limits.elections))
+        rows = slice(first, first + len(elections))
+        source, target, leader, topic = self._sources[n], self._targets[n], self._leaders[n], self._topic(n)
+        fits = elections < 0
+        fits &= self._topics[topic][rows] < max(1, math.floor(limits.topic_ratio * int(self._topic_sizes[topic])))
+        for broker in (source, target):
+            fits &= self._moves[broker][rows] < limits.moves_per_broker
+        fits &= self._is_copied_from[target, leader][rows] | (
+            self._copied_from[target][rows] < limits.sources_per_target
+        )
+        if limits.replication_bytes_per_s is not None:
+            most, (sent, received) = limits.replication_bytes_per_s / MARGIN_RATIO, self._rates(n)
+            fits &= (self._sent[leader][rows] + sent) * (1 - _ROUNDING) <= most
+            fits &= (self._received[target][rows] + received) * (1 - _ROUNDING) <= most
+        return first + np.flatnonzero(fits)
+
+    def take(self, n: int, number: int) -> None:
+        """Count an action in a batch."""
+        if self._is_election(n):
+            self._elections[number] += 1
+            return
+        source, target, leader, (sent, received) = (
+            self._sources[n],
+            self._targets[n],
+            self._leaders[n],
+            self._rates(n),
+        )
+        self._topics[self._topic(n)][number] += 1
+        self._moves[source][number] += 1
+        self._moves[target][number] += 1
+        self._copied_from[target][number] += not self._is_copied_from[target, leader][number]
+        self._is_copied_from[target, leader][number] = True
+        self._sent[leader][number] += sent
+        self._received[target][number] += received
+
+    def _topic(self, n: int) -> int:
+        return int(self._model.topic[self._actions[n].partition])
+
+    def _rates(self, n: int) -> tuple[float, float]:
+        """Return what the leader sends to all followers, the new one included, and what the new one receives."""
+        partition = self._actions[n].partition
+        write = float(self._model.peak_write[partition])
+        return write * (int(self._model.followers[partition]) + 1), write
+
+
+class _Room:
+    """Loads of brokers with limits at the start of each batch, and what arrives in it.
+
+    A row of loads has the hours of each rate that has a limit, then the latest values of the others.
+    """
+
+    def __init__(self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> None:
+        limits = {resource: goals.limit(resource) for resource in Resource}
+        limited = [resource for resource in Resource if np.isfinite(limits[resource]).any()]
+        self._timed = [resource for resource in limited if resource in TIMED]
+        self._latest = [resource for resource in limited if resource not in TIMED]
+        self._upper = np.array([limits[r] for r in limited]).reshape(len(limited), len(before.model.brokers)).T
+        self._before, self._model, self._actions = before, before.model, actions
+        self._sources, self._targets, self._leaders = (own.tolist() for own in brokers_of(before, actions))
+        deltas = action_deltas(before.model, actions)
+        self._moved = self._rows(deltas.hours, deltas.latest)
+        width = self._moved.shape[1]
+        # Loads at the start of each batch, and what arrives before anything leaves.
+        self._start, self._arriving = _ByBatch(width), _ByBatch(width)
+        self._last: dict[int, int] = defaultdict(int)
+        self._batches = 0
+
+    def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
+        """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
+        count = latest.shape[1]
+        timed = hours[self._timed].transpose(1, 0, 2).reshape(count, len(self._timed) * hours.shape[2])
+        rows: FloatArray = np.concatenate([timed, latest[[r - len(TIMED) for r in self._latest]].T], axis=1)
+        return rows
+
+    def _sent(self, n: int) -> FloatArray | None:
+        """Return what the leader of a copied partition sends in addition until the move ends; None without a limit."""
+        leader = self._leaders[n]
+        if leader == NO_BROKER or Resource.NETWORK_OUT not in self._timed:
+            return None
+        row = self._timed.index(Resource.NETWORK_OUT)
+        if not np.isfinite(self._upper[leader, row]):
+            return None
+        write = self._model.write[self._actions[n].partition]
+        sent = np.zeros(self._moved.shape[1])
+        sent[row * len(write) : (row + 1) * len(write)] = write
+        return sent
+
+    def _is_limited(self, broker: int) -> bool:
+        return bool(np.isfinite(self._upper[broker]).any())
+
+    def first(self, n: int) -> int:
+        """Return the first batch in which an action may arrive: not before actions that come before it."""
+        return self._last[self._targets[n]]
+
+    def fits(self, n: int, batches: IntArray) -> BoolArray:
+        """Return in which batches brokers stay within their limits if all arrives before anything leaves, (N,)."""
+        fits = np.ones(len(batches), dtype=np.bool_)
+        if not len(batches):
+            return fits
+        if self._is_limited(self._targets[n]):
+            fits &= ~self._more_beyond(self._targets[n], batches, self._moved[n]).any(axis=1)
+        if (sent := self._sent(n)) is not None:
+            leader, row = self._leaders[n], self._timed.index(Resource.NETWORK_OUT)
+            beyond = self._more_beyond(leader, batches, sent).any(axis=1)
+            if beyond.any() and leader == self._sources[n]:
+                # A broker beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
+                before = self._loads(self._start_of(leader)[batches])[:, row]
+                beyond &= before <= self._upper[leader, row]
+            fits &= ~beyond
+        return fits
+
+    def _more_beyond(self, broker: int, batches: IntArray, arriving: FloatArray) -> BoolArray:
+        """Return which loads of a broker get beyond a limit, or further beyond one, by batch and resource."""
+        before = self._start_of(broker)[batches] + self._arriving[broker][batches]
+        after = self._loads(before + arriving)
+        beyond: BoolArray = after > self._upper[broker] * (1 + _ROUNDING)
+        # Beyond a limit, a broker may take what does not count there, such as leaders beyond the limit of its disk.
+        return beyond & (after > self._loads(before) * (1 + _ROUNDING)) if beyond.any() else beyond
+
+    def _loads(self, rows: FloatArray) -> FloatArray:
+        """Return the loads by resource with a limit of rows of loads, (N, L)."""
+        hours = self._model.write.shape[1]
+        edge = hours * len(self._timed)
+        timed = hourly_percentile(rows[:, :edge].reshape(len(rows), len(self._timed), hours), self._model.percentile)
+        return np.concatenate([timed, rows[:, edge:]], axis=1)
+
+    def _start_of(self, broker: int) -> AnyArray:
+        if broker not in self._start:
+            own = [broker]
+            self._start[broker] += self._rows(self._before.hours[:, own], self._before.loads[3:, own])
+        return self._start[broker]
+
+    def take(self, n: int, number: int) -> None:
+        """Let an action arrive in a batch, and what it replaces leave at its end."""
+        self._batches = max(self._batches, number + 2)
+        self._start.hold(self._batches, mode="edge")
+        self._arriving.hold(self._batches)
+        source, target = self._sources[n], self._targets[n]
+        if self._is_limited(target):
+            self._arriving[target][number] += self._moved[n]
+            self._start_of(target)[number + 1 :] += self._moved[n]
+            self._last[target] = max(self._last[target], number)
+        if self._is_limited(source):
+            self._start_of(source)[number + 1 :] -= self._moved[n]
+        if (sent := self._sent(n)) is not None:
+            self._arriving[self._leaders[n]][number] += sent
+            self._last[self._leaders[n]] = max(self._last[self._leaders[n]], number)
