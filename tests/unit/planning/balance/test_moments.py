@@ -83,7 +83,7 @@ class Cluster:
     def partition_loads(
         self, name: TopicPartition, replicas: Sequence[int], fetching: Sequence[int]
     ) -> dict[tuple[str, int], np.ndarray]:
-        """Loads of one partition by resource and broker; the first replica leads, and ``fetching`` have it or copy it."""
+        """Loads of one partition by resource and broker; the first of the replicas leads."""
         followers = [broker for broker in fetching if broker != replicas[0]]
         own = {("out", replicas[0]): self.read[name] + self.write[name] * len(followers)}
         for broker in fetching:
