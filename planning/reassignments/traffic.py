@@ -6,9 +6,11 @@ object, which costs seconds for 200,000 partitions and every leader that each of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -188,6 +190,64 @@ def sums_by_key(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
     """Return the sum of the weights by key, for keys from 0 to below ``length``."""
     # Without any key numpy returns integers.
     return np.bincount(keys, weights, minlength=length).astype(np.float64)
+
+
+class OtherReplication:
+    """Replication in a cluster, by which the capacity of its brokers is less for the partitions that move.
+
+    Args:
+        state: the cluster. A write rate that is unknown counts as 0.
+        capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
+    """
+
+    def __init__(self, state: ClusterState, capacity_bytes_per_s: float | None) -> None:
+        self._state, self._capacity = state, capacity_bytes_per_s
+        self._used: dict[BrokerRole, float] = defaultdict(float)
+        for placement in state.partitions.values() if capacity_bytes_per_s is not None else ():
+            self._add(self._used, placement, 1)
+
+    def ceilings(self, traffic: PlannedTraffic) -> dict[BrokerRole, float]:
+        """Return the highest rate of each broker and role in a move; nothing without a capacity.
+
+        Args:
+            traffic: the move, whose partitions are no other replication, except for followers outside of its lists.
+        """
+        if self._capacity is None:
+            return {}
+        unlisted = np.flatnonzero(traffic.following(traffic.leader) & ~traffic.follower_listed)
+        received = np.bincount(
+            traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
+        )
+        followers = (BrokerRole(broker, Role.FOLLOWER) for broker in traffic.brokers)
+        return self.ceilings_besides(traffic.names, dict(zip(followers, received.tolist(), strict=True)))
+
+    def ceilings_besides(
+        self, names: Iterable[TopicPartition], besides: Mapping[BrokerRole, float] = MappingProxyType({})
+    ) -> dict[BrokerRole, float]:
+        """Return the highest rate of each broker and role beside the replication of all but some partitions.
+
+        Args:
+            names: these partitions.
+            besides: other rates that count, bytes per second.
+        """
+        if self._capacity is None:
+            return {}
+        used = defaultdict(float, self._used)
+        for name in names:
+            self._add(used, self._state.partitions[name], -1)
+        roles = [BrokerRole(broker, role) for broker in self._state.brokers for role in Role]
+        # Sums and differences in another order differ in their last digits.
+        return {role: max(0.0, self._capacity - round(used[role] + besides.get(role, 0.0), 3)) for role in roles}
+
+    @staticmethod
+    def _add(used: dict[BrokerRole, float], placement: PartitionPlacement, sign: int) -> None:
+        written = sign * (placement.write_bytes_per_s or 0.0)
+        if placement.leader is None or not written:
+            return
+        followers = [broker for broker in placement.isr if broker != placement.leader]
+        used[BrokerRole(placement.leader, Role.LEADER)] += written * len(followers)
+        for broker in followers:
+            used[BrokerRole(broker, Role.FOLLOWER)] += written
 
 
 def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[str, TopicLists]) -> PlannedTraffic:
