@@ -18,7 +18,7 @@ from headroom.planning.balance.search.limits import WHY_EXCLUDED
 from headroom.schemas.text.amounts import duration_text, percent_text, rate_text, size_text
 
 _NEVER = "never"
-_PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "time at most")
+_PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "rough time")
 _ACTIONS = ("no.", "action", "partition", "from", "to", "lead", "to copy", "gain", "gain per GB")
 _BATCHES = ("batch", "actions", "to copy", "required", "throttle", "after a leader switch", "peak disk", "time")
 _SOURCES = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.planning.balance.batches.numbering import CopyLimits, batch_numbers
 from headroom.planning.balance.model import ClusterModel
@@ -47,7 +48,8 @@ class BalanceBatch:
         assignments: target replicas, in Kafka's format.
         rollback: replicas before the batch.
         elections: partitions to elect the preferred leader of, after the reassignment.
-        moves: replicas that are copied.
+        moves: replicas that are copied, in the order of the actions.
+        places: place of each action among all, from 0, ascending.
     """
 
     actions: tuple[BalanceAction, ...]
@@ -55,6 +57,12 @@ class BalanceBatch:
     rollback: tuple[TargetAssignment, ...]
     elections: tuple[TopicPartition, ...]
     moves: tuple[ReplicaMove, ...]
+    places: tuple[int, ...] = ()
+
+    def first_moves(self, actions: int) -> tuple[ReplicaMove, ...] | None:
+        """Return the copies of those actions of the batch that are among the first of all; None without any."""
+        own = bisect_left(self.places, actions)
+        return self.moves[:own] if own else None
 
 
 def make_batches(
@@ -72,11 +80,11 @@ def make_batches(
         HeadroomError: an action does not fit into a batch of its own.
     """
     numbers = batch_numbers(before, goals, actions, limits)
-    by_batch: list[list[BalanceAction]] = [[] for _ in range(max(numbers, default=-1) + 1)]
-    for number, action in zip(numbers, actions, strict=True):
-        by_batch[number].append(action)
+    by_batch: list[list[int]] = [[] for _ in range(max(numbers, default=-1) + 1)]
+    for place, number in enumerate(numbers):
+        by_batch[number].append(place)
     loads = before.copy()
-    return [_carry_out(loads, own) for own in by_batch]
+    return [replace(_carry_out(loads, [actions[n] for n in own]), places=tuple(own)) for own in by_batch]
 
 
 def _carry_out(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> BalanceBatch:

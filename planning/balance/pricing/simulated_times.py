@@ -6,32 +6,35 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from headroom.planning.balance.arrays import hourly_percentile
 from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.pricing.price import BatchRun, Ceilings
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.timing import MoveTimes
 from headroom.planning.reassignments.traffic import planned_traffic
-from headroom.schemas.keys import Role
+from headroom.schemas.keys import BrokerRole, Role
 
 
-def simulated_times_s(
-    batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, state: ClusterState
-) -> list[float | None]:
+def simulated_times_s(run: BatchRun, throttle_bytes_per_s: float, state: ClusterState) -> list[float | None]:
     """Return the time of each batch in seconds; None if it never ends.
 
     A quota that has counted nothing since the start of its broker begins with the first batch that uses it. Between two
     batches quotas come to rest, and then have room for a burst.
 
     Args:
-        batches: batches one after another.
+        run: batches one after another.
         throttle_bytes_per_s: throttle on all brokers, both roles.
         state: the cluster before the first batch.
     """
     used: dict[int, set[Role]] = defaultdict(set)
     times_s = []
-    for batch in batches:
-        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used)))
+    for batch, ceilings in zip(run.batches, run.ceilings, strict=True):
+        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used), ceilings))
         for move in batch.moves:
             used[move.leader].add(Role.LEADER)
             used[move.target].add(Role.FOLLOWER)
@@ -46,7 +49,51 @@ def _without_unused(state: ClusterState, used: Mapping[int, set[Role]]) -> Clust
     return replace(state, brokers=brokers)
 
 
-def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: ClusterState) -> float | None:
+def ceilings_of(
+    model: ClusterModel, batches: Sequence[BalanceBatch], capacity_bytes_per_s: float | None
+) -> list[Ceilings]:
+    """Return the highest rates that brokers of each batch may have, because other replication needs capacity too.
+
+    Other replication is that of the cluster before the first batch, without what leaders send of partitions that the
+    batch copies. It counts at the percentile of its sum by hour.
+
+    Args:
+        model: the cluster before the first batch.
+        batches: the batches.
+        capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
+    """
+    if capacity_bytes_per_s is None:
+        return [{}] * len(batches)
+    brokers = [broker.broker for broker in model.brokers]
+    sent, received = (np.zeros((model.write.shape[1], len(brokers))) for _ in range(2))
+    by_hour = np.nan_to_num(model.rates_by_hour[0])
+    for hour, write in enumerate(by_hour):
+        sent[hour] = np.bincount(model.leader + 1, write * model.followers, len(brokers) + 1)[1:]
+        for replicas in model.replicas.T:
+            follows = np.where((replicas != model.leader) & (model.leader >= 0), replicas, -1)
+            received[hour] += np.bincount(follows + 1, write, len(brokers) + 1)[1:]
+    used = hourly_percentile(received.T, model.percentile)
+    ceilings: list[Ceilings] = []
+    for batch in batches:
+        rows = np.array([action.partition for action in batch.actions], dtype=np.int64)
+        own = np.zeros((len(sent), len(brokers) + 1))
+        np.add.at(own.T, model.leader[rows] + 1, (by_hour[:, rows] * model.followers[rows]).T)
+        others = hourly_percentile((sent - own[:, 1:]).T, model.percentile)
+        ceilings.append(
+            {
+                BrokerRole(broker, role): max(0.0, capacity_bytes_per_s - round(float(rates[index]), 3))
+                for index, broker in enumerate(brokers)
+                for role, rates in ((Role.LEADER, others), (Role.FOLLOWER, used))
+            }
+            if batch.moves
+            else {}
+        )
+    return ceilings
+
+
+def _simulated_s(
+    batch: BalanceBatch, throttle_bytes_per_s: float, state: ClusterState, ceilings: Ceilings
+) -> float | None:
     if not batch.moves:
         return 0.0
     # Only what the batch moves, as the batches before it leave that behind.
@@ -64,5 +111,5 @@ def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: Cluste
     )
     own = replace(state, partitions={placement.name: placement for placement in placements}, lists={})
     changes = plan_changes(ReassignmentPlan(tuple(a for a in batch.assignments if a.name in own.partitions)), own)
-    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, {}).finish(throttle_bytes_per_s)
+    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, ceilings).finish(throttle_bytes_per_s)
     return None if finish is None else finish.middle_s
