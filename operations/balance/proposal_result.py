@@ -218,7 +218,8 @@ def proposal_result(
         batches, reassign = first_batches(proposal, actions, copies), cluster.settings.reassign
         # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
         readings_s = 2 * cluster.settings.collect.measure_s
-        return BatchRun(batches, ceilings_of(proposal.model, batches, capacity), readings_s, reassign.pause_s)
+        ceilings = ceilings_of(proposal.model, batches, cluster.state, capacity)
+        return BatchRun(batches, ceilings, readings_s, reassign.pause_s)
 
     run = run_of(chosen)
     throttle = choose_throttle(run, wanted, cluster.state)

@@ -7,10 +7,9 @@ object, which costs seconds for 200,000 partitions and every leader that each of
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -204,50 +203,49 @@ class OtherReplication:
         self._state, self._capacity = state, capacity_bytes_per_s
         self._used: dict[BrokerRole, float] = defaultdict(float)
         for placement in state.partitions.values() if capacity_bytes_per_s is not None else ():
-            self._add(self._used, placement, 1)
+            for role, rate in _replication(placement):
+                self._used[role] += rate
 
     def ceilings(self, traffic: PlannedTraffic) -> dict[BrokerRole, float]:
         """Return the highest rate of each broker and role in a move; nothing without a capacity.
 
         Args:
-            traffic: the move, whose partitions are no other replication, except for followers outside of its lists.
+            traffic: the move, whose traffic is no other replication, except for followers outside of its lists.
         """
-        if self._capacity is None:
-            return {}
         unlisted = np.flatnonzero(traffic.following(traffic.leader) & ~traffic.follower_listed)
         received = np.bincount(
             traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
         )
         followers = (BrokerRole(broker, Role.FOLLOWER) for broker in traffic.brokers)
-        return self.ceilings_besides(traffic.names, dict(zip(followers, received.tolist(), strict=True)))
+        return self._left(traffic.names, Role, dict(zip(followers, received.tolist(), strict=True)))
 
-    def ceilings_besides(
-        self, names: Iterable[TopicPartition], besides: Mapping[BrokerRole, float] = MappingProxyType({})
+    def rough_ceilings(self, names: Iterable[TopicPartition]) -> dict[BrokerRole, float]:
+        """Return the same for a move of partitions, whose followers are in no list; nothing without a capacity."""
+        return self._left(names, (Role.LEADER,), {})
+
+    def _left(
+        self, names: Iterable[TopicPartition], roles: Iterable[Role], besides: Mapping[BrokerRole, float]
     ) -> dict[BrokerRole, float]:
-        """Return the highest rate of each broker and role beside the replication of all but some partitions.
-
-        Args:
-            names: these partitions.
-            besides: other rates that count, bytes per second.
-        """
         if self._capacity is None:
             return {}
-        used = defaultdict(float, self._used)
+        used, counted = defaultdict(float, self._used), set(roles)
         for name in names:
-            self._add(used, self._state.partitions[name], -1)
-        roles = [BrokerRole(broker, role) for broker in self._state.brokers for role in Role]
+            for role, rate in _replication(self._state.partitions[name]):
+                used[role] -= rate * (role.role in counted)
+        every = [BrokerRole(broker, role) for broker in self._state.brokers for role in Role]
         # Sums and differences in another order differ in their last digits.
-        return {role: max(0.0, self._capacity - round(used[role] + besides.get(role, 0.0), 3)) for role in roles}
+        return {role: max(0.0, self._capacity - round(used[role] + besides.get(role, 0.0), 3)) for role in every}
 
-    @staticmethod
-    def _add(used: dict[BrokerRole, float], placement: PartitionPlacement, sign: int) -> None:
-        written = sign * (placement.write_bytes_per_s or 0.0)
-        if placement.leader is None or not written:
-            return
-        followers = [broker for broker in placement.isr if broker != placement.leader]
-        used[BrokerRole(placement.leader, Role.LEADER)] += written * len(followers)
-        for broker in followers:
-            used[BrokerRole(broker, Role.FOLLOWER)] += written
+
+def _replication(placement: PartitionPlacement) -> Iterator[tuple[BrokerRole, float]]:
+    """Yield what the in-sync followers of a partition need of each broker and role, bytes per second."""
+    written = placement.write_bytes_per_s or 0.0
+    if placement.leader is None or not written:
+        return
+    followers = [broker for broker in placement.isr if broker != placement.leader]
+    yield BrokerRole(placement.leader, Role.LEADER), written * len(followers)
+    for broker in followers:
+        yield BrokerRole(broker, Role.FOLLOWER), written
 
 
 def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[str, TopicLists]) -> PlannedTraffic:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from headroom.planning.balance.arrays import AnyArray, BoolArray, FloatArray, IntArray, hourly_percentile
+from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray, hourly_percentile
 from headroom.planning.balance.model import NO_BROKER, TIMED, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
-from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.actions import BalanceAction
 from headroom.planning.balance.search.limits import MARGIN_RATIO
 from headroom.planning.balance.search.trajectory import action_deltas, brokers_of
 from headroom.schemas.errors import HeadroomError
@@ -74,7 +74,8 @@ def batch_numbers(
     Raises:
         HeadroomError: an action does not fit into a batch of its own.
     """
-    model, room, counts = before.model, _Room(before, goals, actions), _Counts(before, actions, limits)
+    ends = _Ends(*(own.tolist() for own in brokers_of(before, actions)))
+    room, counts = _Room(before, goals, actions, ends), _Counts(before, actions, ends, limits)
     numbers: list[int] = []
     following: dict[int, int] = defaultdict(int)
     for n, action in enumerate(actions):
@@ -82,10 +83,10 @@ def batch_numbers(
         fitting = counts.fitting(n, first)
         fitting = fitting[room.fits(n, fitting)]
         if not len(fitting):
-            # A new one. It fits what fits alone.
-            fitting = np.array([counts.add_batch(n)])
-            if not (counts.fitting(n, int(fitting[0])).size and room.fits(n, fitting).all()):
-                name = str(model.name(action.partition))
+            counts.add_batch(n)
+            fitting = counts.fitting(n, counts.batches - 1)
+            if not (len(fitting) and room.fits(n, fitting).all()):
+                name = str(before.model.name(action.partition))
                 raise HeadroomError(name, "does not fit into a batch of its own", "Raise the throttle, or exclude it.")
         number = int(fitting[0])
         numbers.append(number)
@@ -95,14 +96,22 @@ def batch_numbers(
     return numbers
 
 
-class _ByBatch(dict[Hashable, AnyArray]):
+class _Ends(NamedTuple):
+    """Brokers of each action: the one that gives, the one that takes, and the leader that is copied from, or -1."""
+
+    sources: list[int]
+    targets: list[int]
+    leaders: list[int]
+
+
+class _ByBatch(dict[Hashable, FloatArray]):
     """Arrays with a row for each batch, 0 at first."""
 
-    def __init__(self, *shape: int, dtype: Any = np.float64) -> None:
-        self._shape, self._dtype, self._rows = shape, dtype, _FEW_BATCHES
+    def __init__(self, *shape: int) -> None:
+        self._shape, self._rows = shape, _FEW_BATCHES
 
-    def __missing__(self, key: Hashable) -> AnyArray:
-        self[key] = np.zeros((self._rows, *self._shape), self._dtype)
+    def __missing__(self, key: Hashable) -> FloatArray:
+        self[key] = np.zeros((self._rows, *self._shape))
         return self[key]
 
     def hold(self, batches: int, mode: Any = "constant") -> None:
@@ -116,73 +125,57 @@ class _ByBatch(dict[Hashable, AnyArray]):
 class _Counts:
     """What counts in a batch: elections, moves of brokers and topics, leaders to copy from, and their throttle."""
 
-    def __init__(self, before: ClusterLoads, actions: Sequence[BalanceAction], limits: CopyLimits) -> None:
-        self._limits, self._actions, self._model = limits, actions, before.model
-        self._sources, self._targets, self._leaders = (own.tolist() for own in brokers_of(before, actions))
+    def __init__(self, before: ClusterLoads, actions: Sequence[BalanceAction], ends: _Ends, limits: CopyLimits) -> None:
+        self._limits, self._actions, self._ends, self._model = limits, actions, ends, before.model
         self._topic_sizes = np.bincount(before.model.topic, minlength=len(before.model.topics))
-        # Elections of each batch; -1 for a batch of copies.
-        self._elections: list[int] = []
-        self._moves, self._topics, self._copied_from = (_ByBatch(dtype=np.int32) for _ in range(3))
-        self._is_copied_from = _ByBatch(dtype=np.bool_)
-        self._sent, self._received = _ByBatch(), _ByBatch()
+        self._of_elections: list[bool] = []
+        self._used = _ByBatch()
 
-    def add_batch(self, n: int) -> int:
-        """Add a batch at the end for an action, and return its number."""
-        self._elections.append(0 if self._is_election(n) else -1)
-        for own in (self._moves, self._topics, self._copied_from, self._is_copied_from, self._sent, self._received):
-            own.hold(len(self._elections))
-        return len(self._elections) - 1
+    @property
+    def batches(self) -> int:
+        """Return the number of batches."""
+        return len(self._of_elections)
 
-    def _is_election(self, n: int) -> bool:
-        return self._actions[n].kind is ActionKind.ELECT
+    def add_batch(self, n: int) -> None:
+        """Add a batch at the end for an action and others of its kind."""
+        self._of_elections.append(not self._actions[n].copies)
+        self._used.hold(self.batches)
 
     def fitting(self, n: int, first: int) -> IntArray:
         """Return the batches from a number on whose counts leave room for an action."""
-        elections, limits = np.array(self._elections[first:], dtype=np.int64), self._limits
-        if self._is_election(n):
-            return first + np.flatnonzero((elections >= 0) & (elections < limits.elections))
-        rows = slice(first, first + len(elections))
-        source, target, leader, topic = self._sources[n], self._targets[n], self._leaders[n], self._topic(n)
-        fits = elections < 0
-        fits &= self._topics[topic][rows] < max(1, math.floor(limits.topic_ratio * int(self._topic_sizes[topic])))
-        for broker in (source, target):
-            fits &= self._moves[broker][rows] < limits.moves_per_broker
-        fits &= self._is_copied_from[target, leader][rows] | (
-            self._copied_from[target][rows] < limits.sources_per_target
-        )
-        if limits.replication_bytes_per_s is not None:
-            most, (sent, received) = limits.replication_bytes_per_s / MARGIN_RATIO, self._rates(n)
-            fits &= (self._sent[leader][rows] + sent) * (1 - _ROUNDING) <= most
-            fits &= (self._received[target][rows] + received) * (1 - _ROUNDING) <= most
+        rows = slice(first, self.batches)
+        fits = np.array(self._of_elections[rows], dtype=np.bool_) != bool(self._actions[n].copies)
+        for key, amount, most in self._uses(n):
+            fits &= (self._used[key][rows] + amount) * (1 - _ROUNDING) <= most
+        if self._actions[n].copies:
+            target, leader = self._ends.targets[n], self._ends.leaders[n]
+            is_source = self._used["copies", target, leader][rows] > 0
+            fits &= is_source | (self._used["sources", target][rows] < self._limits.sources_per_target)
         return first + np.flatnonzero(fits)
 
     def take(self, n: int, number: int) -> None:
         """Count an action in a batch."""
-        if self._is_election(n):
-            self._elections[number] += 1
+        for key, amount, _ in self._uses(n):
+            self._used[key][number] += amount
+        if self._actions[n].copies:
+            target, leader = self._ends.targets[n], self._ends.leaders[n]
+            self._used["sources", target][number] += self._used["copies", target, leader][number] == 0
+            self._used["copies", target, leader][number] += 1
+
+    def _uses(self, n: int) -> Iterator[tuple[Hashable, float, float]]:
+        """Yield what an action adds to which sum of its batch, and the most that this sum may be."""
+        limits, model, partition = self._limits, self._model, self._actions[n].partition
+        if not self._actions[n].copies:
+            yield "elections", 1, limits.elections
             return
-        source, target, leader, (sent, received) = (
-            self._sources[n],
-            self._targets[n],
-            self._leaders[n],
-            self._rates(n),
-        )
-        self._topics[self._topic(n)][number] += 1
-        self._moves[source][number] += 1
-        self._moves[target][number] += 1
-        self._copied_from[target][number] += not self._is_copied_from[target, leader][number]
-        self._is_copied_from[target, leader][number] = True
-        self._sent[leader][number] += sent
-        self._received[target][number] += received
-
-    def _topic(self, n: int) -> int:
-        return int(self._model.topic[self._actions[n].partition])
-
-    def _rates(self, n: int) -> tuple[float, float]:
-        """Return what the leader sends to all followers, the new one included, and what the new one receives."""
-        partition = self._actions[n].partition
-        write = float(self._model.peak_write[partition])
-        return write * (int(self._model.followers[partition]) + 1), write
+        topic = int(model.topic[partition])
+        yield ("topic", topic), 1, max(1, math.floor(limits.topic_ratio * int(self._topic_sizes[topic])))
+        for broker in (self._ends.sources[n], self._ends.targets[n]):
+            yield ("moves", broker), 1, limits.moves_per_broker
+        if limits.replication_bytes_per_s is not None:
+            most, write = limits.replication_bytes_per_s / MARGIN_RATIO, float(model.peak_write[partition])
+            yield ("sent", self._ends.leaders[n]), write * (int(model.followers[partition]) + 1), most
+            yield ("received", self._ends.targets[n]), write, most
 
 
 class _Room:
@@ -191,14 +184,13 @@ class _Room:
     A row of loads has the hours of each rate that has a limit, then the latest values of the others.
     """
 
-    def __init__(self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]) -> None:
+    def __init__(self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], ends: _Ends) -> None:
         limits = {resource: goals.limit(resource) for resource in Resource}
         limited = [resource for resource in Resource if np.isfinite(limits[resource]).any()]
         self._timed = [resource for resource in limited if resource in TIMED]
         self._latest = [resource for resource in limited if resource not in TIMED]
         self._upper = np.array([limits[r] for r in limited]).reshape(len(limited), len(before.model.brokers)).T
-        self._before, self._model, self._actions = before, before.model, actions
-        self._sources, self._targets, self._leaders = (own.tolist() for own in brokers_of(before, actions))
+        self._before, self._model, self._actions, self._ends = before, before.model, actions, ends
         deltas = action_deltas(before.model, actions)
         self._moved = self._rows(deltas.hours, deltas.latest)
         width = self._moved.shape[1]
@@ -216,7 +208,7 @@ class _Room:
 
     def _sent(self, n: int) -> FloatArray | None:
         """Return what the leader of a copied partition sends in addition until the move ends; None without a limit."""
-        leader = self._leaders[n]
+        leader = self._ends.leaders[n]
         if leader == NO_BROKER or Resource.NETWORK_OUT not in self._timed:
             return None
         row = self._timed.index(Resource.NETWORK_OUT)
@@ -232,19 +224,19 @@ class _Room:
 
     def first(self, n: int) -> int:
         """Return the first batch in which an action may arrive: not before actions that come before it."""
-        return self._last[self._targets[n]]
+        return self._last[self._ends.targets[n]]
 
     def fits(self, n: int, batches: IntArray) -> BoolArray:
         """Return in which batches brokers stay within their limits if all arrives before anything leaves, (N,)."""
         fits = np.ones(len(batches), dtype=np.bool_)
         if not len(batches):
             return fits
-        if self._is_limited(self._targets[n]):
-            fits &= ~self._more_beyond(self._targets[n], batches, self._moved[n]).any(axis=1)
+        if self._is_limited(self._ends.targets[n]):
+            fits &= ~self._more_beyond(self._ends.targets[n], batches, self._moved[n]).any(axis=1)
         if (sent := self._sent(n)) is not None:
-            leader, row = self._leaders[n], self._timed.index(Resource.NETWORK_OUT)
+            leader, row = self._ends.leaders[n], self._timed.index(Resource.NETWORK_OUT)
             beyond = self._more_beyond(leader, batches, sent).any(axis=1)
-            if beyond.any() and leader == self._sources[n]:
+            if beyond.any() and leader == self._ends.sources[n]:
                 # A broker beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
                 before = self._loads(self._start_of(leader)[batches])[:, row]
                 beyond &= before <= self._upper[leader, row]
@@ -266,7 +258,7 @@ class _Room:
         timed = hourly_percentile(rows[:, :edge].reshape(len(rows), len(self._timed), hours), self._model.percentile)
         return np.concatenate([timed, rows[:, edge:]], axis=1)
 
-    def _start_of(self, broker: int) -> AnyArray:
+    def _start_of(self, broker: int) -> FloatArray:
         if broker not in self._start:
             own = [broker]
             self._start[broker] += self._rows(self._before.hours[:, own], self._before.loads[3:, own])
@@ -277,7 +269,7 @@ class _Room:
         self._batches = max(self._batches, number + 2)
         self._start.hold(self._batches, mode="edge")
         self._arriving.hold(self._batches)
-        source, target = self._sources[n], self._targets[n]
+        source, target = self._ends.sources[n], self._ends.targets[n]
         if self._is_limited(target):
             self._arriving[target][number] += self._moved[n]
             self._start_of(target)[number + 1 :] += self._moved[n]
@@ -285,5 +277,5 @@ class _Room:
         if self._is_limited(source):
             self._start_of(source)[number + 1 :] -= self._moved[n]
         if (sent := self._sent(n)) is not None:
-            self._arriving[self._leaders[n]][number] += sent
-            self._last[self._leaders[n]] = max(self._last[self._leaders[n]], number)
+            self._arriving[self._ends.leaders[n]][number] += sent
+            self._last[self._ends.leaders[n]] = max(self._last[self._ends.leaders[n]], number)

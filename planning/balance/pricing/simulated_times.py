@@ -16,8 +16,8 @@ from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.timing import MoveTimes
-from headroom.planning.reassignments.traffic import planned_traffic
-from headroom.schemas.keys import BrokerRole, Role
+from headroom.planning.reassignments.traffic import OtherReplication, planned_traffic
+from headroom.schemas.keys import Role
 
 
 def simulated_times_s(run: BatchRun, throttle_bytes_per_s: float, state: ClusterState) -> list[float | None]:
@@ -50,45 +50,25 @@ def _without_unused(state: ClusterState, used: Mapping[int, set[Role]]) -> Clust
 
 
 def ceilings_of(
-    model: ClusterModel, batches: Sequence[BalanceBatch], capacity_bytes_per_s: float | None
+    model: ClusterModel, batches: Sequence[BalanceBatch], state: ClusterState, capacity_bytes_per_s: float | None
 ) -> list[Ceilings]:
     """Return the highest rates that brokers of each batch may have, because other replication needs capacity too.
 
-    Other replication is that of the cluster before the first batch, without what leaders send of partitions that the
-    batch copies. It counts at the percentile of its sum by hour.
-
     Args:
-        model: the cluster before the first batch.
+        model: the cluster before the first batch, whose replication counts.
         batches: the batches.
+        state: the same cluster.
         capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
     """
     if capacity_bytes_per_s is None:
         return [{}] * len(batches)
-    brokers = [broker.broker for broker in model.brokers]
-    sent, received = (np.zeros((model.write.shape[1], len(brokers))) for _ in range(2))
-    by_hour = np.nan_to_num(model.rates_by_hour[0])
-    for hour, write in enumerate(by_hour):
-        sent[hour] = np.bincount(model.leader + 1, write * model.followers, len(brokers) + 1)[1:]
-        for replicas in model.replicas.T:
-            follows = np.where((replicas != model.leader) & (model.leader >= 0), replicas, -1)
-            received[hour] += np.bincount(follows + 1, write, len(brokers) + 1)[1:]
-    used = hourly_percentile(received.T, model.percentile)
-    ceilings: list[Ceilings] = []
-    for batch in batches:
-        rows = np.array([action.partition for action in batch.actions], dtype=np.int64)
-        own = np.zeros((len(sent), len(brokers) + 1))
-        np.add.at(own.T, model.leader[rows] + 1, (by_hour[:, rows] * model.followers[rows]).T)
-        others = hourly_percentile((sent - own[:, 1:]).T, model.percentile)
-        ceilings.append(
-            {
-                BrokerRole(broker, role): max(0.0, capacity_bytes_per_s - round(float(rates[index]), 3))
-                for index, broker in enumerate(brokers)
-                for role, rates in ((Role.LEADER, others), (Role.FOLLOWER, used))
-            }
-            if batch.moves
-            else {}
-        )
-    return ceilings
+    rates = np.nan_to_num(hourly_percentile(model.write, model.percentile)).tolist()
+    partitions = {
+        name: replace(state.partitions[name], write_bytes_per_s=rate)
+        for name, rate in zip(map(model.name, range(model.partitions)), rates, strict=True)
+    }
+    others = OtherReplication(replace(state, partitions=partitions), capacity_bytes_per_s)
+    return [others.rough_ceilings(move.name for move in batch.moves) for batch in batches]
 
 
 def _simulated_s(

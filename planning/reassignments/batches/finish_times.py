@@ -46,7 +46,7 @@ def finish_times(
 
     def finish_s(batch: ReassignmentBatch) -> float | None:
         if len(batch.assignments) > _MOST_PARTITIONS or batch.unknown_rates or batch.unknown_sizes:
-            return copy_time_s(batch, others.ceilings_besides(a.name for a in batch.assignments))
+            return copy_time_s(batch, others.rough_ceilings(a.name for a in batch.assignments))
         finish = times_of(batch.assignments).finish(batch.throttle_bytes_per_s or 0, 1)
         return math.inf if finish is None else finish.middle_s
 

@@ -177,20 +177,24 @@ def test_other_replication_leaves_less_of_the_capacity() -> None:
     # Broker 1 leads partitions 0 and 1, whose replicas on 2 move to 3, and partition 2, which stays: 6 MB/s to 3.
     model = model_of(brokers(3), [[1, 2], [1, 2], [1, 3]], [MB, 2 * MB, 6 * MB], size=[30 * MB, 60 * MB, MB])
     found = batches(model, [move(model, p, 1, 2) for p in range(2)])
-    (ceilings,) = ceilings_of(model, found, 21.0 * MB)
-    assert ceilings[BrokerRole(1, Role.LEADER)] == pytest.approx(15 * MB)
-    assert ceilings[BrokerRole(3, Role.FOLLOWER)] == pytest.approx(15 * MB)
+    placements = [
+        PartitionPlacement("t", n, 1, model.broker_ids(model.replicas[n]), model.broker_ids(model.replicas[n]))
+        for n in range(3)
+    ]
+    state = replace(cluster_of(model), partitions={p.name: p for p in placements})
+    (ceilings,) = ceilings_of(model, found, state, 21.0 * MB)
+    assert {ceilings[BrokerRole(1, Role.LEADER)], ceilings[BrokerRole(3, Role.FOLLOWER)]} == {15 * MB}
     # The followers that partitions 0 and 1 have are in no follower list.
-    assert ceilings[BrokerRole(2, Role.FOLLOWER)] == pytest.approx(18 * MB)
+    assert ceilings[BrokerRole(2, Role.FOLLOWER)] == 18 * MB
     run = BatchRun(found, [ceilings])
     assert run.rough_s(100 * MB) == run_of(*found).rough_s(15 * MB)
     assert simulated_times_s(run, 100 * MB, cluster_of(model)) == simulated_times_s(
         run_of(*found), 15 * MB, cluster_of(model)
     )
     # 5 MB/s are left of 11 on leader 1, which has to send 6.
-    late = BatchRun(found, ceilings_of(model, found, 11.0 * MB))
+    late = BatchRun(found, ceilings_of(model, found, state, 11.0 * MB))
     assert (late.rough_s(100 * MB), late.throttle_within(1e9)) == ((1, None), float("inf"))
-    assert ceilings_of(model, found, None) == [{}]
+    assert ceilings_of(model, found, state, None) == [{}]
 
 
 def cluster_of(model: ClusterModel, unused: frozenset[Role] = frozenset()) -> ClusterState:
