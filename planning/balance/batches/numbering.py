@@ -179,48 +179,53 @@ class _Counts:
 
 
 class _Room:
-    """Loads of brokers with limits at the start of each batch, and what arrives in it.
+    """Loads of brokers at the start of each batch, and what arrives in it.
 
     A row of loads has the hours of each rate that has a limit, then the latest values of the others.
     """
 
     def __init__(self, before: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction], ends: _Ends) -> None:
+        self._before, self._ends = before, ends
         limits = {resource: goals.limit(resource) for resource in Resource}
         limited = [resource for resource in Resource if np.isfinite(limits[resource]).any()]
         self._timed = [resource for resource in limited if resource in TIMED]
-        self._latest = [resource for resource in limited if resource not in TIMED]
+        self._latest = [resource - len(TIMED) for resource in limited if resource not in TIMED]
         self._upper = np.array([limits[r] for r in limited]).reshape(len(limited), len(before.model.brokers)).T
-        self._before, self._model, self._actions, self._ends = before, before.model, actions, ends
+        self._is_limited = np.isfinite(self._upper).any(axis=1).tolist()
         deltas = action_deltas(before.model, actions)
         self._moved = self._rows(deltas.hours, deltas.latest)
-        width = self._moved.shape[1]
-        # Loads at the start of each batch, and what arrives before anything leaves.
-        self._start, self._arriving = _ByBatch(width), _ByBatch(width)
+        # What leaders send in addition until moves end.
+        sent = np.zeros_like(deltas.hours)
+        sent[Resource.NETWORK_OUT] = before.model.write[[action.partition for action in actions]]
+        self._sent = self._rows(sent, np.zeros_like(deltas.latest))
+        self._start, self._arriving = (_ByBatch(self._moved.shape[1]) for _ in range(2))
         self._last: dict[int, int] = defaultdict(int)
-        self._batches = 0
 
     def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
         """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
-        count = latest.shape[1]
-        timed = hours[self._timed].transpose(1, 0, 2).reshape(count, len(self._timed) * hours.shape[2])
-        rows: FloatArray = np.concatenate([timed, latest[[r - len(TIMED) for r in self._latest]].T], axis=1)
+        timed = hours[self._timed].transpose(1, 0, 2).reshape(latest.shape[1], len(self._timed) * hours.shape[2])
+        rows: FloatArray = np.concatenate([timed, latest[self._latest].T], axis=1)
         return rows
 
-    def _sent(self, n: int) -> FloatArray | None:
-        """Return what the leader of a copied partition sends in addition until the move ends; None without a limit."""
-        leader = self._ends.leaders[n]
-        if leader == NO_BROKER or Resource.NETWORK_OUT not in self._timed:
-            return None
-        row = self._timed.index(Resource.NETWORK_OUT)
-        if not np.isfinite(self._upper[leader, row]):
-            return None
-        write = self._model.write[self._actions[n].partition]
-        sent = np.zeros(self._moved.shape[1])
-        sent[row * len(write) : (row + 1) * len(write)] = write
-        return sent
+    def _loads(self, rows: FloatArray) -> FloatArray:
+        """Return the loads of rows by resource with a limit, (N, L)."""
+        model, edge = self._before.model, rows.shape[1] - len(self._latest)
+        hours = rows[:, :edge].reshape(len(rows), len(self._timed), model.write.shape[1])
+        return np.concatenate([hourly_percentile(hours, model.percentile), rows[:, edge:]], axis=1)
 
-    def _is_limited(self, broker: int) -> bool:
-        return bool(np.isfinite(self._upper[broker]).any())
+    def _start_of(self, broker: int) -> FloatArray:
+        if broker not in self._start:
+            own = [broker]
+            self._start[broker] += self._rows(self._before.hours[:, own], self._before.loads[3:, own])
+        return self._start[broker]
+
+    def _arrivals(self, n: int) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the brokers with a limit to which an action adds load until its batch has ended, with the load."""
+        target, leader = self._ends.targets[n], self._ends.leaders[n]
+        if self._is_limited[target]:
+            yield target, self._moved[n]
+        if leader != NO_BROKER and self._is_limited[leader] and Resource.NETWORK_OUT in self._timed:
+            yield leader, self._sent[n]
 
     def first(self, n: int) -> int:
         """Return the first batch in which an action may arrive: not before actions that come before it."""
@@ -229,53 +234,27 @@ class _Room:
     def fits(self, n: int, batches: IntArray) -> BoolArray:
         """Return in which batches brokers stay within their limits if all arrives before anything leaves, (N,)."""
         fits = np.ones(len(batches), dtype=np.bool_)
-        if not len(batches):
-            return fits
-        if self._is_limited(self._ends.targets[n]):
-            fits &= ~self._more_beyond(self._ends.targets[n], batches, self._moved[n]).any(axis=1)
-        if (sent := self._sent(n)) is not None:
-            leader, row = self._ends.leaders[n], self._timed.index(Resource.NETWORK_OUT)
-            beyond = self._more_beyond(leader, batches, sent).any(axis=1)
-            if beyond.any() and leader == self._ends.sources[n]:
-                # A broker beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
-                before = self._loads(self._start_of(leader)[batches])[:, row]
-                beyond &= before <= self._upper[leader, row]
-            fits &= ~beyond
+        for broker, arriving in self._arrivals(n) if len(batches) else ():
+            start, upper = self._start_of(broker)[batches], self._upper[broker] * (1 + _ROUNDING)
+            before = start + self._arriving[broker][batches]
+            after = self._loads(before + arriving)
+            if not (after > upper).any():
+                continue
+            # Beyond a limit, a broker may take what does not count there, such as leaders beyond the limit of its disk.
+            within = ((after <= upper) | (after <= self._loads(before) * (1 + _ROUNDING))).all(axis=1)
+            if broker == self._ends.sources[n]:
+                # A leader beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
+                out = self._timed.index(Resource.NETWORK_OUT)
+                within |= self._loads(start)[:, out] > upper[out]
+            fits &= within
         return fits
-
-    def _more_beyond(self, broker: int, batches: IntArray, arriving: FloatArray) -> BoolArray:
-        """Return which loads of a broker get beyond a limit, or further beyond one, by batch and resource."""
-        before = self._start_of(broker)[batches] + self._arriving[broker][batches]
-        after = self._loads(before + arriving)
-        beyond: BoolArray = after > self._upper[broker] * (1 + _ROUNDING)
-        # Beyond a limit, a broker may take what does not count there, such as leaders beyond the limit of its disk.
-        return beyond & (after > self._loads(before) * (1 + _ROUNDING)) if beyond.any() else beyond
-
-    def _loads(self, rows: FloatArray) -> FloatArray:
-        """Return the loads by resource with a limit of rows of loads, (N, L)."""
-        hours = self._model.write.shape[1]
-        edge = hours * len(self._timed)
-        timed = hourly_percentile(rows[:, :edge].reshape(len(rows), len(self._timed), hours), self._model.percentile)
-        return np.concatenate([timed, rows[:, edge:]], axis=1)
-
-    def _start_of(self, broker: int) -> FloatArray:
-        if broker not in self._start:
-            own = [broker]
-            self._start[broker] += self._rows(self._before.hours[:, own], self._before.loads[3:, own])
-        return self._start[broker]
 
     def take(self, n: int, number: int) -> None:
         """Let an action arrive in a batch, and what it replaces leave at its end."""
-        self._batches = max(self._batches, number + 2)
-        self._start.hold(self._batches, mode="edge")
-        self._arriving.hold(self._batches)
-        source, target = self._ends.sources[n], self._ends.targets[n]
-        if self._is_limited(target):
-            self._arriving[target][number] += self._moved[n]
-            self._start_of(target)[number + 1 :] += self._moved[n]
-            self._last[target] = max(self._last[target], number)
-        if self._is_limited(source):
-            self._start_of(source)[number + 1 :] -= self._moved[n]
-        if (sent := self._sent(n)) is not None:
-            self._arriving[self._ends.leaders[n]][number] += sent
-            self._last[self._ends.leaders[n]] = max(self._last[self._ends.leaders[n]], number)
+        self._start.hold(number + 2, mode="edge")
+        self._arriving.hold(number + 2)
+        for broker, arriving in self._arrivals(n):
+            self._arriving[broker][number] += arriving
+            self._last[broker] = max(self._last[broker], number)
+        self._start_of(self._ends.targets[n])[number + 1 :] += self._moved[n]
+        self._start_of(self._ends.sources[n])[number + 1 :] -= self._moved[n]

@@ -108,14 +108,10 @@ class BatchRun:
     readings_s: float = 0.0
     pause_s: float = 0.0
 
-    def overhead_s(self, batches: int) -> float:
-        """Return the time of a number of batches besides their copies, seconds."""
-        return batches * self.readings_s + max(0, batches - 1) * self.pause_s
-
     def total_s(self, durations_s: Sequence[float | None]) -> float | None:
         """Return the time of batches of these durations one after another, seconds; None if one never ends."""
-        known = [seconds for seconds in durations_s if seconds is not None]
-        return math.fsum([*known, self.overhead_s(len(known))]) if len(known) == len(durations_s) else None
+        known = [seconds + self.readings_s + self.pause_s for seconds in durations_s if seconds is not None]
+        return max(0.0, math.fsum(known) - self.pause_s) if len(known) == len(durations_s) else None
 
     def rough_s(self, throttle_bytes_per_s: float, actions: int | None = None) -> tuple[int, float | None]:
         """Return the number of batches of the first actions and their rough time, seconds; None if they never end.
