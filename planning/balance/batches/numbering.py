@@ -199,7 +199,9 @@ class _Room:
         sent[Resource.NETWORK_OUT] = before.model.write[[action.partition for action in actions]]
         self._sent = self._rows(sent, np.zeros_like(deltas.latest))
         self._start, self._arriving = (_ByBatch(self._moved.shape[1]) for _ in range(2))
-        self._last: dict[int, int] = defaultdict(int)
+        # The last batch in which load arrives on a broker, and in which it sends copies beyond its limit.
+        self._last, self._beyond = (defaultdict[int, int](int) for _ in range(2))
+        self._leads = [action.leads for action in actions]
 
     def _rows(self, hours: FloatArray, latest: FloatArray) -> FloatArray:
         """Return the rows of loads by resource, (3, N, H) and (3, N), as (N, C)."""
@@ -228,15 +230,18 @@ class _Room:
             yield leader, self._sent[n]
 
     def first(self, n: int) -> int:
-        """Return the first batch in which an action may arrive: not before actions that come before it."""
-        return self._last[self._ends.targets[n]]
+        """Return the first batch in which an action may be: it arrives not before actions that come before it.
+
+        It gives no lead before its source sends copies beyond the limit, because the source may then be within it.
+        """
+        return max(self._last[self._ends.targets[n]], self._beyond[self._ends.sources[n]] if self._leads[n] else 0)
 
     def fits(self, n: int, batches: IntArray) -> BoolArray:
         """Return in which batches brokers stay within their limits if all arrives before anything leaves, (N,)."""
         fits = np.ones(len(batches), dtype=np.bool_)
         for broker, arriving in self._arrivals(n) if len(batches) else ():
-            start, upper = self._start_of(broker)[batches], self._upper[broker] * (1 + _ROUNDING)
-            before = start + self._arriving[broker][batches]
+            upper = self._upper[broker] * (1 + _ROUNDING)
+            before = self._start_of(broker)[batches] + self._arriving[broker][batches]
             after = self._loads(before + arriving)
             if not (after > upper).any():
                 continue
@@ -244,10 +249,15 @@ class _Room:
             within = ((after <= upper) | (after <= self._loads(before) * (1 + _ROUNDING))).all(axis=1)
             if broker == self._ends.sources[n]:
                 # A leader beyond its limit may send copies of partitions whose lead it gives: only that relieves it.
-                out = self._timed.index(Resource.NETWORK_OUT)
-                within |= self._loads(start)[:, out] > upper[out]
+                within |= self._sends_beyond(broker, batches)
             fits &= within
         return fits
+
+    def _sends_beyond(self, broker: int, batches: IntArray) -> BoolArray:
+        """Return whether a broker is beyond its limit of network out at the start of batches, (N,)."""
+        out = self._timed.index(Resource.NETWORK_OUT)
+        beyond: BoolArray = self._loads(self._start_of(broker)[batches])[:, out] > self._upper[broker, out]
+        return beyond
 
     def take(self, n: int, number: int) -> None:
         """Let an action arrive in a batch, and what it replaces leave at its end."""
@@ -256,5 +266,7 @@ class _Room:
         for broker, arriving in self._arrivals(n):
             self._arriving[broker][number] += arriving
             self._last[broker] = max(self._last[broker], number)
+            if broker == self._ends.sources[n] and self._sends_beyond(broker, np.array([number]))[0]:
+                self._beyond[broker] = max(self._beyond[broker], number)
         self._start_of(self._ends.targets[n])[number + 1 :] += self._moved[n]
         self._start_of(self._ends.sources[n])[number + 1 :] -= self._moved[n]
