@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from headroom.planning.balance.model import ClusterModel
-from headroom.planning.balance.search.actions import ActionKind, BalanceAction
+from headroom.planning.balance.search.actions import BalanceAction
 
 
 def action_fields(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:
     """Return an action: what goes from which broker to which, and what is copied."""
     name = model.name(action.partition)
-    swapped = model.name(action.swapped) if action.kind is ActionKind.SWAP else None
     return {
         "kind": action.kind.value,
         "topic": name.topic,
@@ -19,7 +18,8 @@ def action_fields(action: BalanceAction, model: ClusterModel) -> dict[str, Any]:
         "from_broker": model.brokers[action.source].broker,
         "to_broker": model.brokers[action.target].broker,
         "leads": action.leads,
-        "swapped_topic": None if swapped is None else swapped.topic,
-        "swapped_partition": None if swapped is None else swapped.partition,
+        # Earlier versions proposed swaps.
+        "swapped_topic": None,
+        "swapped_partition": None,
         "copied_bytes": float(action.bytes_copied),
     }

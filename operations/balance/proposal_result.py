@@ -11,11 +11,12 @@ from hashlib import sha256
 from headroom.operations.balance.cluster import BalanceCluster
 from headroom.operations.balance.requests import ProposalRequest
 from headroom.operations.balance.score import chosen_goals
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits
-from headroom.planning.balance.model import ClusterModel, Resource
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.batches.numbering import CopyLimits
+from headroom.planning.balance.model import RATES, ClusterModel, Resource
 from headroom.planning.balance.observation.cluster import excluding
-from headroom.planning.balance.pricing.price import BatchPrice, batch_price
-from headroom.planning.balance.pricing.simulated_times import simulated_times_s
+from headroom.planning.balance.pricing.price import BatchPrice, BatchRun, batch_price
+from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
 from headroom.planning.balance.reports.in_band import prefix_in_band
 from headroom.planning.balance.reports.prefixes import PrefixPrice, first_batches, prefix_price, prefixes
 from headroom.planning.balance.reports.scorecard import Scorecard, scorecard_of
@@ -25,7 +26,7 @@ from headroom.planning.balance.search.proposal import Proposal, excluded_partiti
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
-from headroom.schemas.text.amounts import rate_text
+from headroom.schemas.text.amounts import duration_text, rate_text
 
 # Load outside of bands below this is rounding.
 _NOTHING = 1e-9
@@ -88,6 +89,9 @@ class ProposalResult:
         chosen: number of actions that the batches carry out.
         batches: batches of the chosen actions.
         throttle: throttle of all of them.
+        duration_s: time of all of them one after another, with the readings and pauses of a run, seconds; None if one
+            never ends.
+        finish_within_s: time in which they should end, seconds; None if it does not matter.
         rows: prefixes to choose from.
         left_out: partitions that are in no action, by reason.
         limited: whether a limit on bytes or moves was given.
@@ -104,6 +108,8 @@ class ProposalResult:
     chosen: int
     batches: Sequence[PricedBatch]
     throttle: BalanceThrottle
+    duration_s: float | None
+    finish_within_s: float | None
     rows: Sequence[PrefixPrice]
     left_out: Sequence[LeftOut]
     limited: bool
@@ -123,12 +129,6 @@ class ProposalResult:
     def throttle_of(self, batch: PricedBatch) -> int | None:
         """Return the throttle of a batch, bytes per second; None if it copies nothing."""
         return self.throttle.bytes_per_s if batch.batch.moves else None
-
-    @property
-    def duration_s(self) -> float | None:
-        """Return the time of all batches one after another, seconds; None if one never ends."""
-        known = [batch.duration_s for batch in self.batches if batch.duration_s is not None]
-        return sum(known) if len(known) == len(self.batches) else None
 
     @property
     def is_outside(self) -> bool:
@@ -153,11 +153,20 @@ class ProposalResult:
             )
         if self.throttle.misses_deadline:
             warnings.append(
-                "No throttle within cluster.replication_capacity meets --finish-within: copy less, or longer."
+                "No throttle that brokers can carry meets --finish-within, with the readings and pauses of a run: copy "
+                "less, or longer."
+            )
+        elif (
+            self.finish_within_s is not None and self.duration_s is not None and self.duration_s > self.finish_within_s
+        ):
+            warnings.append(
+                f"At this throttle the batches take about {duration_text(self.duration_s)}, longer than "
+                "--finish-within: give a higher --throttle, or copy less."
             )
         if self.proposal.actions and self.duration_s is None:
             warnings.append(
-                "At this throttle a batch never ends: its writes alone use it up. Give a higher --throttle."
+                "A batch never ends: its writes use up the throttle, or what other replication leaves of "
+                "cluster.replication_capacity. Give a higher --throttle, or copy when less is written."
             )
         given_back = int((self.proposal.model.leader != self.cluster.observed.model.leader).sum())
         if given_back:
@@ -207,22 +216,35 @@ def proposal_result(
     proposal = search(cluster, request)
     reached = None if first.in_band is None else prefix_in_band(proposal, first.in_band)
     chosen, goals = _prefix_length(proposal, first.count if reached is None else reached), proposal.goals.goals
-    wanted = ThrottleRequest(request.throttle, finish_within_s, cluster.settings.cluster.replication_capacity)
+    capacity = cluster.settings.cluster.replication_capacity
+    wanted = ThrottleRequest(request.throttle, finish_within_s, capacity, _least_network(proposal.model))
     copies = CopyLimits(replication_bytes_per_s=wanted.most_bytes_per_s)
-    batches = first_batches(proposal, chosen, copies)
-    throttle = choose_throttle(batches, wanted, cluster.state)
+
+    def run_of(actions: int) -> BatchRun:
+        batches, reassign = first_batches(proposal, actions, copies), cluster.settings.reassign
+        # A run measures what is written before each batch, after the proposal was weighed again by such a reading.
+        readings_s = 2 * cluster.settings.collect.measure_s
+        ceilings = ceilings_of(proposal.model, batches, cluster.state, capacity)
+        return BatchRun(batches, ceilings, readings_s, reassign.pause_s)
+
+    run = run_of(chosen)
+    throttle = choose_throttle(run, wanted, cluster.state)
     rate = throttle.bytes_per_s or 1
-    batches_of = {n: batches if n == chosen else first_batches(proposal, n, copies) for n in prefixes(proposal)}
-    rows = [prefix_price(proposal, n, of_prefix, rate) for n, of_prefix in batches_of.items()]
+    priced = _price_batches(run, rate, cluster)
+    duration_s = run.total_s([batch.duration_s for batch in priced])
+    whole = run if chosen == len(proposal.actions) else run_of(len(proposal.actions))
+    rows = [prefix_price(proposal, n, whole, rate) for n in prefixes(proposal)]
     return ProposalResult(
         cluster=cluster,
         proposal=proposal,
         before=scorecard_of(proposal.model, goals),
         after=scorecard_of(_after(proposal, chosen), goals),
         chosen=chosen,
-        batches=_price_batches(batches, rate, cluster),
+        batches=priced,
         throttle=throttle,
-        rows=rows,
+        duration_s=duration_s,
+        finish_within_s=finish_within_s,
+        rows=[replace(row, duration_s=duration_s) if row.actions == chosen else row for row in rows],
         left_out=_left_out(proposal.model, request, cluster),
         limited=request.max_bytes is not None or request.max_moves is not None,
         elections_only=request.elections_only,
@@ -247,10 +269,14 @@ def _after(proposal: Proposal, actions: int) -> ClusterModel:
     return replace(proposal.model, replicas=loads.replicas, leader=loads.leader)
 
 
-def _price_batches(
-    batches: Sequence[BalanceBatch], throttle_bytes_per_s: int, cluster: BalanceCluster
-) -> list[PricedBatch]:
-    times_s = simulated_times_s(batches, throttle_bytes_per_s, cluster.state)
+def _least_network(model: ClusterModel) -> float | None:
+    """Return what every broker can send and receive, bytes per second; None if unknown for all."""
+    known = [broker.capacity.of(resource) for broker in model.brokers if broker.alive for resource in RATES]
+    return min((rate for rate in known if rate is not None), default=None)
+
+
+def _price_batches(run: BatchRun, throttle_bytes_per_s: int, cluster: BalanceCluster) -> list[PricedBatch]:
+    times_s = simulated_times_s(run, throttle_bytes_per_s, cluster.state)
     return [
         PricedBatch(
             batch,
@@ -258,7 +284,7 @@ def _price_batches(
             seconds,
             ReassignmentPlan(batch.assignments).fingerprint(cluster.state.topic_ids),
         )
-        for batch, seconds in zip(batches, times_s, strict=True)
+        for batch, seconds in zip(run.batches, times_s, strict=True)
     ]
 
 

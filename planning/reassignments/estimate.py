@@ -15,7 +15,7 @@ from headroom.planning.reassignments.cluster_state import ClusterState
 from headroom.planning.reassignments.plan import ReassignmentPlan, TargetAssignment
 from headroom.planning.reassignments.replica_keys import Bools
 from headroom.planning.reassignments.timing import MoveTimes, TimeEstimate
-from headroom.planning.reassignments.traffic import PlannedTraffic, planned_traffic
+from headroom.planning.reassignments.traffic import OtherReplication, PlannedTraffic, planned_traffic
 from headroom.planning.reassignments.what_if import WhatIf, what_if
 from headroom.planning.throttles.recommendation import (
     ACCURATE_BYTES_PER_S,
@@ -136,7 +136,7 @@ def estimate(
     """
     lists = _lists_in_force(changes, state) if in_flight else changes.lists
     traffic = planned_traffic(state, changes, {} if in_flight else lists)
-    times = MoveTimes(traffic, state, _ceilings(traffic, state, policy), in_flight)
+    times = MoveTimes(traffic, state, OtherReplication(state, policy.capacity_bytes_per_s).ceilings(traffic), in_flight)
     loads = worse_loads(times.before, times.after)
     recommendation = recommend(
         [replace(load, throttle_bytes_per_s=0.0) for load in loads],
@@ -265,30 +265,3 @@ def _names(traffic: PlannedTraffic, chosen: Bools) -> tuple[TopicPartition, ...]
     """Return the partitions with a chosen replica that copies."""
     numbers = np.unique(traffic.partition[traffic.copies & chosen])
     return tuple(traffic.names[number] for number in numbers.tolist())
-
-
-def _ceilings(traffic: PlannedTraffic, state: ClusterState, policy: ThrottlePolicy) -> dict[BrokerRole, float]:
-    """Return what a broker's capacity leaves to its throttle, because other replication counts against it too."""
-    if policy.capacity_bytes_per_s is None:
-        return {}
-    used: dict[BrokerRole, float] = defaultdict(float)
-    in_lists = set(traffic.names)
-    for name, placement in state.partitions.items():
-        written = placement.write_bytes_per_s or 0.0
-        if name in in_lists or placement.leader is None or not written:
-            continue
-        followers = [broker for broker in placement.isr if broker != placement.leader]
-        used[BrokerRole(placement.leader, Role.LEADER)] += written * len(followers)
-        for broker in followers:
-            used[BrokerRole(broker, Role.FOLLOWER)] += written
-    unlisted = np.flatnonzero(traffic.following(traffic.leader) & ~traffic.follower_listed)
-    received = np.bincount(
-        traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
-    )
-    for broker, bytes_per_s in zip(traffic.brokers, received.tolist(), strict=True):
-        used[BrokerRole(broker, Role.FOLLOWER)] += bytes_per_s
-    return {
-        BrokerRole(broker, role): max(0.0, policy.capacity_bytes_per_s - used[BrokerRole(broker, role)])
-        for broker in traffic.brokers
-        for role in Role
-    }

@@ -6,7 +6,8 @@ object, which costs seconds for 200,000 partitions and every leader that each of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -188,6 +189,63 @@ def sums_by_key(keys: Ints, weights: NDArray[Any], length: int) -> Floats:
     """Return the sum of the weights by key, for keys from 0 to below ``length``."""
     # Without any key numpy returns integers.
     return np.bincount(keys, weights, minlength=length).astype(np.float64)
+
+
+class OtherReplication:
+    """Replication in a cluster, by which the capacity of its brokers is less for the partitions that move.
+
+    Args:
+        state: the cluster. A write rate that is unknown counts as 0.
+        capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
+    """
+
+    def __init__(self, state: ClusterState, capacity_bytes_per_s: float | None) -> None:
+        self._state, self._capacity = state, capacity_bytes_per_s
+        self._used: dict[BrokerRole, float] = defaultdict(float)
+        for placement in state.partitions.values() if capacity_bytes_per_s is not None else ():
+            for role, rate in _replication(placement):
+                self._used[role] += rate
+
+    def ceilings(self, traffic: PlannedTraffic) -> dict[BrokerRole, float]:
+        """Return the highest rate of each broker and role in a move; nothing without a capacity.
+
+        Args:
+            traffic: the move, whose traffic is no other replication, except for followers outside of its lists.
+        """
+        unlisted = np.flatnonzero(traffic.following(traffic.leader) & ~traffic.follower_listed)
+        received = np.bincount(
+            traffic.broker[unlisted], traffic.known_write[traffic.partition[unlisted]], minlength=len(traffic.brokers)
+        )
+        followers = (BrokerRole(broker, Role.FOLLOWER) for broker in traffic.brokers)
+        return self._left(traffic.names, Role, dict(zip(followers, received.tolist(), strict=True)))
+
+    def rough_ceilings(self, names: Iterable[TopicPartition]) -> dict[BrokerRole, float]:
+        """Return the same for a move of partitions, whose followers are in no list; nothing without a capacity."""
+        return self._left(names, (Role.LEADER,), {})
+
+    def _left(
+        self, names: Iterable[TopicPartition], roles: Iterable[Role], besides: Mapping[BrokerRole, float]
+    ) -> dict[BrokerRole, float]:
+        if self._capacity is None:
+            return {}
+        used, counted = defaultdict(float, self._used), set(roles)
+        for name in names:
+            for role, rate in _replication(self._state.partitions[name]):
+                used[role] -= rate * (role.role in counted)
+        every = [BrokerRole(broker, role) for broker in self._state.brokers for role in Role]
+        # Sums and differences in another order differ in their last digits.
+        return {role: max(0.0, self._capacity - round(used[role] + besides.get(role, 0.0), 3)) for role in every}
+
+
+def _replication(placement: PartitionPlacement) -> Iterator[tuple[BrokerRole, float]]:
+    """Yield what the in-sync followers of a partition need of each broker and role, bytes per second."""
+    written = placement.write_bytes_per_s or 0.0
+    if placement.leader is None or not written:
+        return
+    followers = [broker for broker in placement.isr if broker != placement.leader]
+    yield BrokerRole(placement.leader, Role.LEADER), written * len(followers)
+    for broker in followers:
+        yield BrokerRole(broker, Role.FOLLOWER), written
 
 
 def planned_traffic(state: ClusterState, changes: PlanChanges, lists: Mapping[str, TopicLists]) -> PlannedTraffic:

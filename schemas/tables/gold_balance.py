@@ -38,7 +38,12 @@ BALANCE_PROPOSAL = Table(
         ("in_band_after", "BIGINT", "the same after the actions"),
         ("batches", "BIGINT", "number of batches"),
         ("throttle_bytes_per_s", "BIGINT", "throttle that the batches are priced at, bytes/s; null: nothing is copied"),
-        ("duration_s", "DOUBLE", "time of all batches one after another, seconds; null: one of them never ends"),
+        (
+            "duration_s",
+            "DOUBLE",
+            "time of all batches one after another, with the readings and pauses of a run, seconds; null: one of them "
+            "never ends",
+        ),
     ),
 )
 

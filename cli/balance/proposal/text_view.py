@@ -18,7 +18,7 @@ from headroom.planning.balance.search.limits import WHY_EXCLUDED
 from headroom.schemas.text.amounts import duration_text, percent_text, rate_text, size_text
 
 _NEVER = "never"
-_PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "time at most")
+_PREFIXES = ("actions", "last one", "gain", "copied", "replicas", "batches", "rough time")
 _ACTIONS = ("no.", "action", "partition", "from", "to", "lead", "to copy", "gain", "gain per GB")
 _BATCHES = ("batch", "actions", "to copy", "required", "throttle", "after a leader switch", "peak disk", "time")
 _SOURCES = {
@@ -63,11 +63,7 @@ def action_text(action: BalanceAction, model: ClusterModel) -> str:
     if action.kind is ActionKind.ELECT:
         return f"elect broker {target} as leader of {name} instead of broker {source}"
     lead = " with its lead" if action.leads else ""
-    text = f"move {name} from broker {source} to broker {target}{lead}"
-    if action.kind is ActionKind.MOVE:
-        return text
-    back = " with its lead" if action.swapped_leads else ""
-    return f"{text}, and {model.name(action.swapped)} back{back}"
+    return f"move {name} from broker {source} to broker {target}{lead}"
 
 
 def _summary(result: ProposalResult) -> Iterator[str]:
@@ -137,12 +133,11 @@ def _action_rows(result: ProposalResult) -> Iterator[tuple[str, ...]]:
     start = float(proposal.outside[0])
     for number, action in enumerate(proposal.actions, start=1):
         gain = float(proposal.gains[number - 1]) / start if start else 0.0
-        swapped = f" / {model.name(action.swapped)}" if action.kind is ActionKind.SWAP else ""
         gigabytes = action.bytes_copied / 1e9
         yield (
             str(number),
             action.kind.value,
-            f"{model.name(action.partition)}{swapped}",
+            str(model.name(action.partition)),
             str(model.brokers[action.source].broker),
             str(model.brokers[action.target].broker),
             "yes" if action.leads else "no",

@@ -303,7 +303,8 @@ class ReassignmentExecutor:
             return None
         reading = self._control.read_logs(self._brokers_of(batch, snapshot), None)
         plan = ReassignmentPlan(tuple(a for a in batch if a.name in changes.submit))
-        lasts_s = plan_time_s(plan, cluster_state_of_run(snapshot, reading.brokers), rate)
+        state, capacity = cluster_state_of_run(snapshot, reading.brokers), self._policy.throttles.capacity_bytes_per_s
+        lasts_s = plan_time_s(plan, state, rate, capacity)
         return None if lasts_s is None else late_reason(snapshot, lasts_s)
 
     def _brokers_of(self, batch: ReassignmentPlan, snapshot: RunSnapshot) -> list[int]:

@@ -6,12 +6,16 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from headroom.planning.balance.batches.batches import BalanceBatch, ReplicaMove
 from headroom.planning.finish.finish_time import COMPLETE_S
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import BrokerRole, Role
+
+# Highest rate of each broker and role, bytes per second; missing: no limit.
+Ceilings = Mapping[BrokerRole, float]
 
 _POLICY = ThrottlePolicy()
 _NEAR_RATIO = 1.001
@@ -69,61 +73,89 @@ def batch_price(batch: BalanceBatch) -> BatchPrice:
     )
 
 
-def duration_s(batch: BalanceBatch, throttle_bytes_per_s: float) -> float | None:
-    """Return the time of a batch in seconds; None if it never ends.
+def duration_s(
+    moves: Sequence[ReplicaMove], throttle_bytes_per_s: float, ceilings: Ceilings = MappingProxyType({})
+) -> float | None:
+    """Return the rough time of the copies of a batch in seconds; None if they never end.
 
     For each broker and role: bytes to copy / (throttle - required rate); the slowest one decides.
 
     Args:
-        batch: the batch.
+        moves: the copies; nothing takes no time.
         throttle_bytes_per_s: throttle on all brokers, both roles.
+        ceilings: highest rate of a broker and role that its capacity allows, bytes per second; missing: no limit.
     """
-    if not batch.moves:
+    if not moves:
         return 0.0
-    required, left = _required_bytes_per_s(batch.moves), _bytes(batch.moves)
-    if throttle_bytes_per_s <= max(required.values()):
-        return None
-    return max(left[end] / (throttle_bytes_per_s - required[end]) for end in left) + COMPLETE_S
+    required, left = _required_bytes_per_s(moves), _bytes(moves)
+    free = {end: min(throttle_bytes_per_s, ceilings.get(end, math.inf)) - required[end] for end in left}
+    return None if min(free.values()) <= 0 else max(left[end] / free[end] for end in left) + COMPLETE_S
 
 
-def total_duration_s(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float) -> float | None:
-    """Return the time of batches one after another in seconds; None if one of them never ends."""
-    durations_s = [duration_s(batch, throttle_bytes_per_s) for batch in batches]
-    known = [seconds for seconds in durations_s if seconds is not None]
-    return math.fsum(known) if len(known) == len(durations_s) else None
+@dataclass(frozen=True)
+class BatchRun:
+    """Batches as a run carries them out, one after another.
 
-
-def throttle_within(batches: Sequence[BalanceBatch], within_s: float) -> float:
-    """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none.
-
-    Args:
-        batches: the batches, one after another.
-        within_s: time in seconds, above 0.
-
-    Raises:
-        HeadroomError: ``within_s`` is not above 0.
+    Attributes:
+        batches: the batches.
+        ceilings: highest rates of brokers that the capacity allows beside other replication, for each batch.
+        readings_s: time for readings of the cluster before each batch, seconds.
+        pause_s: pause between two batches, seconds.
     """
-    if not within_s > 0:
-        raise HeadroomError("finish within", f"is {within_s} s", "Use a time above 0.")
-    low = max((batch_price(batch).required_bytes_per_s for batch in batches), default=0.0)
-    if not any(batch.moves for batch in batches):
-        return 0.0
-    if math.fsum(COMPLETE_S for batch in batches if batch.moves) >= within_s:
-        return math.inf
-    high = max(low, 1.0) * 2
-    while not _in_time(batches, high, within_s):
-        low, high = high, high * 2
-        if high > max(low, 1.0) * _MOST_TIMES:
+
+    batches: Sequence[BalanceBatch]
+    ceilings: Sequence[Ceilings]
+    readings_s: float = 0.0
+    pause_s: float = 0.0
+
+    def total_s(self, durations_s: Sequence[float | None]) -> float | None:
+        """Return the time of batches of these durations one after another, seconds; None if one never ends."""
+        known = [seconds + self.readings_s + self.pause_s for seconds in durations_s if seconds is not None]
+        return max(0.0, math.fsum(known) - self.pause_s) if len(known) == len(durations_s) else None
+
+    def rough_s(self, throttle_bytes_per_s: float, actions: int | None = None) -> tuple[int, float | None]:
+        """Return the number of batches of the first actions and their rough time, seconds; None if they never end.
+
+        Args:
+            throttle_bytes_per_s: throttle on all brokers, both roles.
+            actions: number of actions; None: all.
+        """
+        moves = [batch.moves if actions is None else batch.first_moves(actions) for batch in self.batches]
+        durations_s = [
+            duration_s(own, throttle_bytes_per_s, ceilings)
+            for own, ceilings in zip(moves, self.ceilings, strict=True)
+            if own is not None
+        ]
+        return len(durations_s), self.total_s(durations_s)
+
+    def throttle_within(self, within_s: float) -> float:
+        """Return the least throttle, in bytes per second, with which batches end in time; infinity if there is none.
+
+        Args:
+            within_s: time in seconds, above 0.
+
+        Raises:
+            HeadroomError: ``within_s`` is not above 0.
+        """
+        if not within_s > 0:
+            raise HeadroomError("finish within", f"is {within_s} s", "Use a time above 0.")
+        if not any(batch.moves for batch in self.batches):
+            return 0.0
+        low = max(batch_price(batch).required_bytes_per_s for batch in self.batches)
+        # As fast as capacity and pauses allow.
+        if not self._in_time(max(low, 1.0) * _MOST_TIMES, within_s):
             return math.inf
-    while high > low * _NEAR_RATIO:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _in_time(batches, middle, within_s) else (middle, high)
-    return high
+        high = max(low, 1.0) * 2
+        while not self._in_time(high, within_s):
+            low, high = high, high * 2
+        while high > low * _NEAR_RATIO:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self._in_time(middle, within_s) else (middle, high)
+        return high
 
-
-def _in_time(batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, within_s: float) -> bool:
-    seconds = total_duration_s(batches, throttle_bytes_per_s)
-    return seconds is not None and seconds <= within_s
+    def _in_time(self, throttle_bytes_per_s: float, within_s: float) -> bool:
+        _, seconds = self.rough_s(throttle_bytes_per_s)
+        return seconds is not None and seconds <= within_s
 
 
 def _sent_bytes_per_s(move: ReplicaMove) -> float:

@@ -6,32 +6,35 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from headroom.planning.balance.arrays import hourly_percentile
 from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.pricing.price import BatchRun, Ceilings
 from headroom.planning.reassignments.changes import plan_changes
 from headroom.planning.reassignments.cluster_state import ClusterState, PartitionPlacement
 from headroom.planning.reassignments.plan import ReassignmentPlan
 from headroom.planning.reassignments.timing import MoveTimes
-from headroom.planning.reassignments.traffic import planned_traffic
+from headroom.planning.reassignments.traffic import OtherReplication, planned_traffic
 from headroom.schemas.keys import Role
 
 
-def simulated_times_s(
-    batches: Sequence[BalanceBatch], throttle_bytes_per_s: float, state: ClusterState
-) -> list[float | None]:
+def simulated_times_s(run: BatchRun, throttle_bytes_per_s: float, state: ClusterState) -> list[float | None]:
     """Return the time of each batch in seconds; None if it never ends.
 
     A quota that has counted nothing since the start of its broker begins with the first batch that uses it. Between two
     batches quotas come to rest, and then have room for a burst.
 
     Args:
-        batches: batches one after another.
+        run: batches one after another.
         throttle_bytes_per_s: throttle on all brokers, both roles.
         state: the cluster before the first batch.
     """
     used: dict[int, set[Role]] = defaultdict(set)
     times_s = []
-    for batch in batches:
-        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used)))
+    for batch, ceilings in zip(run.batches, run.ceilings, strict=True):
+        times_s.append(_simulated_s(batch, throttle_bytes_per_s, _without_unused(state, used), ceilings))
         for move in batch.moves:
             used[move.leader].add(Role.LEADER)
             used[move.target].add(Role.FOLLOWER)
@@ -46,7 +49,31 @@ def _without_unused(state: ClusterState, used: Mapping[int, set[Role]]) -> Clust
     return replace(state, brokers=brokers)
 
 
-def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: ClusterState) -> float | None:
+def ceilings_of(
+    model: ClusterModel, batches: Sequence[BalanceBatch], state: ClusterState, capacity_bytes_per_s: float | None
+) -> list[Ceilings]:
+    """Return the highest rates that brokers of each batch may have, because other replication needs capacity too.
+
+    Args:
+        model: the cluster before the first batch, whose replication counts.
+        batches: the batches.
+        state: the same cluster.
+        capacity_bytes_per_s: replication traffic that a broker can carry; None if unknown.
+    """
+    if capacity_bytes_per_s is None:
+        return [{}] * len(batches)
+    rates = np.nan_to_num(hourly_percentile(model.write, model.percentile)).tolist()
+    partitions = {
+        name: replace(state.partitions[name], write_bytes_per_s=rate)
+        for name, rate in zip(map(model.name, range(model.partitions)), rates, strict=True)
+    }
+    others = OtherReplication(replace(state, partitions=partitions), capacity_bytes_per_s)
+    return [others.rough_ceilings(move.name for move in batch.moves) for batch in batches]
+
+
+def _simulated_s(
+    batch: BalanceBatch, throttle_bytes_per_s: float, state: ClusterState, ceilings: Ceilings
+) -> float | None:
     if not batch.moves:
         return 0.0
     # Only what the batch moves, as the batches before it leave that behind.
@@ -64,5 +91,5 @@ def _simulated_s(batch: BalanceBatch, throttle_bytes_per_s: float, state: Cluste
     )
     own = replace(state, partitions={placement.name: placement for placement in placements}, lists={})
     changes = plan_changes(ReassignmentPlan(tuple(a for a in batch.assignments if a.name in own.partitions)), own)
-    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, {}).finish(throttle_bytes_per_s)
+    finish = MoveTimes(planned_traffic(own, changes, changes.lists), own, ceilings).finish(throttle_bytes_per_s)
     return None if finish is None else finish.middle_s

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
-from headroom.planning.balance.pricing.price import total_duration_s
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
+from headroom.planning.balance.pricing.price import BatchRun
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind
 from headroom.planning.balance.search.proposal import Proposal
@@ -28,7 +28,8 @@ class PrefixPrice:
         copied_bytes: bytes that they copy.
         copied_replicas: replicas that they copy.
         batches: number of their batches.
-        duration_s: time of their batches one after another, seconds; None if they never end.
+        duration_s: time of their batches one after another, with readings and pauses of a run, seconds; None if they
+            never end. It is rough: bytes / (throttle - required rate), except for the prefix that is chosen.
     """
 
     actions: int
@@ -66,24 +67,23 @@ def first_batches(proposal: Proposal, actions: int, limits: CopyLimits) -> list[
     return make_batches(ClusterLoads(proposal.model), proposal.goals, proposal.actions[:actions], limits)
 
 
-def prefix_price(
-    proposal: Proposal, actions: int, batches: Sequence[BalanceBatch], throttle_bytes_per_s: float
-) -> PrefixPrice:
+def prefix_price(proposal: Proposal, actions: int, run: BatchRun, throttle_bytes_per_s: float) -> PrefixPrice:
     """Return the price of a prefix.
 
     Args:
         proposal: the proposal.
         actions: number of actions.
-        batches: their batches.
+        run: the batches of all actions, or of more than these.
         throttle_bytes_per_s: throttle on all brokers, both roles.
     """
+    batches, seconds = run.rough_s(throttle_bytes_per_s, actions)
     return PrefixPrice(
         actions,
         gain_ratio(proposal, actions),
         float(proposal.copied_bytes[actions]),
         int(proposal.copied_replicas[actions]),
-        len(batches),
-        total_duration_s(batches, throttle_bytes_per_s),
+        batches,
+        seconds,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headroom.planning.balance.batches.batches import BalanceBatch
-from headroom.planning.balance.pricing.price import batch_price, throttle_within
+from headroom.planning.balance.pricing.price import BatchRun, batch_price
 from headroom.planning.reassignments.cluster_state import ClusterState
 
 
@@ -53,11 +53,13 @@ class ThrottleRequest:
         given_bytes_per_s: throttle that was given.
         within_s: time in which all batches should end, seconds.
         capacity_bytes_per_s: replication traffic that a broker can carry.
+        network_bytes_per_s: traffic of any kind that each broker can send and receive.
     """
 
     given_bytes_per_s: int | None = None
     within_s: float | None = None
     capacity_bytes_per_s: float | None = None
+    network_bytes_per_s: float | None = None
 
     @property
     def most_bytes_per_s(self) -> float | None:
@@ -66,41 +68,46 @@ class ThrottleRequest:
         return min(known, default=None)
 
 
-def choose_throttle(batches: Sequence[BalanceBatch], request: ThrottleRequest, state: ClusterState) -> BalanceThrottle:
+def choose_throttle(run: BatchRun, request: ThrottleRequest, state: ClusterState) -> BalanceThrottle:
     """Return the throttle of batches: given, for a deadline, in force, by the capacity, or recommended, in this order.
 
+    One in force may be left over from another move: it counts only if every batch fits it, with the usual margin.
+
     Args:
-        batches: batches, one after another.
+        run: batches, one after another.
         request: what decides.
         state: the cluster, with the throttles in force.
 
     Raises:
         HeadroomError: the size of a replica is unknown.
     """
-    copying = [batch for batch in batches if batch.moves]
-    capacity = math.inf if request.capacity_bytes_per_s is None else math.floor(request.capacity_bytes_per_s)
+    prices = [batch_price(batch) for batch in run.batches if batch.moves]
+    needed = max((price.throttle_bytes_per_s or 0.0 for price in prices), default=0.0)
+    survives = max((price.throttle_after_switch_bytes_per_s or 0.0 for price in prices), default=0.0)
+    in_force = _in_force(run.batches, state)
     if request.given_bytes_per_s is not None:
-        rate, source = float(request.given_bytes_per_s), ThrottleSource.GIVEN
+        chosen = BalanceThrottle(request.given_bytes_per_s, ThrottleSource.GIVEN)
     elif request.within_s is not None:
-        rate, source = throttle_within(batches, request.within_s), ThrottleSource.DEADLINE
-    elif (in_force := _in_force(copying, state)) is not None:
-        rate, source = float(in_force), ThrottleSource.IN_FORCE
-    elif math.isfinite(capacity):
-        rate, source = capacity, ThrottleSource.CAPACITY
+        chosen = _for_deadline(run, request, needed, survives)
+    elif in_force is not None and in_force >= needed:
+        chosen = BalanceThrottle(in_force, ThrottleSource.IN_FORCE)
+    elif request.capacity_bytes_per_s is not None:
+        chosen = BalanceThrottle(math.floor(request.capacity_bytes_per_s), ThrottleSource.CAPACITY)
     else:
-        rate, source = 0.0, ThrottleSource.RECOMMENDED
-    if not copying:
-        return BalanceThrottle(None, source)
-    prices = [batch_price(batch) for batch in copying]
-    needed = max(price.throttle_bytes_per_s or 0.0 for price in prices)
-    survives = max(price.throttle_after_switch_bytes_per_s or 0.0 for price in prices)
-    if source is ThrottleSource.RECOMMENDED:
-        rate = survives
-    if source is not ThrottleSource.DEADLINE:
-        return BalanceThrottle(math.ceil(rate), source)
-    misses = rate > capacity
-    wanted = min(max(needed, rate), capacity)
-    return BalanceThrottle(math.ceil(wanted if math.isfinite(wanted) else survives), source, misses)
+        chosen = BalanceThrottle(math.ceil(survives), ThrottleSource.RECOMMENDED)
+    return chosen if prices else BalanceThrottle(None, chosen.source)
+
+
+def _for_deadline(run: BatchRun, request: ThrottleRequest, needed: float, survives: float) -> BalanceThrottle:
+    """Return the throttle for the deadline, with the usual margin; if none meets it, the most that brokers carry."""
+    known = [rate for rate in (request.capacity_bytes_per_s, request.network_bytes_per_s) if rate is not None]
+    most = math.floor(min(known)) if known else math.inf
+    rate = throttle = run.throttle_within(request.within_s or 0.0)
+    if math.isinf(rate) and math.isinf(most):
+        throttle = survives
+    return BalanceThrottle(
+        math.ceil(min(max(needed, throttle), most)), ThrottleSource.DEADLINE, math.isinf(rate) or rate > most
+    )
 
 
 def _in_force(batches: Sequence[BalanceBatch], state: ClusterState) -> int | None:

@@ -148,6 +148,12 @@ class GoalSet:
         np.add.at(low, self.resources, np.where(above, 0.0, outside))
         return high, low
 
+    def limit(self, resource: int) -> FloatArray:
+        """Return the lowest limit of a resource for each broker, (B,); infinite without one."""
+        rows = [row for row in self._limits if self.resources[row] == resource]
+        limit: FloatArray = self.upper[rows].min(axis=0, initial=np.inf)
+        return limit
+
     def beyond_limits(self, before: FloatArray, after: FloatArray, brokers: AnyArray) -> BoolArray:
         """Return whether brokers get beyond a limit, or further beyond one, (N,).
 

@@ -95,9 +95,11 @@ def _gains(loads: ClusterLoads, goals: GoalSet, actions: Sequence[BalanceAction]
 
 
 def _shift(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None:
-    """Change the loads of brokers by actions; the placement of partitions stays."""
+    """Change the loads of brokers and the leaders by actions; the replicas of partitions stay."""
     if not actions:
         return
+    led = [a for a in actions if a.leads]
+    loads.leader[[a.partition for a in led]] = [a.target for a in led]
     deltas = action_deltas(loads.model, actions)
     hours = loads.hours.transpose(1, 0, 2)
     by_action = deltas.hours.transpose(1, 0, 2)
@@ -124,15 +126,14 @@ def _within_limits(start: ClusterLoads, goals: GoalSet, actions: Sequence[Balanc
         # What follows on an action that waits, waits too.
         late: set[int] = set()
         for action in waiting:
-            own = {action.partition, action.swapped} - {-1}
-            if own & late or breaks_limits(goals, load_events(loads, [action])).any():
+            if action.partition in late or breaks_limits(goals, load_events(loads, [action])).any():
                 deferred.append(action)
-                late |= own
+                late.add(action.partition)
                 continue
             _shift(loads, [action])
             ordered.append(action)
         if len(deferred) == len(waiting):
-            whole = [action for action in ordered if not {action.partition, action.swapped} & late]
+            whole = [action for action in ordered if action.partition not in late]
             # Without them, others may have no room any more.
             return ordered if len(whole) == len(ordered) else _within_limits(start, goals, whole)
         waiting = deferred

@@ -128,8 +128,6 @@ def apply_actions(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> None
             loads.elect(partitions, source, target)
             continue
         loads.move(partitions, source, target)
-        if kind is ActionKind.SWAP:
-            loads.move(np.array([a.swapped for a in own], dtype=np.int64), target, source)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, IndexArray, IntArray
-from headroom.planning.balance.model import NO_BROKER, OF_LEADERS
+from headroom.planning.balance.model import NO_BROKER, OF_LEADERS, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.scoring.racks import crowded_slots, keeps_racks
@@ -51,6 +51,7 @@ class BalanceSearch:
     ) -> None:
         self._model, self._loads, self._goals, self._limits = loads.model, loads, goals, limits
         self._gains = Gains(loads, goals)
+        self._most_sent = goals.limit(Resource.NETWORK_OUT)
         self.slots = loads.replicas.copy()
         self.taken: IntArray = np.zeros(loads.model.partitions, dtype=np.int64)
         self._bytes_left, self._moves_left = bytes_left, moves_left
@@ -233,9 +234,18 @@ class BalanceSearch:
         fits &= (size <= self._model.largest_free[targets]) | (origin == targets)
         copied = np.where(origin == NO_BROKER, size, np.where(origin == targets, -size, 0.0))
         fits &= copied <= self._bytes_left
+        fits &= self._can_send(partitions, sources)
         partitions, sources, targets, copied = partitions[fits], sources[fits], targets[fits], copied[fits]
         every = np.ones(len(partitions), dtype=np.bool_)
         return Candidates(partitions, sources, targets, self._loads.leader[partitions] == sources, every, copied)
+
+    def _can_send(self, partitions: IntArray, sources: IntArray) -> BoolArray:
+        """Return whether leaders have room for one more follower until the move ends, or are relieved of the lead."""
+        leader = self._loads.leader[partitions]
+        room = (self._most_sent - self._loads.loads[Resource.NETWORK_OUT])[leader]
+        relieved = (leader == sources) & (room < 0)
+        can_send: BoolArray = (leader == NO_BROKER) | (self._model.peak_write[partitions] <= room) | relieved
+        return can_send
 
     def _cost(self, found: Candidates) -> FloatArray:
         cost = np.where(found.copies, found.bytes_copied + self._limits.move_overhead_bytes, 1.0)

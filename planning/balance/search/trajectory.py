@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headroom.planning.balance.arrays import BoolArray, FloatArray, IntArray
-from headroom.planning.balance.model import ClusterModel
+from headroom.planning.balance.model import NO_BROKER, ClusterModel, Resource
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import RESOURCES, ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
@@ -19,19 +19,21 @@ from headroom.planning.balance.search.deltas import LoadDeltas, changed_loads, l
 class LoadEvents:
     """Changes of brokers by a sequence of actions, sorted by broker, then by action, with what arrives first.
 
-    An election or move has two events (E in all), a swap four.
+    An election has two events, a move four (E in all): its leader sends more until the new replica is in sync.
 
     Attributes:
         actions: index of the action, (E,).
         brokers: broker whose load changes, (E,).
         before: loads before the event, (6, E).
         after: loads after it, (6, E).
+        gives_lead: whether the broker sends the copy of a partition whose lead it gives, (E,).
     """
 
     actions: IntArray
     brokers: IntArray
     before: FloatArray
     after: FloatArray
+    gives_lead: BoolArray
 
     def totals(self, start: float, changes: FloatArray, actions: int) -> FloatArray:
         """Return a total at the start and after each action, (N + 1,).
@@ -47,19 +49,11 @@ class LoadEvents:
 
 
 def action_deltas(model: ClusterModel, actions: Sequence[BalanceAction]) -> LoadDeltas:
-    """Return what each action takes from its source and gives to its target; for a swap, the difference."""
+    """Return what each action takes from its source and gives to its target."""
     partitions = np.array([a.partition for a in actions], dtype=np.int64)
     copies = np.array([a.kind is not ActionKind.ELECT for a in actions], dtype=np.bool_)
     leads = np.array([a.leads for a in actions], dtype=np.bool_)
-    deltas = load_deltas(model, partitions, copies, leads)
-    swaps = np.array([n for n, a in enumerate(actions) if a.kind is ActionKind.SWAP], dtype=np.int64)
-    if len(swaps):
-        others = np.array([actions[n].swapped for n in swaps], dtype=np.int64)
-        lead = np.array([actions[n].swapped_leads for n in swaps], dtype=np.bool_)
-        back = load_deltas(model, others, np.ones(len(swaps), dtype=np.bool_), lead)
-        deltas.hours[:, swaps] -= back.hours
-        deltas.latest[:, swaps] -= back.latest
-    return deltas
+    return load_deltas(model, partitions, copies, leads)
 
 
 def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEvents:
@@ -69,29 +63,49 @@ def load_events(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> LoadEv
         loads: state before the first action; it is not changed.
         actions: actions in their order.
     """
-    # A swap counts as two moves, both of which arrive before anything leaves.
-    halves = [
-        half
-        for number, a in enumerate(actions)
-        for half in (
-            (number, a.partition, a.source, a.target, a.leads, a.kind is not ActionKind.ELECT),
-            (number, a.swapped, a.target, a.source, a.swapped_leads, True),
-        )[: max(1, a.copies)]
-    ]
-    number, partitions, sources, targets, leads, copies = np.array(halves, dtype=np.int64).reshape(-1, 6).T
-    deltas = load_deltas(loads.model, partitions, copies.astype(np.bool_), leads.astype(np.bool_))
-    rows = np.tile(np.arange(len(halves)), 2)
-    brokers = np.concatenate([targets, sources])
-    sign = np.repeat([1.0, -1.0], len(halves))
-    order = np.lexsort((-sign, number[rows], brokers))
+    sources, targets, leaders = brokers_of(loads, actions)
+    count, deltas = len(actions), action_deltas(loads.model, actions)
+    # The leader of a partition sends its writes to the new replica too, until the move ends.
+    sending = np.flatnonzero(leaders != NO_BROKER)
+    sent = np.zeros((3, len(sending), deltas.hours.shape[2]))
+    sent[Resource.NETWORK_OUT] = loads.model.write[[actions[n].partition for n in sending.tolist()]]
+    numbers = np.concatenate([np.arange(count), sending])
+    takers, givers = np.concatenate([targets, leaders[sending]]), np.concatenate([sources, leaders[sending]])
+    hours = np.concatenate([deltas.hours, sent], axis=1)
+    latest = np.concatenate([deltas.latest, np.zeros((3, len(sending)))], axis=1)
+    gives_lead = np.concatenate([np.zeros(count, dtype=np.bool_), (sources == leaders)[sending]])
+    rows = np.tile(np.arange(len(numbers)), 2)
+    brokers = np.concatenate([takers, givers])
+    sign = np.repeat([1.0, -1.0], len(numbers))
+    order = np.lexsort((-sign, numbers[rows], brokers))
     rows, brokers, sign = rows[order], brokers[order], sign[order]
     first = np.flatnonzero(np.r_[True, brokers[1:] != brokers[:-1]]) if len(order) else np.zeros(0, dtype=np.int64)
-    hours = _sums(deltas.hours[:, rows] * sign[:, None], first)
-    latest = _sums(deltas.latest[:, rows] * sign, first)
-    after = changed_loads(loads, brokers, hours, latest)
+    after = changed_loads(
+        loads, brokers, _sums(hours[:, rows] * sign[:, None], first), _sums(latest[:, rows] * sign, first)
+    )
     before = np.concatenate([np.zeros((RESOURCES, 1)), after[:, :-1]], axis=1) if len(order) else after
     before[:, first] = loads.loads[:, brokers[first]]
-    return LoadEvents(number[rows], brokers, before, after)
+    return LoadEvents(numbers[rows], brokers, before, after, gives_lead[rows])
+
+
+def brokers_of(loads: ClusterLoads, actions: Sequence[BalanceAction]) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the source and the target of each action, and the leader that its replica is copied from, (N,) each.
+
+    The leader is -1 for an election, and for a partition without one.
+
+    Args:
+        loads: state before the first action; it is not changed.
+        actions: actions in their order.
+    """
+    led: dict[int, int] = {}
+    leaders = []
+    for action in actions:
+        leader = led.get(action.partition, int(loads.leader[action.partition]))
+        leaders.append(leader if action.copies else NO_BROKER)
+        if action.leads:
+            led[action.partition] = action.target
+    sources, targets = (np.array([getattr(a, end) for a in actions], dtype=np.int64) for end in ("source", "target"))
+    return sources, targets, np.array(leaders, dtype=np.int64)
 
 
 def _sums(values: FloatArray, first: IntArray) -> FloatArray:
@@ -106,5 +120,11 @@ def _sums(values: FloatArray, first: IntArray) -> FloatArray:
 
 
 def breaks_limits(goals: GoalSet, events: LoadEvents) -> BoolArray:
-    """Return which events take a broker beyond a limit, or further beyond one, (E,)."""
-    return goals.beyond_limits(events.before, events.after, events.brokers)
+    """Return which events take a broker beyond a limit, or further beyond one, (E,).
+
+    A broker beyond its limit of network out may send copies of partitions whose lead it gives: only that relieves it.
+    """
+    sent = np.zeros_like(events.before)
+    sent[Resource.NETWORK_OUT] = events.before[Resource.NETWORK_OUT]
+    relieved = events.gives_lead & goals.beyond_limits(np.zeros_like(sent), sent, events.brokers)
+    return goals.beyond_limits(events.before, events.after, events.brokers) & ~relieved

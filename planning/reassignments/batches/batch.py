@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -74,17 +75,21 @@ def batches_of(needs: CopyNeeds, batch: Ints) -> list[ReassignmentBatch]:
     ]
 
 
-def copy_time_s(batch: ReassignmentBatch) -> float | None:
+def copy_time_s(batch: ReassignmentBatch, ceilings: Mapping[BrokerRole, float] = MappingProxyType({})) -> float | None:
     """Return the time that a batch takes, in seconds: bytes / (throttle - required), for the slowest broker and role.
 
     Infinity if a throttle does not exceed the required rate; None if a rate or a size is unknown.
+
+    Args:
+        batch: the batch.
+        ceilings: highest rate of a broker and role that its capacity allows, bytes per second; missing: no limit.
     """
     if batch.unknown_rates or batch.unknown_sizes:
         return None
     throttle = batch.throttle_bytes_per_s or 0
     slowest = 0.0
     for broker_role, size in batch.copied_bytes.items():
-        left = throttle - batch.required_bytes_per_s.get(broker_role, 0.0)
+        left = min(throttle, ceilings.get(broker_role, math.inf)) - batch.required_bytes_per_s.get(broker_role, 0.0)
         if size:
             slowest = max(slowest, size / left if left > 0 else math.inf)
     return slowest

@@ -123,9 +123,9 @@ def test_the_throttle_is_given_or_for_the_deadline_or_in_force_or_the_capacity_o
     assert recommended["throttle_bytes_per_s"] == max(
         batch["throttle_after_switch_bytes_per_s"] or 0 for batch in recommended["batches"]
     )
-    state = skewed(leader_bytes_per_s=90 * MB, follower_bytes_per_s=70 * MB)
+    state = skewed(leader_bytes_per_s=90 * MB, follower_bytes_per_s=80 * MB)
     in_force = proposed("--state", saved(tmp_path, state))
-    assert (in_force["throttle_from"], in_force["throttle_bytes_per_s"]) == ("in_force", 70 * MB)
+    assert (in_force["throttle_from"], in_force["throttle_bytes_per_s"]) == ("in_force", 80 * MB)
     (tmp_path / "headroom.toml").write_text('[cluster]\nreplication_capacity = "75MB"\n')
     capacity = proposed("--state", STATE)
     assert (capacity["throttle_from"], capacity["throttle_bytes_per_s"]) == ("capacity", 75 * MB)
@@ -135,6 +135,25 @@ def test_the_throttle_is_given_or_for_the_deadline_or_in_force_or_the_capacity_o
     never = proposed("--state", STATE, "--finish-within", "0.1")
     assert (never["misses_deadline"], never["throttle_bytes_per_s"]) == (True, 75 * MB)
     assert "meets --finish-within" in late["warnings"][0]
+
+
+def test_times_have_the_readings_and_pauses_of_a_run(tmp_path: Path) -> None:
+    values = proposed("--state", STATE, "--throttle", "10GB")
+    batches = values["batches"]
+    # Two readings of 5 s before each batch, and 10 s between two.
+    overhead_s = 10 * len(batches) + 10 * (len(batches) - 1)
+    assert values["duration_s"] == pytest.approx(sum(batch["duration_s"] for batch in batches) + overhead_s)
+    assert values["prefixes"][-1]["duration_s"] == values["duration_s"]
+    assert not any("--finish-within" in warning for warning in values["warnings"])
+    late = proposed("--state", STATE, "--throttle", "10GB", "--finish-within", str(overhead_s))
+    assert "longer than --finish-within" in late["warnings"][0]
+    # Without a capacity of replication, that of the network is what brokers can carry.
+    (tmp_path / "headroom.toml").write_text(
+        '[balance]\nnetwork_out_capacity = "800MB"\nnetwork_in_capacity = "900MB"\n'
+    )
+    fast = proposed("--state", STATE, "--finish-within", str(overhead_s + 20))
+    assert (fast["misses_deadline"], fast["throttle_bytes_per_s"]) == (True, 800 * MB)
+    assert "meets --finish-within" in fast["warnings"][0]
 
 
 def test_a_prefix_makes_batches_of_the_first_actions() -> None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headroom.planning.balance.batches.batches import BalanceBatch, CopyLimits, make_batches
+from headroom.planning.balance.batches.batches import BalanceBatch, make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, ClusterModel
 from headroom.planning.balance.pricing.price import (
+    BatchRun,
     batch_price,
     duration_s,
-    throttle_within,
-    total_duration_s,
 )
-from headroom.planning.balance.pricing.simulated_times import simulated_times_s
+from headroom.planning.balance.pricing.simulated_times import ceilings_of, simulated_times_s
 from headroom.planning.balance.scoring.goal_set import GoalSet
 from headroom.planning.balance.scoring.loads import ClusterLoads
 from headroom.planning.balance.search.actions import ActionKind, BalanceAction
@@ -29,7 +29,7 @@ from headroom.planning.reassignments.estimate import estimate
 from headroom.planning.reassignments.plan import ReassignmentPlan, parse_plan, plan_text
 from headroom.planning.throttles.recommendation import ThrottlePolicy
 from headroom.schemas.errors import HeadroomError
-from headroom.schemas.keys import Role, TopicPartition
+from headroom.schemas.keys import BrokerRole, Role, TopicPartition
 from tests.unit.planning.balance.clusters import brokers, model_of
 
 MB = 1e6
@@ -38,7 +38,7 @@ MB = 1e6
 def move(model: ClusterModel, partition: int, source: int, target: int) -> BalanceAction:
     """A move between brokers given by index."""
     leads = bool(model.leader[partition] == source)
-    return BalanceAction(ActionKind.MOVE, partition, source, target, -1, float(model.size[partition]), leads)
+    return BalanceAction(ActionKind.MOVE, partition, source, target, float(model.size[partition]), leads)
 
 
 def batches(model: ClusterModel, actions: list[BalanceAction], limits: CopyLimits | None = None) -> list[BalanceBatch]:
@@ -75,6 +75,23 @@ def test_a_full_disk_is_emptied_before_it_is_filled() -> None:
     assert [batch.actions for batch in batches(model, [out, into, other])] == [(out, other), (into,)]
 
 
+def test_a_leader_that_copies_nothing_itself_sends_to_one_follower_more_until_the_move_ends() -> None:
+    # Broker 1 sends 4 x 5 MB/s. Each move from broker 2 to 3 adds 5 MB/s until it ends: one fits the limit of 26.
+    states = brokers(3, network_out_bytes_per_s=32.5 * MB)
+    model = model_of(states, [[1, 2]] * 4, [5 * MB] * 4)
+    found = batches(model, [move(model, p, 1, 2) for p in range(4)])
+    assert [len(batch.moves) for batch in found] == [1, 1, 1, 1]
+
+
+def test_a_leader_beyond_its_limit_sends_the_copies_that_take_its_leads_and_no_others() -> None:
+    # Broker 1 sends 20 MB/s, and may send 18.
+    model = model_of(brokers(3, network_out_bytes_per_s=22.5 * MB), [[1, 2]] * 4, [5 * MB] * 4)
+    (batch,) = batches(model, [move(model, p, 0, 2) for p in range(3)])
+    assert len(batch.moves) == 3
+    with pytest.raises(HeadroomError, match="batch of its own"):
+        batches(model, [move(model, 0, 1, 2)])
+
+
 def test_a_batch_fits_the_throttle_with_the_usual_margin() -> None:
     # Each requires 1 MB/s x 2 followers on the leader; 2 partitions need 4 x 1.2 = 4.8 MB/s.
     model = model_of(brokers(3), [[1, 2]] * 4, [MB] * 4)
@@ -102,6 +119,10 @@ def test_a_batch_has_a_plan_that_kafka_reads_a_rollback_and_elections() -> None:
     state = ClusterLoads(model)
     apply_actions(state, [elect])
     assert model.broker_ids(state.replicas[1]) == (1, 2)
+
+
+def run_of(*found: BalanceBatch) -> BatchRun:
+    return BatchRun(found, [{}] * len(found))
 
 
 def one_batch() -> BalanceBatch:
@@ -134,12 +155,46 @@ def test_a_leader_switch_can_require_more_than_before() -> None:
 def test_the_duration_is_that_of_the_slowest_broker_and_role() -> None:
     batch = one_batch()
     # Leader: 90 MB / (15 - 6) MB/s = 10 s. Destination: 90 / (15 - 3) = 7.5 s.
-    assert duration_s(batch, 15 * MB) == pytest.approx(10 + COMPLETE_S)
-    assert duration_s(batch, 6 * MB) is None
-    assert total_duration_s([batch, batch], 15 * MB) == pytest.approx(20 + 2 * COMPLETE_S)
-    assert total_duration_s([batch, batch], 6 * MB) is None
-    assert throttle_within([batch], 10 + COMPLETE_S) == pytest.approx(15 * MB, rel=0.002)
-    assert throttle_within([batch], COMPLETE_S) == float("inf")
+    assert duration_s(batch.moves, 15 * MB) == pytest.approx(10 + COMPLETE_S)
+    assert duration_s(batch.moves, 6 * MB) is None
+    assert run_of(batch, batch).rough_s(15 * MB) == (2, pytest.approx(20 + 2 * COMPLETE_S))
+    assert run_of(batch, batch).rough_s(6 * MB) == (2, None)
+    assert run_of(batch).throttle_within(10 + COMPLETE_S) == pytest.approx(15 * MB, rel=0.002)
+    assert run_of(batch).throttle_within(COMPLETE_S) == float("inf")
+
+
+def test_a_run_reads_before_each_batch_and_pauses_between_two() -> None:
+    batch = one_batch()
+    run = BatchRun([batch] * 3, [{}] * 3, readings_s=10.0, pause_s=7.0)
+    assert run.rough_s(15 * MB) == (3, pytest.approx(3 * (10 + COMPLETE_S + 10) + 2 * 7))
+    assert run.rough_s(15 * MB, 0) == (0, 0.0)
+    assert run.throttle_within(3 * (10 + COMPLETE_S + 10) + 2 * 7) == pytest.approx(15 * MB, rel=0.002)
+    # No throttle shortens readings and pauses.
+    assert run.throttle_within(44.0) == float("inf")
+
+
+def test_other_replication_leaves_less_of_the_capacity() -> None:
+    # Broker 1 leads partitions 0 and 1, whose replicas on 2 move to 3, and partition 2, which stays: 6 MB/s to 3.
+    model = model_of(brokers(3), [[1, 2], [1, 2], [1, 3]], [MB, 2 * MB, 6 * MB], size=[30 * MB, 60 * MB, MB])
+    found = batches(model, [move(model, p, 1, 2) for p in range(2)])
+    placements = [
+        PartitionPlacement("t", n, 1, model.broker_ids(model.replicas[n]), model.broker_ids(model.replicas[n]))
+        for n in range(3)
+    ]
+    state = replace(cluster_of(model), partitions={p.name: p for p in placements})
+    (ceilings,) = ceilings_of(model, found, state, 21.0 * MB)
+    assert {ceilings[BrokerRole(1, Role.LEADER)], ceilings[BrokerRole(3, Role.FOLLOWER)]} == {15 * MB}
+    # The followers that partitions 0 and 1 have are in no follower list.
+    assert ceilings[BrokerRole(2, Role.FOLLOWER)] == 18 * MB
+    run = BatchRun(found, [ceilings])
+    assert run.rough_s(100 * MB) == run_of(*found).rough_s(15 * MB)
+    assert simulated_times_s(run, 100 * MB, cluster_of(model)) == simulated_times_s(
+        run_of(*found), 15 * MB, cluster_of(model)
+    )
+    # 5 MB/s are left of 11 on leader 1, which has to send 6.
+    late = BatchRun(found, ceilings_of(model, found, state, 11.0 * MB))
+    assert (late.rough_s(100 * MB), late.throttle_within(1e9)) == ((1, None), float("inf"))
+    assert ceilings_of(model, found, state, None) == [{}]
 
 
 def cluster_of(model: ClusterModel, unused: frozenset[Role] = frozenset()) -> ClusterState:
@@ -150,7 +205,10 @@ def cluster_of(model: ClusterModel, unused: frozenset[Role] = frozenset()) -> Cl
 def test_the_simulation_is_near_the_closed_form_for_a_long_copy() -> None:
     model = model_of(brokers(3), [[1, 2]] * 4, [MB] * 4, size=[1e9] * 4)
     (batch,) = batches(model, [move(model, p, 1, 2) for p in range(4)])
-    closed, (simulated,) = duration_s(batch, 40 * MB), simulated_times_s([batch], 40 * MB, cluster_of(model))
+    closed, (simulated,) = (
+        duration_s(batch.moves, 40 * MB),
+        simulated_times_s(run_of(batch), 40 * MB, cluster_of(model)),
+    )
     assert closed is not None
     assert simulated == pytest.approx(closed, rel=0.15)
     assert batch_price(batch).required_bytes_per_s == 8 * MB
@@ -173,20 +231,20 @@ def test_a_batch_takes_as_long_as_a_plan_of_its_moves() -> None:
     planned = estimate(changes, state, policy, throttle_bytes_per_s=4_000_000).time
     assert planned is not None
     assert planned.finish is not None
-    assert simulated_times_s([batch], 4 * MB, state) == [planned.finish.middle_s]
+    assert simulated_times_s(run_of(batch), 4 * MB, state) == [planned.finish.middle_s]
 
 
 def test_quotas_have_room_for_a_burst_once_a_batch_has_used_them() -> None:
     model = model_of(brokers(3), [[1, 2]] * 2, [0.1 * MB] * 2, size=[26 * MB] * 2)
     found = batches(model, [move(model, p, 1, 2) for p in range(2)], CopyLimits(1.0, moves_per_broker=1))
-    fresh, second = simulated_times_s(found, 4 * MB, cluster_of(model, frozenset(Role)))
-    (rested, _) = simulated_times_s(found, 4 * MB, cluster_of(model))
+    fresh, second = simulated_times_s(run_of(*found), 4 * MB, cluster_of(model, frozenset(Role)))
+    (rested, _) = simulated_times_s(run_of(*found), 4 * MB, cluster_of(model))
     assert fresh is not None
     assert second == rested
     assert rested is not None
     assert rested < fresh
     # An election copies nothing.
-    assert simulated_times_s([BalanceBatch((), (), (), (), ())], 4 * MB, cluster_of(model)) == [0.0]
+    assert simulated_times_s(run_of(BalanceBatch((), (), (), (), ())), 4 * MB, cluster_of(model)) == [0.0]
 
 
 def test_nothing_is_priced_without_a_size() -> None:

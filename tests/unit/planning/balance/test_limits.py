@@ -13,7 +13,8 @@ from math import ceil
 import numpy as np
 import pytest
 
-from headroom.planning.balance.batches.batches import CopyLimits, make_batches
+from headroom.planning.balance.batches.batches import make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.observation.cluster import observed_cluster, sparing

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from headroom.planning.balance.batches.batches import CopyLimits, make_batches
+from headroom.planning.balance.batches.batches import make_batches
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import ClusterModel
 from headroom.planning.balance.reports.rest import rest_of_proposal

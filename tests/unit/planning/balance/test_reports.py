@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from headroom.planning.balance.batches.batches import CopyLimits
+from headroom.planning.balance.batches.batches import BalanceBatch
+from headroom.planning.balance.batches.numbering import CopyLimits
 from headroom.planning.balance.goals.catalogue import built_in_goals
 from headroom.planning.balance.model import BalanceBroker, PartitionArrays, Resource, cluster_model
+from headroom.planning.balance.pricing.price import BatchRun
 from headroom.planning.balance.reports.explanation import explain
 from headroom.planning.balance.reports.prefixes import first_batches, free_actions, gain_ratio, prefix_price, prefixes
 from headroom.planning.balance.reports.progress import ProposedBatch, proposal_progress
@@ -62,6 +65,10 @@ def test_goals_on_topics_are_scored_over_all_topics() -> None:
     assert card.scores[row].tolist() == pytest.approx([(0.838 + 1) / 2] * 2)
 
 
+def run_of(found: Sequence[BalanceBatch]) -> BatchRun:
+    return BatchRun(found, [{}] * len(found))
+
+
 @settings(max_examples=6, deadline=None)
 @given(clusters())
 def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[BalanceBroker], PartitionArrays]) -> None:
@@ -72,9 +79,12 @@ def test_prefixes_gain_more_and_more_and_effects_add_up(found: tuple[list[Balanc
     assert (numbers[-1:] == [count]) is bool(count)
     free = free_actions(proposal)
     assert all(action.kind is ActionKind.ELECT for action in proposal.actions[:free])
+    whole = first_batches(proposal, count, CopyLimits())
     for number in numbers:
         batches = first_batches(proposal, number, CopyLimits())
-        price = prefix_price(proposal, number, batches, 1e12)
+        price = prefix_price(proposal, number, run_of(whole), 1e12)
+        assert price.batches == len(batches)
+        assert price.duration_s == run_of(batches).rough_s(1e12)[1]
         assert sum(len(batch.actions) for batch in batches) == number
         assert price.copied_bytes == pytest.approx(sum(a.bytes_copied for a in proposal.actions[:number]))
         assert price.gain_ratio == gain_ratio(proposal, number)
@@ -98,13 +108,47 @@ def test_a_throttle_in_force_counts_only_if_every_broker_has_one() -> None:
     proposal = propose(model, built_in_goals())
     batches = first_batches(proposal, len(proposal.actions), CopyLimits())
     with_one = broker(1, leader_bytes_per_s=90_000_000), broker(2, follower_bytes_per_s=80_000_000)
-    chosen = choose_throttle(batches, ThrottleRequest(), state_of(with_one, []))
+    chosen = choose_throttle(run_of(batches), ThrottleRequest(), state_of(with_one, []))
     assert (chosen.source, chosen.bytes_per_s) == (ThrottleSource.IN_FORCE, 80_000_000)
     without = broker(1, leader_bytes_per_s=90_000_000), broker(2)
-    chosen = choose_throttle(batches, ThrottleRequest(), state_of(without, []))
+    chosen = choose_throttle(run_of(batches), ThrottleRequest(), state_of(without, []))
     # 3 partitions move: their leader sends 30 MiB/s, x 1.2.
     assert (chosen.source, chosen.bytes_per_s) == (ThrottleSource.RECOMMENDED, pytest.approx(36 * MIB, abs=1))
-    assert choose_throttle([], ThrottleRequest(), state_of(without, [])).bytes_per_s is None
+    assert choose_throttle(run_of([]), ThrottleRequest(), state_of(without, [])).bytes_per_s is None
+
+
+def test_a_rate_left_over_that_a_batch_does_not_fit_is_not_chosen() -> None:
+    model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
+    proposal = propose(model, built_in_goals())
+    run = run_of(first_batches(proposal, len(proposal.actions), CopyLimits()))
+    # The leader sends 30 MiB/s, x 1.2 = 37.7 MB/s. With 20 or 35 MB/s the batch would never end, or hardly.
+    for left_over, capacity, source in (
+        (20_000_000, None, ThrottleSource.RECOMMENDED),
+        (35_000_000, None, ThrottleSource.RECOMMENDED),
+        (35_000_000, 90e6, ThrottleSource.CAPACITY),
+        (38_000_000, 90e6, ThrottleSource.IN_FORCE),
+    ):
+        state = state_of([broker(n, leader_bytes_per_s=left_over, follower_bytes_per_s=left_over) for n in (1, 2)], [])
+        chosen = choose_throttle(run, ThrottleRequest(capacity_bytes_per_s=capacity), state)
+        assert (chosen.source, run.rough_s(chosen.bytes_per_s or 0)[1] is not None) == (source, True)
+
+
+def test_a_deadline_that_no_throttle_meets_is_missed_whatever_is_known_of_capacities() -> None:
+    model = model_of(brokers(2), [[1]] * 6, [10.0 * MIB] * 6)
+    proposal, state = propose(model, built_in_goals()), state_of([broker(1), broker(2)], [])
+    run = run_of(first_batches(proposal, len(proposal.actions), CopyLimits()))
+    # 3 GB in 5 s are 600 MB/s, and 3 x 10 MiB/s are written meanwhile.
+    for within_s, capacity, network, rate in (
+        (5.0, 100e6, None, 100_000_000),
+        (5.0, None, 100e6, 100_000_000),
+        (5.0, 200e6, 100e6, 100_000_000),
+        # Sooner than any throttle allows: what survives a leader switch.
+        (0.01, None, None, 37_748_736),
+    ):
+        chosen = choose_throttle(run, ThrottleRequest(None, within_s, capacity, network), state)
+        assert (chosen.bytes_per_s, chosen.misses_deadline) == (rate, True)
+    chosen = choose_throttle(run, ThrottleRequest(None, 5.0), state)
+    assert (chosen.bytes_per_s, chosen.misses_deadline) == (pytest.approx(644e6, rel=0.01), False)
 
 
 BATCHES = (

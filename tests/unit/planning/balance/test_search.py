@@ -105,11 +105,11 @@ def test_a_new_replica_takes_over_the_lead_of_the_old_one_or_is_elected_after_it
     leader[4] = 1
     assert net_actions(model, replicas, leader) == [
         BalanceAction(ELECT, 4, 0, 1),
-        BalanceAction(MOVE, 0, 0, 2, -1, 1e9, True),
-        BalanceAction(MOVE, 1, 1, 3, -1, 1e9, False),
-        BalanceAction(MOVE, 2, 1, 3, -1, 1e9, False),
-        BalanceAction(MOVE, 3, 0, 3, -1, 1e9, True),
-        BalanceAction(MOVE, 3, 1, 2, -1, 1e9, False),
+        BalanceAction(MOVE, 0, 0, 2, 1e9, True),
+        BalanceAction(MOVE, 1, 1, 3, 1e9, False),
+        BalanceAction(MOVE, 2, 1, 3, 1e9, False),
+        BalanceAction(MOVE, 3, 0, 3, 1e9, True),
+        BalanceAction(MOVE, 3, 1, 2, 1e9, False),
         BalanceAction(ELECT, 2, 0, 3),
     ]
 
