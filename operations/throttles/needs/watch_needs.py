@@ -57,7 +57,12 @@ def _copied(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float | 
 def _need(row: Mapping[str, Any], copied_bytes_per_s: float | None) -> MoveNeed:
     # Moving partitions come first in the evidence.
     moving = [p for p in row["partitions"] or () if p["moving"]]
-    of_parts = {"partitions": moving[:MAX_PARTITIONS], "copied_bytes_per_s": copied_bytes_per_s}
+    of_parts = {
+        # An older watch does not count them all.
+        "moving_partitions": len(moving) if row["moving_partitions"] is None else row["moving_partitions"],
+        "partitions": moving[:MAX_PARTITIONS],
+        "copied_bytes_per_s": copied_bytes_per_s,
+    }
     return record(MoveNeed, {**row, **of_parts})
 
 
