@@ -157,7 +157,7 @@ class FollowedTable:
         """Return the rows of a query over the table, which is named ``data`` in it."""
         if self.path is None:
             self._store.read(self._definition).createOrReplaceTempView(_VIEW)
-            return [row.asDict() for row in self._spark.sql(sql).collect()]
+            return [row.asDict(recursive=True) for row in self._spark.sql(sql).collect()]
         return delta_query.rows({_VIEW: self._table or self.path}, sql)
 
     def newer(self, now_ms: int, of_row: Callable[[_Row], T], consequence: str) -> dict[Tick, list[T]]:

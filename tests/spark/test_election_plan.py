@@ -34,7 +34,7 @@ def plans(spark: SparkSession, messages: list[dict[str, Any]], limits: BatchLimi
     inputs = ImbalanceInputs(*kinds, rows_of(alert_messages(raw), "brokers"))
     balances = as_table(leader_imbalance(inputs, 0.1), LEADER_IMBALANCE)
     rows = as_table(election_plans(inputs, rows_of(alert_messages(raw), "moves"), balances, limits), ELECTION_PLAN)
-    return {row["cluster"]: plan_summary(row.asDict()) for row in rows.collect()}
+    return {row["cluster"]: plan_summary(row.asDict(recursive=True)) for row in rows.collect()}
 
 
 def known(cluster: Leadership) -> bool:
