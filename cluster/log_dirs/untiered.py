@@ -1,7 +1,9 @@
 """What a new replica copies of a topic with remote storage: the records that its leader has not uploaded yet.
 
-Without ``follower.fetch.last.tiered.offset.enable`` a new replica copies all that the leader has on its disks, and with
-it (since Kafka 4.3) only from the first record on that is still to be uploaded. Compacted topics are copied whole.
+Without ``follower.fetch.last.tiered.offset.enable`` a new replica copies all that the leader has on its disks, and
+with it (since Kafka 4.3) only from the first record on that is still to be uploaded. Compacted topics are copied whole.
+So is a log whose leader still has the record with offset 0, where a new replica begins: only the error that this record
+is gone makes it ask what is uploaded (seen on brokers of Kafka 4.3.1).
 
 Source: Kafka 4.3.1, ``ReplicaFetcherThread.shouldFetchFromLastTieredOffset``,
 ``UnifiedLog.fetchEarliestPendingUploadOffset``.
@@ -101,7 +103,7 @@ def _untiered_ratios(
     except KafkaError:
         return {}
     ratios = {}
-    for name in pending.keys() & first.keys() & end.keys():
+    for name in pending.keys() & {n for n, offset in first.items() if offset > 0} & end.keys():
         local, left = end[name] - first[name], end[name] - max(pending[name], first[name])
         ratios[name] = min(1.0, max(0, left) / local) if local > 0 else 0.0
     return ratios

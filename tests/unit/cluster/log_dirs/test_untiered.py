@@ -159,6 +159,11 @@ def test_partitions_are_copied_whole_of_which_the_leader_does_not_know_it(broker
     assert untiered(brokers, both) == {}
 
 
+def test_a_log_that_begins_with_the_first_record_is_copied_whole(brokers: TieredBrokers) -> None:
+    brokers.offsets[ORDERS, FIRST_LOCAL] = 0
+    assert untiered(brokers) == {}
+
+
 @pytest.mark.parametrize("failure", [KafkaTimeoutError("slow"), UnsupportedVersionError("old")])
 def test_a_leader_that_does_not_answer_has_uploaded_nothing_that_is_known(
     brokers: TieredBrokers, failure: Exception
