@@ -181,7 +181,7 @@ def _without_null(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # Of values that no version writes, such as a number in place of a list.
-_DAMAGED = (TypeError, ValueError, AttributeError, KeyError)
+_DAMAGED = (TypeError, ValueError, AttributeError)
 
 
 # A firing alert is compared with its last event in every tick, and a queued event with suppressions again and again.

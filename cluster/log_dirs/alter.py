@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -21,10 +20,10 @@ from kafka.errors import (
 from kafka.protocol.admin import AlterReplicaLogDirsRequest
 
 from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.each_broker import ask_each
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import ReplicaKey, TopicPartition
 
-_MAX_PARALLEL = 64
 _NAMED = 3
 _AGAIN = "See that it is up, then run the same command again."
 _OTHER = "Name another log directory of that broker."
@@ -87,9 +86,8 @@ def alter_log_dirs(
     by_broker: dict[int, dict[ReplicaKey, str]] = defaultdict(dict)
     for replica, path in directories.items():
         by_broker[replica.broker][replica] = path
-    with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(by_broker)))) as pool:
-        each = list(pool.map(lambda item: _alter(connection, item[0], item[1], timeout_s), by_broker.items()))
-    answers = {replica: answer for changes in each for replica, answer in changes.items()}
+    each = ask_each(by_broker, lambda broker: _alter(connection, broker, by_broker[broker], timeout_s))
+    answers = {replica: answer for changes in each.values() for replica, answer in changes.items()}
     return DirectoryChanges(
         {replica: answer for replica, answer in answers.items() if isinstance(answer, DirectoryChange)},
         {replica: answer for replica, answer in answers.items() if isinstance(answer, HeadroomError)},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from kafka.errors import ClusterAuthorizationFailedError, KafkaError
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.each_broker import ask_each
 from headroom.planning.log_dirs.broker_logs import BrokerLogs, ReplicaLog
 from headroom.planning.reassignments.cluster_state import LogDirectory
 from headroom.planning.reassignments.room.volumes import with_volume
@@ -19,8 +19,6 @@ from headroom.schemas.config import LogDirVolumes
 from headroom.schemas.errors import HeadroomError
 from headroom.schemas.keys import TopicPartition
 
-# Threads only wait for answers, and several brokers that hang must cost one timeout.
-_MAX_PARALLEL = 64
 _RETRY = "See that it is up, then try again."
 _RIGHT = "Grant DESCRIBE on the cluster to this user."
 
@@ -70,9 +68,7 @@ def describe_log_dirs(
         volumes: whether the directories of a broker share a volume.
     """
     request = DescribeLogDirsRequest(topics=None if names is None else _by_topic(names))
-    with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(brokers)))) as pool:
-        answers = pool.map(lambda broker: _describe(connection, broker, request, timeout_s, volumes), brokers)
-        by_broker = dict(zip(brokers, answers, strict=True))
+    by_broker = ask_each(brokers, lambda broker: _describe(connection, broker, request, timeout_s, volumes))
     return LogDirsReading(
         {broker: answer for broker, answer in by_broker.items() if isinstance(answer, BrokerLogs)},
         {broker: answer for broker, answer in by_broker.items() if isinstance(answer, HeadroomError)},

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsRequest
@@ -24,16 +23,15 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from headroom.cluster.admin.config_keys import BROKER
 from headroom.cluster.connection.admin_connection import AdminConnection
+from headroom.cluster.connection.each_broker import ask_each
 from headroom.cluster.model import Snapshot
 from headroom.planning.log_dirs.broker_logs import BrokerLogs
 from headroom.schemas.keys import TopicPartition
 
-T = TypeVar("T")
 _SKIPS_UPLOADED = "follower.fetch.last.tiered.offset.enable"
 # Timestamps that stand for an offset (``ListOffsetsRequest``), and the first version of the request with all of them.
 _END, _FIRST_LOCAL, _FIRST_NOT_UPLOADED = -1, -4, -6
 _VERSION = 11
-_MAX_PARALLEL = 64
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 
 
@@ -53,9 +51,9 @@ def with_untiered_bytes(
     """
     names = _tiered(snapshot, logs)
     alive = [broker for broker, info in snapshot.brokers.items() if info.alive]
-    if not names or not all(_asked(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
+    if not names or not all(ask_each(alive, lambda broker: _skips_uploaded(connection, broker, timeout_s)).values()):
         return dict(logs)
-    ratios = _asked(names, lambda broker: _untiered_ratios(connection, broker, names[broker], timeout_s))
+    ratios = ask_each(names, lambda broker: _untiered_ratios(connection, broker, names[broker], timeout_s))
     return {broker: _with_ratios(own, ratios.get(broker, {})) for broker, own in logs.items()}
 
 
@@ -72,11 +70,6 @@ def _tiered(snapshot: Snapshot, logs: Mapping[int, BrokerLogs]) -> dict[int, lis
             if name.topic in topics and name in snapshot.partitions and snapshot.partitions[name].leader == broker:
                 names[broker].append(name)
     return dict(names)
-
-
-def _asked(brokers: Collection[int], ask: Callable[[int], T]) -> dict[int, T]:
-    with ThreadPoolExecutor(max(1, min(_MAX_PARALLEL, len(brokers)))) as pool:
-        return dict(zip(brokers, pool.map(ask, brokers), strict=True))
 
 
 def _skips_uploaded(connection: AdminConnection, broker: int, timeout_s: float) -> bool:

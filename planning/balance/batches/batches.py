@@ -70,14 +70,7 @@ def make_batches(
 ) -> list[BalanceBatch]:
     """Return the batches of actions; those of a prefix have the first actions of the batches of all.
 
-    Args:
-        before: state before the first action; it is not changed.
-        goals: goals with their bounds.
-        actions: actions in an order in which each is within all limits after the ones before it.
-        limits: limits of one batch.
-
-    Raises:
-        HeadroomError: an action does not fit into a batch of its own.
+    Args and errors are those of ``batch_numbers``.
     """
     numbers = batch_numbers(before, goals, actions, limits)
     by_batch: list[list[int]] = [[] for _ in range(max(numbers, default=-1) + 1)]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from headroom.planning.balance.goals.resource_goals import LIMIT_RATIO
 from headroom.planning.reassignments.cluster_state import BrokerState
 from headroom.planning.reassignments.generation.draft import Draft
 from headroom.planning.reassignments.room.volumes import volumes_of
-
-# Share of its disk up to which a broker is filled as long as others have room: that of the goal disk_capacity.
-_MOST_USED_RATIO = 0.8
 
 
 class BrokerLoads:
@@ -91,7 +89,7 @@ class DiskSpace:
         """Return whether a copy fits, and leaves as much free as the goal ``disk_capacity`` wants; true if unknown."""
         total = self._total.get(broker, 0)
         return self.fits(broker, size_bytes) and (
-            not total or self._free[broker] - size_bytes >= (1 - _MOST_USED_RATIO) * total
+            not total or self._free[broker] - size_bytes >= (1 - LIMIT_RATIO) * total
         )
 
     def used_ratio(self, broker: int) -> float | None:
