@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from headroom.alerts.cluster_alerts import ClusterAlerts
 from headroom.alerts.faults import Faults
@@ -17,7 +16,7 @@ from headroom.alerts.rules.no_ticks import Machine
 from headroom.alerts.watched_cluster import WatchedCluster
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent
-from headroom.schemas.config import ClusterSettings, Settings
+from headroom.schemas.config import Settings
 
 log = logging.getLogger(__name__)
 
@@ -123,11 +122,7 @@ class AlertEngine:
         """Return the alerts of a cluster; without a configuration, with placeholders in recommended commands."""
         with self._lock:
             if cluster not in self._clusters:
-                unknown = ClusterSettings(name=cluster, bootstrap_servers=f"<bootstrap servers of {cluster}>")
-                settings = replace(
-                    self._settings, cluster=unknown, alerts=replace(self._settings.alerts, bootstrap_servers="")
-                )
-                watched = WatchedCluster(settings, f"<headroom.toml of {cluster}>")
+                watched = WatchedCluster.without_settings(self._settings, cluster)
                 self._clusters[cluster] = self._alerts_of(watched, is_configured=False)
             return self._clusters[cluster]
 

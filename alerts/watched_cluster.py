@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headroom.alerts.recommendations.recommender import Recommender
 from headroom.planning.elections.summary import ElectionPlanSummary
 from headroom.planning.finish.finish_time import Earlier
 from headroom.planning.throttles.recommendation import ThrottlePolicy
-from headroom.schemas.config import Settings
+from headroom.schemas.config import ClusterSettings, Settings
 
 # The collector and Spark need this long to start, so the first tick may be this late.
 START_S = 90.0
@@ -40,6 +40,18 @@ class WatchedCluster:
 
     settings: Settings
     config: str | None = None
+
+    @classmethod
+    def without_settings(cls, settings: Settings, name: str) -> WatchedCluster:
+        """Return a cluster of which only ticks are known, with placeholders in recommended commands.
+
+        Args:
+            settings: settings of another cluster, for everything else.
+            name: name of the cluster.
+        """
+        unknown = ClusterSettings(name=name, bootstrap_servers=f"<bootstrap servers of {name}>")
+        alerts = replace(settings.alerts, bootstrap_servers="")
+        return cls(replace(settings, cluster=unknown, alerts=alerts), f"<headroom.toml of {name}>")
 
     def recommender(self, earlier: Earlier = (), elections: ElectionPlanSummary | None = None) -> Recommender:
         """Return the recommender for this cluster.

@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("cli.watch.run:run", "Run only the Spark jobs, also with spark-submit."),
     "maintain": ("cli.maintain.command:maintain", "Compact the Delta tables and delete expired days."),
     "alerts": ("cli.alerts.command:alerts", "Show active alerts; acknowledge or silence them."),
+    "dashboard": (
+        "cli.dashboard.command:dashboard",
+        "Serve the page: will the move finish, when, why not, and what puts it right.",
+    ),
     "reassignments": (
         "cli.reassignment.command:reassignments",
         "Show running reassignments, and write them to a plan file.",

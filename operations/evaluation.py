@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import THROTTLE_HEADROOM
+from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.delta.query import sql_text
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.delta.tick_table import day_of
@@ -90,3 +91,39 @@ def _last_ticks(settings: Settings, clusters: list[str], condition: str) -> dict
     sql = f'SELECT "cluster", max(tick_ms) AS last_ms FROM data WHERE "cluster" IN ({names}) AND {condition} GROUP BY 1'
     rows = query(settings.store.path, THROTTLE_HEADROOM.path, sql) or []
     return {row["cluster"]: row["last_ms"] for row in rows}
+
+
+def evaluation_text(evaluation: Evaluation, at_ms: int, process: JobProcess | None) -> str:
+    """Return when a cluster was last evaluated, and if that is not now, why, in one line.
+
+    Args:
+        evaluation: of ``read_evaluations``.
+        at_ms: current time, epoch milliseconds.
+        process: the watch that runs on the store; None if none does.
+    """
+    name, tick_ms = evaluation.cluster, evaluation.tick_ms
+    if tick_ms is None:
+        where = f"NOT EVALUATED: there is no verdict on cluster {name} in this store."
+        return f"{where} Is `headroom watch` running?" if process is None else f"{where} {_blind_text(process)}"
+    if tick_ms > at_ms + AHEAD_MS:
+        ahead = duration_text((tick_ms - at_ms) / 1000)
+        return (
+            f"UNKNOWN when cluster {name} was last evaluated: its last verdict is {ahead} ahead of this clock. Set the "
+            "clocks of this machine and of the collector's."
+        )
+    age = duration_text(max(0, at_ms - tick_ms) / 1000)
+    if evaluation.is_current:
+        return f"Cluster {name}: last evaluated {age} ago."
+    since = f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}."
+    if process is None:
+        by = "" if evaluation.ended is None else f" The process that evaluated it has ended ({evaluation.ended})."
+        return f"{since}{by} No `headroom watch` writes to this store; what follows is the state of then."
+    return f"{since} {_blind_text(process)} What follows is the state of then, except for no_data and store_unwritable."
+
+
+def _blind_text(process: JobProcess) -> str:
+    """Return what to do about a watch that runs and writes no verdict."""
+    return (
+        f"A watch runs ({process}), but gets no ticks of this cluster, or cannot write here: see `headroom check`, and "
+        "its log."
+    )

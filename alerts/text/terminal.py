@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from headroom.alerts.recommendations.recommendation import Action
@@ -9,11 +10,14 @@ from headroom.alerts.stored_event import (
     StoredEvidence,
     StoredPartition,
     StoredRecommendation,
+    recommendation_of,
 )
 from headroom.alerts.text.finish import finish_text
 from headroom.schemas.alerts import AlertEvent, AlertState, stored_object
 from headroom.schemas.text import printable
 from headroom.schemas.text.amounts import moment_text, rate_text, size_text
+
+_DAMAGED = ["  Evidence and recommendation are unknown: the stored row is damaged."]
 
 
 def render_event(event: AlertEvent, fired: bool = True) -> str:
@@ -35,7 +39,17 @@ def render_event(event: AlertEvent, fired: bool = True) -> str:
 
 
 def _details(event: AlertEvent) -> list[str]:
-    """Return the lines of evidence and recommendation; of a damaged row, that they are unknown."""
+    """Return the lines of evidence, recommendation and commands; of a damaged row, that they are unknown."""
+    return [*event_details(event), *(f"    $ {command}" for command in event_commands(event))]
+
+
+def event_commands(event: AlertEvent) -> Sequence[str]:
+    """Return the recommended commands of an event, the best first; none of a damaged row."""
+    return () if event_details(event) == _DAMAGED else recommendation_of(event).commands
+
+
+def event_details(event: AlertEvent) -> list[str]:
+    """Return the lines of evidence and recommendation, without commands; of a damaged row, that they are unknown."""
     evidence, recommendation = stored_object(event.evidence), stored_object(event.recommendation)
     if evidence is not None and recommendation is not None:
         # A row that a disk or another program has changed may have anything in place of a number.
@@ -44,7 +58,7 @@ def _details(event: AlertEvent) -> list[str]:
                 *_evidence(StoredEvidence.of(evidence)),
                 *_recommendation(StoredRecommendation.of(recommendation)),
             ]
-    return ["  Evidence and recommendation are unknown: the stored row is damaged."]
+    return _DAMAGED
 
 
 def _text(lines: list[str]) -> str:
@@ -90,4 +104,4 @@ def _recommendation(recommendation: StoredRecommendation) -> list[str]:
         lines.append(f"  Do: {how} the throttle to {rate_text(throttle)} ({throttle}){then}")
     if recommendation.reason:
         lines.append(f"  {'Note' if throttle else 'Do'}: {recommendation.reason}")
-    return lines + [f"    $ {command}" for command in recommendation.commands]
+    return lines

@@ -14,15 +14,14 @@ from headroom.cli.common.options import config_option, require_options_after
 from headroom.cli.common.outcome import CommandOutcome, in_text, with_format
 from headroom.cli.common.output import echo, echo_lines
 from headroom.cli.config.load import read_settings
-from headroom.operations.evaluation import AHEAD_MS, Evaluation, read_evaluations
+from headroom.operations.evaluation import Evaluation, evaluation_text, read_evaluations
 from headroom.schemas.alerts import AlertKind
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS
-from headroom.schemas.text.amounts import duration_text, moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query import table_url
-from headroom.streaming.store.single_instance import JobProcess, running_process
-from headroom.streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts
+from headroom.streaming.store.single_instance import running_process
+from headroom.streaming.tables.current_alerts import CurrentAlert, as_json, read_current_alerts, suppression_lines
 
 # Of a command whose answer is not that of now.
 EXIT_NOT_CURRENT = 3
@@ -139,37 +138,8 @@ def _report_evaluations(settings: Settings, clusters: Set[str]) -> dict[str, Eva
     for one in evaluations:
         # JSON has it in each alert, but an empty array has no place for it.
         if in_text() or not one.is_current:
-            echo(_evaluation_text(one, at_ms, process), err=not in_text())
+            echo(evaluation_text(one, at_ms, process), err=not in_text())
     return {one.cluster: one for one in evaluations}
-
-
-def _evaluation_text(evaluation: Evaluation, at_ms: int, process: JobProcess | None) -> str:
-    name, tick_ms = evaluation.cluster, evaluation.tick_ms
-    if tick_ms is None:
-        where = f"NOT EVALUATED: there is no verdict on cluster {name} in this store."
-        return f"{where} Is `headroom watch` running?" if process is None else f"{where} {_blind_text(process)}"
-    if tick_ms > at_ms + AHEAD_MS:
-        ahead = duration_text((tick_ms - at_ms) / 1000)
-        return (
-            f"UNKNOWN when cluster {name} was last evaluated: its last verdict is {ahead} ahead of this clock. Set the "
-            "clocks of this machine and of the collector's."
-        )
-    age = duration_text(max(0, at_ms - tick_ms) / 1000)
-    if evaluation.is_current:
-        return f"Cluster {name}: last evaluated {age} ago."
-    since = f"NOT EVALUATED for {age}: the last verdict on cluster {name} is of {moment_text(tick_ms)}."
-    if process is None:
-        by = "" if evaluation.ended is None else f" The process that evaluated it has ended ({evaluation.ended})."
-        return f"{since}{by} No `headroom watch` writes to this store; what follows is the state of then."
-    return f"{since} {_blind_text(process)} What follows is the state of then, except for no_data and store_unwritable."
-
-
-def _blind_text(process: JobProcess) -> str:
-    """Return what to do about a watch that runs and writes no verdict."""
-    return (
-        f"A watch runs ({process}), but gets no ticks of this cluster, or cannot write here: see `headroom check`, and "
-        "its log."
-    )
 
 
 def _evaluation_json(evaluation: Evaluation | None) -> dict[str, Any]:
@@ -191,19 +161,8 @@ def _print_text(alerts: list[CurrentAlert]) -> None:
         if number:
             echo()
         echo_lines(render_event(alert.event, alert.fired))
-        for line in _suppression_lines(alert):
-            echo(line)
-
-
-def _suppression_lines(alert: CurrentAlert) -> list[str]:
-    """Return the lines that show an alert's acknowledgement and silence."""
-    lines = []
-    if alert.ack is not None:
-        note = f": {alert.ack.note}" if alert.ack.note else ""
-        lines.append(f"  Acknowledged by {alert.ack.by} at {moment_text(alert.ack.mark_ms)}{note}")
-    if alert.silenced_until_ms is not None:
-        lines.append(f"  Silenced until {moment_text(alert.silenced_until_ms)}")
-    return lines
+        for line in suppression_lines(alert):
+            echo(f"  {line}")
 
 
 def _no_events_text(settings: Settings) -> str:

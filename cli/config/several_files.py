@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import fields, replace
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any
 
-from headroom.cli.config.load import LoadedFile
-from headroom.cli.config.sources import Key, all_keys
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.config.load import DEFAULT_FILE, LoadedFile, load_file
+from headroom.cli.config.sources import Key, all_keys, env_name
 from headroom.schemas.config import KafkaSettings, Settings
 from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import parse_addresses
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +32,91 @@ _OWN_KEYS: frozenset[Key] = frozenset(
         ("store", "path"),
     }
 )
+_SERVERS = ("cluster", "bootstrap_servers")
 _BATCHES = ("batch_partitions", "batch_partitions_per_broker", "batch_write_bytes_per_s", "capacity_bytes_per_s")
 # Keys that commands take from the file of a cluster, and the watch from the first one; with the consequence.
 _OF_COMMANDS: dict[Key, str] = {
     ("store", "path"): "commands with this file, such as headroom alerts, read other tables than the watch writes",
     **{("elections", name): "leader_imbalance counts other batches than headroom elections" for name in _BATCHES},
 }
+
+
+@dataclass(frozen=True)
+class ConfiguredClusters:
+    """Settings of all clusters that a command watches.
+
+    Attributes:
+        settings: settings of the first file, which configure the pipeline.
+        config: absolute path of the first file; None if there is none, and all settings are in the environment.
+        others: further clusters, with the settings that are in force for them.
+    """
+
+    settings: Settings
+    config: str | None
+    others: tuple[WatchedCluster, ...]
+
+    @property
+    def configs(self) -> list[tuple[str, str | None]]:
+        """Name and settings file of each cluster."""
+        others = [(watched.settings.cluster.name, watched.config) for watched in self.others]
+        return [(self.settings.cluster.name, self.config), *others]
+
+
+def load_clusters(configs: Sequence[str]) -> ConfiguredClusters:
+    """Return the settings of all files; those of the default file if none is given.
+
+    Raises:
+        HeadroomError: a file is invalid, two files name the same cluster or the same broker, their ticks go to
+            different topics, a maintenance window names another cluster, or a further file sets what only the first one
+            decides to another value.
+    """
+    first = configs[0] if configs else None
+    loaded = load_file(first)
+    settings = loaded.settings
+    others = tuple(
+        WatchedCluster(settings_in_force(loaded, load_file(path)), os.path.abspath(path)) for path in configs[1:]
+    )
+    names, ticks_kafka = {settings.cluster.name}, settings.ticks_cluster().bootstrap_servers
+    brokers = _brokers(settings)
+    for watched in others:
+        name = watched.settings.cluster.name
+        if name in names:
+            raise HeadroomError(
+                f"{watched.config}: cluster.name {name}",
+                "must not be used by another file, because it identifies rows and alerts",
+                "Give every cluster a name of its own.",
+            )
+        names.add(name)
+        same = brokers & _brokers(watched.settings)
+        if same:
+            # A variable would set the brokers of every file.
+            raise HeadroomError(
+                f"{watched.config}: cluster.bootstrap_servers",
+                f"names {min(same)}, as another file does, so one cluster would be watched under two names",
+                f"Name the brokers of {name}, and leave {env_name(_SERVERS)} out of the environment.",
+            )
+        brokers |= _brokers(watched.settings)
+        theirs = (watched.settings.ticks_cluster().bootstrap_servers, watched.settings.ticks.topic)
+        if theirs != (ticks_kafka, settings.ticks.topic):
+            raise HeadroomError(
+                f"{watched.config}: [ticks]",
+                f"must lead to the topic of {first}: {settings.ticks.topic} on {ticks_kafka}",
+                f'Set bootstrap_servers = "{ticks_kafka}" and topic = "{settings.ticks.topic}" in its section [ticks].',
+            )
+    for window in settings.alerts.maintenance:
+        for name in sorted(set(window.clusters) - names):
+            raise HeadroomError(
+                "alerts.maintenance",
+                f"has a window for the cluster {name}, which none of the settings files names",
+                f"Name one of these: {', '.join(sorted(names))}.",
+            )
+    # Absolute, because recommended commands name it: in another folder headroom.toml may be that of another cluster.
+    file = first or (DEFAULT_FILE if os.path.exists(DEFAULT_FILE) else None)
+    return ConfiguredClusters(settings, file and os.path.abspath(file), others)
+
+
+def _brokers(settings: Settings) -> set[str]:
+    return set(parse_addresses(settings.cluster.bootstrap_servers.lower()))
 
 
 def settings_in_force(first: LoadedFile, other: LoadedFile) -> Settings:

@@ -15,8 +15,8 @@ from prometheus_client.exposition import choose_encoder
 
 from headroom.alerts.metrics import Health, Limits, MetricsCollector, MetricsState, health
 from headroom.cli.common.output import echo
+from headroom.cli.config.several_files import ConfiguredClusters
 from headroom.cli.watch.bounded_server import BoundedServer
-from headroom.cli.watch.pipeline import ConfiguredClusters
 from headroom.schemas.config import MetricsSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.clock import now_ms

@@ -14,12 +14,13 @@ from headroom.cli.common.logs import log_to_stderr
 from headroom.cli.common.options import configs_option, for_option, format_option
 from headroom.cli.common.output import echo
 from headroom.cli.common.stopping import end_with_parent, stop_on_signals
+from headroom.cli.config.several_files import load_clusters
 from headroom.cli.watch.balance.worker import BalanceWorker
 from headroom.cli.watch.heartbeat import BeatingProcess
 from headroom.cli.watch.metrics_server import serving_metrics
 from headroom.cli.watch.output.printer import VerdictPrinter
 from headroom.cli.watch.output.relay import relayed_output
-from headroom.cli.watch.pipeline import PrintingListener, build_pipeline, load_clusters, start_alert_output, supervise
+from headroom.cli.watch.pipeline import PrintingListener, build_pipeline, start_alert_output, supervise
 from headroom.cli.watch.restarting_pipeline import RestartingPipeline
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.jobs.listener import AlertPathListener, CompositeListener

@@ -37,21 +37,21 @@ class ExpectedFinish:
     eta_low_s: float | None
     eta_high_s: float | None
 
-    def text(self, at_ms: int) -> str:
+    def text(self, at_ms: int | None) -> str:
         """Return the prediction as a sentence.
 
         Args:
-            at_ms: current time, in epoch milliseconds.
+            at_ms: current time, in epoch milliseconds; None: that of the tick, which is then not named.
         """
-        ago = f"by the tick of {duration_text(max(0, at_ms - self.tick_ms) / 1000)} ago"
+        passed_s = 0.0 if at_ms is None else (at_ms - self.tick_ms) / 1000
+        ago = "" if at_ms is None else f", by the tick of {duration_text(max(0, passed_s))} ago"
         if self.never:
-            return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync, {ago}."
+            return f"At the throttles in force {self.never} of {self.replicas} new replicas never get in sync{ago}."
         if self.unknown:
-            return f"When the moves are done is unknown for {self.unknown} of {self.replicas} new replicas, {ago}."
-        passed_s = (at_ms - self.tick_ms) / 1000
+            return f"When the moves are done is unknown for {self.unknown} of {self.replicas} new replicas{ago}."
         low_s = max(0.0, (self.eta_low_s or 0.0) - passed_s)
         high_s = None if self.eta_high_s is None else max(0.0, self.eta_high_s - passed_s)
-        return f"At the throttles in force the moves are done in {duration_range_text(low_s, high_s)}, {ago}."
+        return f"At the throttles in force the moves are done in {duration_range_text(low_s, high_s)}{ago}."
 
 
 def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFinish | None:
@@ -65,9 +65,17 @@ def expected_finish(settings: Settings, at_ms: int | None = None) -> ExpectedFin
         HeadroomError: the table exists but cannot be read.
     """
     at_ms = now_ms() if at_ms is None else at_ms
-    recent = is_recent(settings, at_ms)
-    rows = query(settings.store.path, REASSIGNMENT_PROGRESS.path, _SQL.format(recent=recent))
+    rows = query(settings.store.path, REASSIGNMENT_PROGRESS.path, finish_sql(is_recent(settings, at_ms)))
     return ExpectedFinish(**rows[0]) if rows else None
+
+
+def finish_sql(condition: str) -> str:
+    """Return the query of the columns of ``ExpectedFinish``, of the newest tick of one cluster.
+
+    Args:
+        condition: SQL condition on the rows of ``gold/reassignment_progress``.
+    """
+    return _SQL.format(condition=condition)
 
 
 def finish_note(settings: Settings) -> str:
@@ -88,5 +96,5 @@ _SQL = """SELECT tick_ms, count(*) AS replicas,
         sum(CASE WHEN state = 'no_data' THEN 1 ELSE 0 END) AS unknown,
         max(eta_s) AS eta_s, max(eta_low_s) AS eta_low_s,
         CASE WHEN count(eta_high_s) = count(eta_s) THEN max(eta_high_s) END AS eta_high_s
-    FROM data WHERE {recent}
+    FROM data WHERE {condition}
     GROUP BY tick_ms ORDER BY tick_ms DESC LIMIT 1"""

@@ -5,9 +5,9 @@ from headroom.schemas.config.balance import BalanceSettings
 from headroom.schemas.config.collect import CollectSettings, Source
 from headroom.schemas.config.elections import ElectionSettings
 from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, LogDirVolumes, SecurityProtocol, TicksSettings
-from headroom.schemas.config.metrics import DEFAULT_LISTEN, MetricsSettings
 from headroom.schemas.config.notify import AlertmanagerSettings, NotifySettings, SlackSettings, WebhookSettings
 from headroom.schemas.config.reassign import ReassignSettings
+from headroom.schemas.config.servers import DEFAULT_LISTEN, DashboardSettings, MetricsSettings
 from headroom.schemas.config.settings import Settings
 from headroom.schemas.config.spark import SparkSettings
 from headroom.schemas.config.store import StoreSettings
@@ -20,6 +20,7 @@ __all__ = [
     "BalanceSettings",
     "ClusterSettings",
     "CollectSettings",
+    "DashboardSettings",
     "ElectionSettings",
     "KafkaSettings",
     "LogDirVolumes",

@@ -9,9 +9,9 @@ from headroom.schemas.config.balance import BalanceSettings
 from headroom.schemas.config.collect import CollectSettings
 from headroom.schemas.config.elections import ElectionSettings
 from headroom.schemas.config.kafka import ClusterSettings, KafkaSettings, TicksSettings
-from headroom.schemas.config.metrics import MetricsSettings
 from headroom.schemas.config.notify import NotifySettings
 from headroom.schemas.config.reassign import ReassignSettings
+from headroom.schemas.config.servers import DashboardSettings, MetricsSettings
 from headroom.schemas.config.spark import SparkSettings
 from headroom.schemas.config.store import StoreSettings
 
@@ -28,6 +28,7 @@ class Settings:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    dashboard: DashboardSettings = field(default_factory=DashboardSettings)
     elections: ElectionSettings = field(default_factory=ElectionSettings)
     reassign: ReassignSettings = field(default_factory=ReassignSettings)
     balance: BalanceSettings = field(default_factory=BalanceSettings)

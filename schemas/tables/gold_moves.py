@@ -213,6 +213,9 @@ REASSIGNMENT_PROGRESS = Table(
         ("rate_window_ms", "BIGINT", "time over which the rates were measured, ms"),
         ("eta_low_s", "DOUBLE", "earliest eta_s, given what brokers do not report, seconds; null: never, or unknown"),
         ("eta_high_s", "DOUBLE", "latest eta_s, seconds; null: never, or unknown"),
+        ("replicas", "ARRAY<INT>", "current replicas of the partition, adding and removing ones included"),
+        ("removing", "ARRAY<INT>", "replicas of these that the reassignment removes"),
+        ("leader_log_bytes", "BIGINT", "size of the leader's log on its disks, bytes; null: unknown"),
     ),
 )
 

@@ -9,11 +9,14 @@ from headroom.alerts.delivery.suppression import SuppressionRecord
 from headroom.schemas.alerts import AlertEvent, AlertState
 from headroom.schemas.config import Settings
 from headroom.schemas.tables import ALERT_EVENTS
+from headroom.schemas.text.amounts import moment_text
 from headroom.streaming.clock import now_ms
 from headroom.streaming.delta.query_table import query
 from headroom.streaming.tables.rows import usable_records
 from headroom.streaming.tables.suppression_rows import read_suppressions
 
+# Greatest value of the column.
+_LAST_MS = 2**63 - 1
 _COLUMNS = ", ".join(f'"{name}"' for name in ALERT_EVENTS.names())
 
 # The newest event of each alert. Among events of one tick the latest state counts: pending, firing, resolved.
@@ -21,7 +24,8 @@ _LATEST = f"""
 SELECT {_COLUMNS}, fired > 0 AS fired FROM (
   SELECT *, row_number() OVER (PARTITION BY alert_id ORDER BY tick_ms DESC,
     CASE state WHEN 'resolved' THEN 2 WHEN 'firing' THEN 1 ELSE 0 END DESC, event_ms DESC) AS age,
-    sum(CASE state WHEN 'firing' THEN 1 ELSE 0 END) OVER (PARTITION BY alert_id) AS fired FROM data
+    sum(CASE state WHEN 'firing' THEN 1 ELSE 0 END) OVER (PARTITION BY alert_id) AS fired
+  FROM data WHERE tick_ms <= {{until_ms}}
 ) WHERE age = 1 ORDER BY tick_ms DESC, alert_id
 """
 
@@ -48,13 +52,18 @@ class CurrentAlert:
         return self.event.state != AlertState.RESOLVED.value
 
 
-def read_current_alerts(settings: Settings) -> list[CurrentAlert] | None:
+def read_current_alerts(settings: Settings, until_ms: int | None = None) -> list[CurrentAlert] | None:
     """Return the state of every alert, the last changed one first; None if the table of events does not exist yet.
+
+    Args:
+        settings: all settings.
+        until_ms: last tick that counts, epoch milliseconds; None: all.
 
     Raises:
         HeadroomError: a table cannot be read.
     """
-    rows = query(settings.store.path, ALERT_EVENTS.path, _LATEST)
+    sql = _LATEST.format(until_ms=_LAST_MS if until_ms is None else until_ms)
+    rows = query(settings.store.path, ALERT_EVENTS.path, sql)
     if rows is None:
         return None
     suppressions, at_ms = read_suppressions(settings), now_ms()
@@ -75,3 +84,14 @@ def as_json(alert: CurrentAlert) -> dict[str, Any]:
         "acknowledged_by": alert.ack and alert.ack.by,
         "acknowledged_ms": alert.ack and alert.ack.mark_ms,
     }
+
+
+def suppression_lines(alert: CurrentAlert) -> list[str]:
+    """Return the lines that show an alert's acknowledgement and silence."""
+    lines = []
+    if alert.ack is not None:
+        note = f": {alert.ack.note}" if alert.ack.note else ""
+        lines.append(f"Acknowledged by {alert.ack.by} at {moment_text(alert.ack.mark_ms)}{note}")
+    if alert.silenced_until_ms is not None:
+        lines.append(f"Silenced until {moment_text(alert.silenced_until_ms)}")
+    return lines

@@ -18,8 +18,8 @@ import pytest
 from headroom.alerts.delivery.outbox import DeliveryFigures
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.metrics import Collected, MetricsState
+from headroom.cli.config.several_files import ConfiguredClusters
 from headroom.cli.watch.metrics_server import open_server, serve
-from headroom.cli.watch.pipeline import ConfiguredClusters
 from headroom.schemas.config import ClusterSettings, MetricsSettings, Settings
 from headroom.schemas.keys import Role
 from tests.integration.real_prometheus import ask, path, prometheus, query, wait

@@ -11,8 +11,8 @@ from typing import Any
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.config.several_files import ConfiguredClusters
 from headroom.cli.watch.balance.child_command import ChildCommand, CommandResult, RunningCommand
-from headroom.cli.watch.pipeline import ConfiguredClusters
 from headroom.planning.balance.broker_loads.capacity_risk import CapacityRisk
 from headroom.schemas.alerts import AlertEvent, AlertKind, AlertState
 

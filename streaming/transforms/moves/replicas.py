@@ -121,6 +121,8 @@ _PROGRESS = {
     "remaining_bytes": _REMAINING,
     # Bytes per second that it has copied between the two samples of its log; null if unknown.
     "copied_bytes_per_s": _COPIED,
+    # Size of the leader's log on its disks, bytes; null if it was not read.
+    "leader_log_bytes": "leader_log.size_bytes",
     # Whether its lag gauge has stopped, or is gone.
     "frozen": _FROZEN,
     # Milliseconds since the log end of an adding replica that lags has last moved; null for all others.
@@ -202,8 +204,9 @@ def replicas(moves: DataFrame, brokers: DataFrame) -> DataFrame:
         One row per tick, partition and replica that is not the leader. It has the columns of ``moves`` except for the
         samples, and those of ``with_write_rate`` (``write_bytes_per_s``, ``first_reading``, ``method``, ``window_ms``).
         Columns of the replica, null if unknown: ``follower`` (broker), ``alive``, ``in_sync``, ``is_adding``,
-        ``lag_offsets``, ``lag_gauge_offsets``, ``remaining_bytes``, ``copied_bytes_per_s``, ``frozen``, ``idle_ms``
-        (only of an adding replica that lags), ``waiting`` and ``stalled`` (only true of an adding replica).
+        ``lag_offsets``, ``lag_gauge_offsets``, ``remaining_bytes``, ``copied_bytes_per_s``, ``leader_log_bytes``,
+        ``frozen``, ``idle_ms`` (only of an adding replica that lags), ``waiting`` and ``stalled`` (only true of an
+        adding replica).
     """
     by_follower = with_columns(with_write_rate(moves), {"follower": f"explode({followers_of()})"})
     sampled = with_columns(by_follower, {"follower_log": _FOLLOWER_LOG})

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from headroom.cli.config.several_files import load_clusters
 from headroom.cli.watch import pipeline
-from headroom.cli.watch.pipeline import load_clusters, require_store
+from headroom.cli.watch.pipeline import require_store
 from headroom.schemas.config import ClusterSettings, Settings, StoreSettings
 from headroom.schemas.errors import HeadroomError
 from headroom.streaming.session_profile import SessionProfile

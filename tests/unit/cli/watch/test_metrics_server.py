@@ -18,10 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headroom.alerts.metrics import MetricsState
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.config.several_files import ConfiguredClusters
 from headroom.cli.watch.metrics_server import limits_of, open_server, serving_metrics
-from headroom.cli.watch.pipeline import ConfiguredClusters
 from headroom.schemas.config import ClusterSettings, CollectSettings, MetricsSettings, Settings
-from headroom.schemas.config import metrics as config
+from headroom.schemas.config import servers as config
 from headroom.schemas.errors import HeadroomError
 from tests.unit.builders.throttle_status import TICK_MS
 from tests.unit.fakes.prometheus_scrape import event

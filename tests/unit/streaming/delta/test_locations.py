@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from headroom.alerts.delivery.suppression import Suppressions
 from headroom.cli.alerts.command import alerts
+from headroom.cli.config.several_files import load_clusters
 from headroom.cli.maintain.command import maintain
-from headroom.cli.watch.pipeline import build_pipeline, load_clusters
+from headroom.cli.watch.pipeline import build_pipeline
 from headroom.operations.check.local import local_store
 from headroom.operations.check.result import CheckStatus
 from headroom.schemas.errors import HeadroomError

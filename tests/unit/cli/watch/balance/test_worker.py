@@ -12,10 +12,10 @@ import pytest
 from headroom.alerts.engine import AlertEngine
 from headroom.alerts.inputs.broker_load import BalanceAdvice
 from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.config.several_files import ConfiguredClusters
 from headroom.cli.watch.balance import child_command
 from headroom.cli.watch.balance.child_command import ChildCommand, CommandResult
 from headroom.cli.watch.balance.worker import BalanceWorker
-from headroom.cli.watch.pipeline import ConfiguredClusters
 from headroom.schemas.config import AlertSettings, BalanceSettings, ClusterSettings, Settings
 from tests.unit.builders.broker_load import loads
 from tests.unit.builders.throttle_status import TICK_MS

@@ -1,8 +1,8 @@
-"""Headroom's own HTTP endpoints, /metrics and /health."""
+"""Headroom's own HTTP servers: /metrics and /health, and the page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headroom.schemas.quantities import strip
 
@@ -40,3 +40,23 @@ class MetricsSettings:
     def first_s(self, interval_s: float) -> float:
         """Return the maximum time to the first tick in seconds; it includes the start of the collector and of Spark."""
         return self.stale_after_s or max(90.0, self.stale_s(interval_s))
+
+
+@dataclass(frozen=True)
+class DashboardSettings:
+    """The page of ``headroom dashboard``.
+
+    Attributes:
+        listen: listen address as ``host:port``. Port 0: a free port, printed at start. Beyond this machine it needs a
+            token.
+        hosts: further names under which the page is opened, separated by commas, without a port, such as that of a
+            proxy. A request under another name is refused.
+        token: token that the page asks for. Set it with ``HEADROOM_DASHBOARD__TOKEN``. None: no token is needed, and
+            the page is read by whoever reaches its address.
+        token_file: file that contains only that token; None: not used.
+    """
+
+    listen: str = "127.0.0.1:8600"
+    hosts: str = ""
+    token: str | None = field(default=None, repr=False)
+    token_file: str | None = None

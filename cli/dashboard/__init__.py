@@ -1,0 +1,1 @@
+"""``headroom dashboard``: the page."""

@@ -1,0 +1,61 @@
+"""``headroom dashboard``: serves the page."""
+
+from __future__ import annotations
+
+import click
+
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.cli.common.options import configs_option
+from headroom.cli.common.output import echo
+from headroom.cli.config.several_files import load_clusters
+from headroom.cluster.secrets import secret
+from headroom.schemas.config import DashboardSettings
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.quantities import parse_address
+
+
+@click.command(short_help="Serve the page: will the move finish, when, why not, and what puts it right.")
+@configs_option
+@click.option("--listen", metavar="HOST:PORT", help="Address to listen on; default: dashboard.listen.")
+@click.option("--open", "to_open", is_flag=True, help="Open the page in a browser of this machine.")
+def dashboard(configs: tuple[str, ...], listen: str | None, to_open: bool) -> None:
+    """Serve one page about the moves of all clusters in a store, until Ctrl-C.
+
+    It reads the tables alone, so that it also opens a store that was copied elsewhere, at any moment of it. It changes
+    nothing. It listens on this machine only, unless a token is set (dashboard.token).
+
+    \b
+    Example:  headroom dashboard --open
+              headroom dashboard --listen 127.0.0.1:0 --config orders.toml
+    """  # noqa: D301
+    clusters = load_clusters(configs)
+    settings = clusters.settings.dashboard
+    host, port = parse_address(settings.listen if listen is None else listen, least_port=0)
+    token = secret(settings.token, settings.token_file, "dashboard.token_file")
+    # Only here: FastAPI takes a second, which no other command waits for.
+    from headroom.dashboard.app import create_app
+    from headroom.dashboard.security import allowed_hosts, is_loopback
+    from headroom.dashboard.server import bind, open_browser, serve, url_of
+    from headroom.dashboard.site import Site
+
+    if token is None and not is_loopback(host):
+        raise HeadroomError(
+            f"dashboard.listen {host}:{port}",
+            "lets other machines read the page, and no token is set",
+            "Set dashboard.token_file, or listen on 127.0.0.1 behind a proxy that asks who it is.",
+        )
+    bound = bind(host, port)
+    url = url_of(bound)
+    site = Site([WatchedCluster(clusters.settings, clusters.config), *clusters.others])
+    app = create_app(site, allowed_hosts(host, _hosts(settings)), token)
+
+    def on_started() -> None:
+        echo(f"Dashboard: {url}  store: {clusters.settings.store.path}  stop: Ctrl-C")
+        if to_open:
+            open_browser(url)
+
+    serve(app, bound, on_started)
+
+
+def _hosts(settings: DashboardSettings) -> list[str]:
+    return [name for one in settings.hosts.split(",") if (name := one.strip())]

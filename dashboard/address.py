@@ -1,0 +1,107 @@
+"""What the address of a page says: view, cluster, moment, range, filters and order."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from headroom.dashboard.views.blocks import Paging
+from headroom.schemas.keys import Role
+from headroom.schemas.quantities import parse_bytes_per_s
+
+# Ticks before 2001 or after 2200 are none.
+FIRST_MS, LAST_MS = 10**12, 7_258_118_400_000
+MOST_ROWS = 5000
+_NAME = Field(min_length=1, max_length=300)
+
+
+class View(str, Enum):
+    """A view of the page, by its path."""
+
+    MOVES = "moves"
+    THROTTLES = "throttles"
+    LEADERS = "leaders"
+    LAG = "lag"
+    ALERTS = "alerts"
+    RUNS = "runs"
+    HEALTH = "health"
+
+    @property
+    def heading(self) -> str:
+        """Return its heading."""
+        return self.value.capitalize()
+
+
+class Address(BaseModel):
+    """The query of an address; each key is one of the page's, and each value is in its bounds.
+
+    Attributes:
+        cluster: name of the cluster; None: the first one.
+        at: moment that is looked at, epoch milliseconds; None: now.
+        span: length of time of charts and lists, which end at the moment, in seconds.
+        broker: broker whose throttle is looked into.
+        role: its role.
+        run: run or command of the journal whose steps are looked into.
+        rate: throttle that is tried, an amount as in settings: ``12 MB``.
+        topic: text that names of topics contain.
+        state: state of the rows that are shown.
+        sort: as in ``Paging``.
+        page: as in ``Paging``.
+        rows: most rows of a page.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cluster: Annotated[str, _NAME] | None = None
+    at: Annotated[int, Field(ge=FIRST_MS, le=LAST_MS)] | None = None
+    span: Annotated[int, Field(ge=60, le=7 * 86_400)] = 3600
+    broker: Annotated[int, Field(ge=-1, le=2**31 - 1)] | None = None
+    role: Role = Role.LEADER
+    run: Annotated[str, _NAME] | None = None
+    rate: Annotated[str, _NAME] | None = None
+    topic: Annotated[str, _NAME] | None = None
+    state: Annotated[str, _NAME] | None = None
+    sort: Annotated[str, _NAME] | None = None
+    page: Annotated[int, Field(ge=1, le=100_000)] = 1
+    rows: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 200
+
+    @field_validator("rate")
+    @classmethod
+    def _is_rate(cls, text: str | None) -> str | None:
+        if text is not None:
+            parse_bytes_per_s(text)
+        return text
+
+    @property
+    def rate_bytes_per_s(self) -> float | None:
+        """Return the throttle that is tried, bytes per second; None if none is."""
+        return None if self.rate is None else parse_bytes_per_s(self.rate)
+
+    @property
+    def paging(self) -> Paging:
+        """Return the part of a table that is shown."""
+        return Paging(self.page, self.rows, self.sort)
+
+    def url(self, view: View | str, **changes: Any) -> str:
+        """Return the address of a view with some keys changed; a key with None is left out.
+
+        Args:
+            view: the view, or a path.
+            changes: new values by key.
+        """
+        kept = {**self.model_dump(exclude_defaults=True), **changes}
+        defaults = {name: field.default for name, field in Address.model_fields.items()}
+        given = {key: _plain(value) for key, value in kept.items() if value is not None and value != defaults[key]}
+        path = f"/{view.value}" if isinstance(view, View) else view
+        return f"{path}?{urlencode(given)}" if given else path
+
+    def of_cluster(self, view: View) -> str:
+        """Return the address of another view at the same cluster and moment."""
+        return Address(cluster=self.cluster, at=self.at, span=self.span).url(view)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,220 @@
+"""The application: pages, their streams of changes, and the API."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Send
+
+from headroom.dashboard.address import Address, View
+from headroom.dashboard.live import Live
+from headroom.dashboard.rendering import (
+    VIEWS,
+    Regions,
+    headline_json,
+    render_message,
+    render_page,
+    render_regions,
+    table_csv,
+    view_json,
+)
+from headroom.dashboard.security import COOKIE, LOGIN, Guard, Sessions
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.blocks import tables_of
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import one_line
+
+_STATIC = Path(__file__).parent / "static"
+# Ages are written anew this often, also without a tick.
+_EVERY_S = 5.0
+# A page that does not read for so long is dropped; it connects again, and gets everything anew.
+_SLOW_S = 15.0
+# Each open page has a stream.
+_MOST_STREAMS = 100
+_VALUE_CHARACTERS = 60
+
+_Address = Annotated[Address, Query()]
+
+
+class Token(BaseModel):
+    """The token that opens a session."""
+
+    token: str
+
+
+class _Stream(StreamingResponse):
+    """A stream that ends when its reader does not read."""
+
+    async def stream_response(self, send: Send) -> None:
+        async def send_in_time(message: Any) -> None:
+            await asyncio.wait_for(send(message), _SLOW_S)
+
+        try:
+            await super().stream_response(send_in_time)
+        except asyncio.TimeoutError:
+            return
+
+
+def create_app(site: Site, hosts: frozenset[str], token: str | None = None) -> FastAPI:
+    """Return the application.
+
+    Args:
+        site: tables and settings.
+        hosts: names in requests that are answered, without their port.
+        token: token that is needed; None if none is.
+    """
+    live, sessions = Live(site.tables), Sessions(token)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        live.start()
+        yield
+        live.stop()
+
+    # FastAPI's own pages of documentation would load from elsewhere.
+    app = FastAPI(
+        title="Headroom", docs_url=None, redoc_url=None, openapi_url="/api/v1/openapi.json", lifespan=lifespan
+    )
+    app.mount("/static", StaticFiles(directory=_STATIC))
+    # Before the pages, whose paths are a single word too.
+    if sessions.is_needed:
+        app.include_router(_login(sessions))
+    app.include_router(_api(site))
+    app.include_router(_pages(site, live))
+    _handle_errors(app)
+    app.add_middleware(GZipMiddleware, minimum_size=1000)
+    app.add_middleware(Guard, hosts=hosts, sessions=sessions)
+    return app
+
+
+def _pages(site: Site, live: Live) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    def home(address: _Address) -> Response:
+        return RedirectResponse(address.url(View.MOVES))
+
+    @router.get("/events/{view}")
+    async def events(view: View, address: _Address) -> Response:
+        if live.streams >= _MOST_STREAMS:
+            raise HTTPException(503, f"{_MOST_STREAMS} pages are open; close one.")
+        return _Stream(_events(site, live, view, address), media_type="text/event-stream")
+
+    @router.get("/{view}", response_class=HTMLResponse)
+    def page(view: View, address: _Address) -> str:
+        return render_page(site, view, address)
+
+    return router
+
+
+async def _events(site: Site, live: Live, view: View, address: Address) -> AsyncIterator[str]:
+    """Yield the regions of a page that have changed since they were sent."""
+    sent: dict[str, str] = {}
+    yield "retry: 2000\n\n"
+    async for _ in live.changes(_EVERY_S):
+        regions: Regions = await run_in_threadpool(render_regions, site, view, address)
+        changed = {name: html for name, html in regions._asdict().items() if sent.get(name) != _digest(html)}
+        sent |= {name: _digest(html) for name, html in changed.items()}
+        # Also without a change: the page sees that its server is there.
+        yield f"data: {json.dumps({'now_ms': site.clock_ms(), 'regions': changed})}\n\n"
+
+
+def _digest(html: str) -> str:
+    return hashlib.blake2b(html.encode(), digest_size=16).hexdigest()
+
+
+def _api(site: Site) -> APIRouter:
+    router = APIRouter(prefix="/api/v1")
+
+    @router.get("/clusters")
+    def clusters() -> list[str]:
+        """Return the names of all clusters."""
+        return site.clusters()
+
+    @router.get("/headline")
+    def headline(address: _Address) -> dict[str, Any]:
+        """Return whether the move will finish, when, and what puts it right."""
+        return headline_json(site, address)
+
+    @router.get("/{view}/{table}.csv", response_class=Response)
+    def csv(view: View, table: str, address: _Address) -> Response:
+        """Return all rows of one table of a view."""
+        for one in tables_of(VIEWS[view](site, address)):
+            if one.name == table:
+                name = f"{view.value}-{table}.csv"
+                headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+                return Response(table_csv(one, address.sort), media_type="text/csv; charset=utf-8", headers=headers)
+        raise HTTPException(404, f"The view {view.value} has no table of that name.")
+
+    @router.get("/{view}")
+    def tables(view: View, address: _Address) -> dict[str, Any]:
+        """Return the tables of a view, a page of each."""
+        return view_json(site, view, address)
+
+    return router
+
+
+def _login(sessions: Sessions) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @router.get(LOGIN, response_class=HTMLResponse)
+    def form() -> str:
+        return (_STATIC / "login.html").read_text(encoding="utf-8")
+
+    @router.post(LOGIN)
+    def begin(request: Request, given: Token) -> Response:
+        session = sessions.begin(given.token)
+        if session is None:
+            raise HTTPException(401, "This is another token than that of dashboard.token.")
+        response = Response(status_code=204)
+        secure = request.url.scheme == "https"
+        response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=secure, path="/")
+        return response
+
+    return router
+
+
+def _handle_errors(app: FastAPI) -> None:
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid(request: Request, error: RequestValidationError) -> Response:
+        return _answer(request, 422, "Address", _invalid_text(error))
+
+    @app.exception_handler(HTTPException)
+    async def on_http(request: Request, error: HTTPException) -> Response:
+        text = "There is no such page." if error.status_code == 404 and error.detail == "Not Found" else error.detail
+        return _answer(request, error.status_code, "Refused", text)
+
+    @app.exception_handler(HeadroomError)
+    async def on_unreadable(request: Request, error: HeadroomError) -> Response:
+        return _answer(request, 503, "Unreadable", str(error))
+
+
+def _invalid_text(error: RequestValidationError) -> str:
+    """Return which key of an address is wrong, and what it may be."""
+    first = error.errors()[0]
+    key = str(first["loc"][-1])
+    value = one_line(str(first.get("input")), _VALUE_CHARACTERS)
+    keys = ", ".join(Address.model_fields)
+    if first["type"] == "extra_forbidden":
+        return f"{key} is no key of an address. There are: {keys}."
+    return f"{key}={value} is not valid: {first['msg']}."
+
+
+def _answer(request: Request, status: int, title: str, text: str) -> Response:
+    if request.url.path.startswith("/api/") or request.method != "GET":
+        return JSONResponse({"error": text}, status)
+    return HTMLResponse(render_message(title, text), status)

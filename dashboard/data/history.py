@@ -1,0 +1,71 @@
+"""One broker and role over a range of ticks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headroom.dashboard.data.moment import in_range
+from headroom.dashboard.data.open_tables import OpenTables
+from headroom.schemas.keys import BrokerRole
+from headroom.schemas.records import record
+from headroom.schemas.tables import THROTTLE_HEADROOM
+
+# Most points of a chart: about one for each pixel of its width.
+MOST_POINTS = 720
+
+
+@dataclass(frozen=True)
+class ThrottlePoint:
+    """A throttle over one or more ticks that follow each other, each value the worst of them.
+
+    Attributes:
+        tick_ms: the first of the ticks, epoch milliseconds.
+        ticks: number of the ticks.
+        throttle_bytes_per_s: the lowest throttle in force; None if there was none, or unknown.
+        in_sync_bytes_per_s: greatest traffic of in-sync followers; None if unknown.
+        required_bytes_per_s: greatest traffic of all followers; None if unknown.
+        quota_bytes_per_s: greatest measured traffic; None if unknown.
+        verdict: verdict of the last tick.
+        remaining_bytes: bytes left to copy at the last tick; None if unknown.
+    """
+
+    tick_ms: int
+    ticks: int
+    throttle_bytes_per_s: float | None
+    in_sync_bytes_per_s: float | None
+    required_bytes_per_s: float | None
+    quota_bytes_per_s: float | None
+    verdict: str
+    remaining_bytes: int | None
+
+
+_SQL = """SELECT min(tick_ms) AS tick_ms, count(*) AS ticks, min(throttle_bytes_per_s) AS throttle_bytes_per_s,
+        max(in_sync_bytes_per_s) AS in_sync_bytes_per_s, max(required_bytes_per_s) AS required_bytes_per_s,
+        max(quota_bytes_per_s) AS quota_bytes_per_s, last_value(verdict ORDER BY tick_ms) AS verdict,
+        last_value(remaining_bytes ORDER BY tick_ms) AS remaining_bytes
+    FROM data WHERE {condition} AND broker = {broker} AND role = '{role}'
+    GROUP BY tick_ms - tick_ms % {step_ms} ORDER BY 1"""
+
+
+def throttle_history(
+    tables: OpenTables, cluster: str, broker_role: BrokerRole, first_ms: int, last_ms: int
+) -> list[ThrottlePoint]:
+    """Return the throttle of a broker and role over a range, in at most ``MOST_POINTS`` points or one more.
+
+    Args:
+        tables: tables of the store.
+        cluster: name of the cluster.
+        broker_role: broker and role.
+        first_ms: start of the range, epoch milliseconds.
+        last_ms: its end, epoch milliseconds.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    sql = _SQL.format(
+        condition=in_range(cluster, first_ms, last_ms),
+        broker=broker_role.broker,
+        role=broker_role.role.value,
+        step_ms=max(1, -(-(last_ms - first_ms) // MOST_POINTS)),
+    )
+    return [record(ThrottlePoint, row) for row in tables.rows(THROTTLE_HEADROOM, sql) or []]

@@ -1,0 +1,71 @@
+"""Delta tables that stay open, and are brought up to date by what was committed since."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from typing import Any
+
+from deltalake import DeltaTable
+
+from headroom.schemas.tables import Table
+from headroom.streaming.delta import query as delta_query
+from headroom.streaming.delta.append import without_panic
+from headroom.streaming.delta.query import table_url
+from headroom.streaming.delta.query_table import query
+
+log = logging.getLogger(__name__)
+
+
+class OpenTables:
+    """The tables of a store. Threads may share it; each table answers one query at a time.
+
+    Args:
+        store_path: ``store.path``: a folder or URL.
+    """
+
+    def __init__(self, store_path: str) -> None:
+        self.store_path = store_path
+        self._opened: dict[str, DeltaTable] = {}
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+
+    def rows(self, table: Table, sql: str) -> list[dict[str, Any]] | None:
+        """Return the rows of a query over one table, named ``data`` in the SQL; None if the table does not exist.
+
+        Raises:
+            HeadroomError: the table exists but cannot be read.
+        """
+        location = table_url(self.store_path, table.path)
+        with self._lock_of(table):
+            try:
+                with without_panic(location):
+                    return delta_query.rows({"data": self._current(table)}, sql, {"data": table})
+            # Not there, damaged, or its files were compacted and deleted since: the other reader knows which.
+            except Exception:
+                log.debug("%s is opened again", location, exc_info=True)
+                self._opened.pop(table.path, None)
+        return query(self.store_path, table.path, sql)
+
+    def version(self, table: Table) -> int | None:
+        """Return the number of the newest commit of a table; None if it cannot be read."""
+        with self._lock_of(table):
+            try:
+                with without_panic(table.path):
+                    return self._current(table).version()
+            except Exception:
+                self._opened.pop(table.path, None)
+                return None
+
+    def _lock_of(self, table: Table) -> threading.Lock:
+        with self._lock:
+            return self._locks[table.path]
+
+    def _current(self, table: Table) -> DeltaTable:
+        opened = self._opened.get(table.path)
+        if opened is None:
+            opened = self._opened[table.path] = DeltaTable(table_url(self.store_path, table.path))
+        else:
+            opened.update_incremental()
+        return opened

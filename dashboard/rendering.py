@@ -1,0 +1,177 @@
+"""Views as HTML, and their tables as values for the API and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from headroom.dashboard.address import Address, View
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.alerts import alerts
+from headroom.dashboard.views.blocks import Block, DataTable, Kind, tables_of
+from headroom.dashboard.views.headline import Headline, headline
+from headroom.dashboard.views.health import health
+from headroom.dashboard.views.lag import lag
+from headroom.dashboard.views.leaders import leaders
+from headroom.dashboard.views.moves import moves
+from headroom.dashboard.views.runs import runs
+from headroom.dashboard.views.throttles import throttles
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.text import printable
+
+VIEWS: Mapping[View, Callable[[Site, Address], Sequence[Block]]] = {
+    View.MOVES: moves,
+    View.THROTTLES: throttles,
+    View.LEADERS: leaders,
+    View.LAG: lag,
+    View.ALERTS: alerts,
+    View.RUNS: runs,
+    View.HEALTH: health,
+}
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+class Regions(NamedTuple):
+    """The parts of a page that follow the ticks, as HTML."""
+
+    headline: str
+    content: str
+
+
+def _environment() -> Environment:
+    # Everything that others wrote enters as text; only the charts are markup, which this program makes.
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.lstrip_blocks = True
+    environment.filters["iso"] = lambda ms: datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat()
+    environment.filters["printable"] = printable
+    environment.globals.update(Kind=Kind, View=View)
+    environment.tests["kind"] = lambda block, name: type(block).__name__ == name
+    return environment
+
+
+_ENVIRONMENT = _environment()
+
+
+def render_page(site: Site, view: View, address: Address) -> str:
+    """Return a whole page.
+
+    Args:
+        site: tables and settings.
+        view: the view.
+        address: what it shows.
+    """
+    return _ENVIRONMENT.get_template("page.html").render(
+        view=view,
+        address=address,
+        cluster=site.cluster(address),
+        clusters=_clusters(site),
+        regions=render_regions(site, view, address),
+        now_ms=site.clock_ms(),
+    )
+
+
+def render_regions(site: Site, view: View, address: Address) -> Regions:
+    """Return the parts of a page that follow the ticks; a table that cannot be read is said in its part."""
+    first: Headline | HeadroomError
+    try:
+        first = headline(site, address)
+    except HeadroomError as error:
+        first = error
+    content: Sequence[Block] | HeadroomError
+    try:
+        content = VIEWS[view](site, address)
+    except HeadroomError as error:
+        content = error
+    return Regions(
+        _ENVIRONMENT.get_template("headline.html").render(headline=first, is_error=isinstance(first, HeadroomError)),
+        _ENVIRONMENT.get_template("content.html").render(
+            blocks=() if isinstance(content, HeadroomError) else content,
+            error=content if isinstance(content, HeadroomError) else None,
+            address=address,
+            view=view,
+        ),
+    )
+
+
+def render_message(title: str, text: str) -> str:
+    """Return a page that only says something, such as why a request is refused."""
+    return _ENVIRONMENT.get_template("message.html").render(title=title, text=text)
+
+
+def view_json(site: Site, view: View, address: Address) -> dict[str, Any]:
+    """Return the tables of a view: the same values as on the page, by name.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    return {
+        table.name: {
+            "rows": [_values(table, row) for row in table.page(address.paging)],
+            "total": len(table.rows),
+            "page": address.page,
+            "pages": table.pages(address.paging),
+        }
+        for table in tables_of(VIEWS[view](site, address))
+    }
+
+
+def headline_json(site: Site, address: Address) -> dict[str, Any]:
+    """Return the headline.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    one = headline(site, address)
+    return {
+        "tone": one.tone.value,
+        "text": one.text,
+        "tick_ms": one.tick_ms,
+        "is_current": one.standing.is_current,
+        "terms": {term.name: term.text for term in one.terms},
+        "alerts": [{"kind": term.name, "summary": term.text, "tone": term.tone.value} for term in one.alerts],
+        "commands": [] if one.commands is None else list(one.commands.commands),
+    }
+
+
+def table_csv(table: DataTable, sort: str | None) -> str:
+    """Return all rows of a table as CSV, with the keys of the API as the first line."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    keys = [column.key for column in table.columns if column.is_value]
+    writer.writerow(keys)
+    for row in table.sorted_rows(sort):
+        writer.writerow([_cell(row.get(key)) for key in keys])
+    return text.getvalue()
+
+
+def _values(table: DataTable, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {column.key: _plain(row.get(column.key)) for column in table.columns if column.is_value}
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value
+
+
+def _cell(value: Any) -> Any:
+    """Return a value of CSV; a text that a spreadsheet would take for a formula is quoted as text."""
+    value = _plain(value)
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def _clusters(site: Site) -> list[str]:
+    try:
+        return site.clusters()
+    except HeadroomError:
+        # The headline says why.
+        return []

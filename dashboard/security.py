@@ -1,0 +1,149 @@
+"""Who may ask: names of this server, the token, and the headers that keep a browser within this origin."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Sequence
+from http.cookies import CookieError, SimpleCookie
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headroom.dashboard.rendering import render_message
+
+COOKIE = "headroom_session"
+LOGIN = "/login"
+# Of paths that anybody may ask for: what the page for the token is made of.
+_OPEN = (LOGIN, "/static/")
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether an address or name is that of this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def allowed_hosts(listen_host: str, hosts: Sequence[str]) -> frozenset[str]:
+    """Return the names in requests that are answered, in small letters.
+
+    Args:
+        listen_host: address or name that is listened on.
+        hosts: further names, of the settings.
+    """
+    own = {"localhost", "127.0.0.1", "[::1]"} if is_loopback(listen_host) else {listen_host}
+    return frozenset(name.lower() for name in (*own, *hosts))
+
+
+class Sessions:
+    """The token, and the sessions that it was exchanged for.
+
+    Args:
+        token: the token; None: nobody needs one.
+    """
+
+    # A person has some devices; the oldest session ends.
+    _MOST = 1000
+
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+        self._open: dict[str, None] = {}
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether a session is needed."""
+        return self._token is not None
+
+    def begin(self, token: str) -> str | None:
+        """Return a new session for the token; None if it is another one."""
+        if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
+            return None
+        session = secrets.token_urlsafe(32)
+        self._open[session] = None
+        while len(self._open) > self._MOST:
+            del self._open[next(iter(self._open))]
+        return session
+
+    def is_open(self, headers: Headers) -> bool:
+        """Return whether a request belongs to a session, or has the token itself, as programs send it."""
+        if self._token is None:
+            return True
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and hmac.compare_digest(token.encode(), self._token.encode()):
+            return True
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and cookie.value in self._open
+
+
+class Guard:
+    """Refuses requests under another name or without a session, and adds the headers to every answer.
+
+    Args:
+        app: the application.
+        hosts: names that are answered, without their port.
+        sessions: sessions.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], sessions: Sessions) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._sessions = sessions
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        await (refusal or self._app)(scope, receive, _with_headers(send))
+
+    def _refusal(self, path: str, headers: Headers) -> Response | None:
+        # A page of another site that reaches this server under the other site's name must not read it (DNS rebinding).
+        host = _without_port(headers.get("host", "")).lower()
+        if host not in self._hosts:
+            text = "This name is not one of this page's: add it to dashboard.hosts, or use the address it listens on."
+            return _refused(path, 421, "Another name", text)
+        if path.startswith(_OPEN) or self._sessions.is_open(headers):
+            return None
+        return _refused(path, 401, "Token", f"A token is needed: open {LOGIN}.")
+
+
+def _refused(path: str, status: int, title: str, text: str) -> Response:
+    if path.startswith("/api/"):
+        return JSONResponse({"error": text}, status)
+    return HTMLResponse(render_message(title, text), status)
+
+
+def _without_port(host: str) -> str:
+    # An IPv6 address is in brackets, and has colons of its own.
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host
+
+
+def _with_headers(send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_with_headers

@@ -1,0 +1,91 @@
+"""Serves the page until it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import webbrowser
+from collections.abc import Callable
+
+import uvicorn
+from fastapi import FastAPI
+
+from headroom.schemas.errors import HeadroomError
+
+log = logging.getLogger(__name__)
+
+# Requests that are answered at once; each open page is one.
+_MOST_REQUESTS = 400
+_KEEP_ALIVE_S = 5
+# Streams of open pages end with the server, not before it.
+_SHUTDOWN_S = 1
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address.
+
+    Raises:
+        HeadroomError: the address is not available.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        bound = socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        raise HeadroomError(
+            f"--listen {host}:{port}",
+            f"cannot be listened on ({error.strerror or error})",
+            "Choose another port, such as --listen 127.0.0.1:0 for a free one, or an address of this machine.",
+        ) from None
+    return bound
+
+
+def url_of(bound: socket.socket) -> str:
+    """Return the address of the page."""
+    host, port = bound.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def serve(app: FastAPI, bound: socket.socket, on_started: Callable[[], None] = lambda: None) -> None:
+    """Serve an application until SIGINT or SIGTERM.
+
+    Args:
+        app: the application.
+        bound: socket that it listens on.
+        on_started: is called once it answers.
+    """
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=_MOST_REQUESTS,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        lifespan="on",
+    )
+    server = _Server(config, on_started)
+    server.run(sockets=[bound])
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_started()
+
+
+def open_browser(url: str) -> None:
+    """Open the page in a browser of this machine, if there is one."""
+    try:
+        if webbrowser.open(url):
+            return
+    except webbrowser.Error as error:
+        log.debug("no browser: %s", error)
+    log.warning("no browser of this machine could be opened; open %s yourself", url)

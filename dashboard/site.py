@@ -1,0 +1,126 @@
+"""What every view needs: the tables, the settings of the clusters, and the current time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from headroom.alerts.watched_cluster import WatchedCluster
+from headroom.dashboard.address import LAST_MS, Address
+from headroom.dashboard.data.moment import Moment, MomentReader
+from headroom.dashboard.data.open_tables import OpenTables
+from headroom.operations.evaluation import Evaluation, evaluation_text, read_evaluations
+from headroom.schemas.config import Settings
+from headroom.schemas.tables import ALERT_EVENTS, ALERT_MARKS
+from headroom.streaming.clock import now_ms
+from headroom.streaming.store.single_instance import running_process
+from headroom.streaming.tables.current_alerts import CurrentAlert, read_current_alerts
+
+# Silences begin and end without a commit.
+_ALERTS_MS = 5_000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether what is shown is the state of now.
+
+    Attributes:
+        at_ms: moment that is looked at, epoch milliseconds.
+        is_past: whether somebody has chosen that moment; then nothing is expected to be current.
+        evaluation: last evaluation of the cluster.
+        text: when that was, and if it is not now, why.
+    """
+
+    at_ms: int
+    is_past: bool
+    evaluation: Evaluation
+    text: str
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether a watch evaluates the cluster, and that is what is shown."""
+        return self.evaluation.is_current and not self.is_past
+
+
+class Site:
+    """Tables and settings behind the page. Threads may share it.
+
+    Args:
+        configured: clusters with settings, at least one; the first one's store is shown.
+        clock_ms: returns the current time, epoch milliseconds.
+    """
+
+    def __init__(self, configured: Sequence[WatchedCluster], clock_ms: Callable[[], int] = now_ms) -> None:
+        self._configured = {one.settings.cluster.name: one for one in configured}
+        self.settings: Settings = configured[0].settings
+        self.clock_ms = clock_ms
+        self.tables = OpenTables(self.settings.store.path)
+        self.moments = MomentReader(self.tables)
+        self._lock = threading.Lock()
+        self._alerts: tuple[object, list[CurrentAlert] | None] = (None, None)
+
+    def clusters(self) -> list[str]:
+        """Return all clusters, those with settings first.
+
+        Raises:
+            HeadroomError: the tables cannot be read.
+        """
+        return list(dict.fromkeys([*self._configured, *self.moments.clusters()]))
+
+    def cluster(self, address: Address) -> str:
+        """Return the name of the cluster that an address is about."""
+        return address.cluster or next(iter(self._configured))
+
+    def watched(self, name: str) -> WatchedCluster:
+        """Return a cluster with its settings; without settings, with placeholders in recommended commands."""
+        return self._configured.get(name) or WatchedCluster.without_settings(self.settings, name)
+
+    def standing(self, address: Address) -> Standing:
+        """Return whether what an address shows is the state of now.
+
+        Raises:
+            HeadroomError: the tables cannot be read.
+        """
+        at_ms = self.clock_ms()
+        (evaluation,) = read_evaluations(self.settings, [self.cluster(address)], at_ms)
+        process = None if evaluation.is_current else running_process(self.settings.store, "alerts")
+        text = evaluation_text(evaluation, at_ms, process)
+        return Standing(at_ms if address.at is None else address.at, address.at is not None, evaluation, text)
+
+    def at_ms(self, address: Address) -> int:
+        """Return the last time that an address shows, epoch milliseconds.
+
+        Without a moment that is the newest tick, whatever this machine's clock says of it.
+        """
+        return LAST_MS if address.at is None else address.at
+
+    def moment(self, address: Address) -> Moment | None:
+        """Return the tick that an address shows; None if there is none.
+
+        Raises:
+            HeadroomError: the tables cannot be read.
+        """
+        cluster = self.cluster(address)
+        tick_ms = self.moments.tick_at(cluster, self.at_ms(address))
+        return None if tick_ms is None else self.moments.moment(cluster, tick_ms)
+
+    def alerts(self, address: Address) -> list[CurrentAlert] | None:
+        """Return the alerts of the address's cluster, the last changed one first; None without a table of events.
+
+        Raises:
+            HeadroomError: a table cannot be read.
+        """
+        every = self._all_alerts(address.at)
+        cluster = self.cluster(address)
+        return every and [alert for alert in every if alert.event.cluster == cluster]
+
+    def _all_alerts(self, at_ms: int | None) -> list[CurrentAlert] | None:
+        versions = (self.tables.version(ALERT_EVENTS), self.tables.version(ALERT_MARKS))
+        key = (at_ms, versions, self.clock_ms() // _ALERTS_MS)
+        with self._lock:
+            known, alerts = self._alerts
+            if known != key:
+                alerts = read_current_alerts(self.settings, at_ms)
+                self._alerts = (key, alerts)
+            return alerts

@@ -1,0 +1,156 @@
+// Keeps the page up to date: replaces the parts that have changed, writes ages and local times, copies commands.
+"use strict";
+
+const body = document.body;
+const status = document.getElementById("status");
+// This machine's clock may differ from the server's.
+let aheadMs = Date.now() - Number(body.dataset.nowMs);
+let lastAnswerMs = Date.now();
+const LATE_MS = 15000;
+
+function age(ms) {
+  const s = Math.max(0, Math.round((Date.now() - aheadMs - ms) / 1000));
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min ago`;
+  return `${Math.floor(s / 86400)} d ago`;
+}
+
+function isLocal() {
+  try { return localStorage.getItem("zone") === "local"; } catch { return false; }
+}
+
+function writeTimes(root) {
+  for (const span of root.querySelectorAll("[data-age-of]")) span.textContent = age(Number(span.dataset.ageOf));
+  for (const time of root.querySelectorAll("time[data-ms]")) {
+    const date = new Date(Number(time.dataset.ms));
+    const two = (n) => String(n).padStart(2, "0");
+    const full = isLocal()
+      ? `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ` +
+        `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+      : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+    const text = time.hasAttribute("data-clock") ? full.slice(11) : full;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+// Replaces a part, unless somebody is selecting text in it; what was open or had the focus stays so.
+function replace(part, html) {
+  const selection = getSelection();
+  if (selection && !selection.isCollapsed && part.contains(selection.anchorNode)) return false;
+  const open = new Map([...part.querySelectorAll("details[id]")].map((d) => [d.id, d.open]));
+  const scrolled = [...part.querySelectorAll(".scroll")].map((s) => [s.getAttribute("aria-labelledby"), s.scrollLeft]);
+  const focused = part.contains(document.activeElement) ? pathTo(document.activeElement) : null;
+  part.innerHTML = html;
+  for (const d of part.querySelectorAll("details[id]")) if (open.has(d.id)) d.open = open.get(d.id);
+  for (const [id, left] of scrolled) {
+    const again = part.querySelector(`.scroll[aria-labelledby="${CSS.escape(id)}"]`);
+    if (again) again.scrollLeft = left;
+  }
+  const again = focused && part.querySelector(focused);
+  if (again) again.focus({ preventScroll: true });
+  writeTimes(part);
+  return true;
+}
+
+function pathTo(element) {
+  if (element.dataset.copy) return `[data-copy="${CSS.escape(element.dataset.copy)}"]`;
+  if (element.getAttribute("href")) return `a[href="${CSS.escape(element.getAttribute("href"))}"]`;
+  if (element.localName === "summary") return `#${CSS.escape(element.parentElement.id)} > summary`;
+  return null;
+}
+
+const waiting = new Map();
+
+function show(regions) {
+  for (const [name, html] of Object.entries(regions)) waiting.set(name, html);
+  for (const [name, html] of waiting) {
+    const part = document.getElementById(name);
+    if (!part || replace(part, html)) waiting.delete(name);
+  }
+}
+
+function follow() {
+  if (!body.dataset.events) return;
+  const source = new EventSource(body.dataset.events);
+  source.onmessage = (event) => {
+    const message = JSON.parse(event.data);
+    lastAnswerMs = Date.now();
+    aheadMs = lastAnswerMs - message.now_ms;
+    show(message.regions);
+  };
+}
+
+function tick() {
+  writeTimes(document);
+  if (waiting.size) show({});
+  const lost = body.dataset.events && Date.now() - lastAnswerMs > LATE_MS;
+  body.classList.toggle("lost", Boolean(lost));
+  const text = lost ? `This page has not reached its server for ${age(lastAnswerMs - aheadMs).replace(" ago", "")}. ` +
+    "What it shows is the state of then." : "";
+  if (status && status.textContent !== text) status.textContent = text;
+}
+
+async function copy(button) {
+  const code = document.getElementById(button.dataset.copy);
+  if (!code) return;
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+  } catch {
+    // Without a secure origin there is no clipboard: select it, so that the keyboard copies it.
+    getSelection().selectAllChildren(code);
+    button.textContent = "Selected";
+    return;
+  }
+  button.textContent = "Copied";
+  setTimeout(() => { button.textContent = "Copy"; }, 2000);
+}
+
+// Addresses are the page's state, so that each can be sent to somebody else.
+function go(form) {
+  const url = new URL(form.dataset.keep, location.origin);
+  for (const [name, value] of new FormData(form)) {
+    if (name === "at" && value) url.searchParams.set("at", String(Date.parse(`${value}Z`)));
+    else if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  location.assign(url);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.dataset.copy) copy(button);
+  if (button.hasAttribute("data-zone")) {
+    try { localStorage.setItem("zone", isLocal() ? "utc" : "local"); } catch { return; }
+    showZone();
+    writeTimes(document);
+  }
+});
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (event.target.dataset.keep) go(event.target);
+  else if (event.target.hasAttribute("data-login")) login(event.target);
+});
+
+async function login(form) {
+  const answer = await fetch("/login", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ token: new FormData(form).get("token") }),
+  });
+  if (answer.ok) location.assign("/");
+  else status.textContent = (await answer.json()).error;
+}
+
+function showZone() {
+  const zone = document.getElementById("zone");
+  if (!zone) return;
+  zone.hidden = false;
+  zone.textContent = isLocal() ? "Times: local" : "Times: UTC";
+}
+
+showZone();
+follow();
+tick();
+setInterval(tick, 1000);

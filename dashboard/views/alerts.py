@@ -1,0 +1,81 @@
+"""Alerts: those that are pending or firing with all that is known, and those that have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom.alerts.text.terminal import event_commands, event_details
+from headroom.dashboard.address import Address
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.blocks import AlertCard, Block, Column, DataTable, Kind, Paragraph, Tone
+from headroom.dashboard.views.headline import SEVERITY_TONES
+from headroom.schemas.alerts import Severity
+from headroom.schemas.tables import ALERT_DELIVERIES
+from headroom.schemas.text.amounts import moment_text
+from headroom.streaming.delta.query import sql_text
+from headroom.streaming.tables.current_alerts import CurrentAlert, suppression_lines
+
+_SEVERITIES = {severity.value: tone for severity, tone in SEVERITY_TONES.items()}
+_ENDED_COLUMNS = (
+    Column("tick_ms", "ended", Kind.MOMENT),
+    Column("severity", "severity", Kind.STATE, tones=_SEVERITIES),
+    Column("kind", "kind"),
+    Column("subject", "subject"),
+    Column("summary", "it was", is_long=True),
+    Column("fired", "fired"),
+)
+_TOLD_TONES = {
+    "delivered": Tone.GOOD,
+    "sending": Tone.QUIET,
+    "silenced": Tone.QUIET,
+    "failed": Tone.WARNING,
+    "dropped": Tone.WARNING,
+}
+_TOLD_COLUMNS = (
+    Column("delivery_ms", "at", Kind.MOMENT),
+    Column("receiver", "receiver"),
+    Column("alert_id", "alert"),
+    Column("state", "state", Kind.STATE, tones=_TOLD_TONES),
+    Column("attempt", "attempt", Kind.NUMBER),
+    Column("answer", "answer", none=""),
+)
+# Deliveries that are shown, the last ones.
+_MOST_TOLD = 500
+_TOLD_SQL = """SELECT delivery_ms, receiver, alert_id, state, attempt, answer FROM data
+    WHERE "cluster" = {cluster} AND delivery_ms <= {until_ms} ORDER BY delivery_ms DESC LIMIT {most}"""
+
+
+def alerts(site: Site, address: Address) -> Sequence[Block]:
+    """Return the alerts of an address, and who was told of them.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    every = site.alerts(address)
+    if every is None:
+        return [Paragraph("No alert is known: headroom watch makes their table before it evaluates.", Tone.UNKNOWN)]
+    active = [_card(alert) for alert in every if alert.is_active]
+    blocks: list[Block] = [*active] or [Paragraph("No alert is pending or firing.")]
+    ended = [{**vars(a.event), "fired": "yes" if a.fired else "cleared before"} for a in every if not a.is_active]
+    told = _TOLD_SQL.format(cluster=sql_text(site.cluster(address)), until_ms=site.at_ms(address), most=_MOST_TOLD)
+    rows = site.tables.rows(ALERT_DELIVERIES, told) or []
+    return [
+        *blocks,
+        DataTable("ended", "Ended", _ENDED_COLUMNS, ended, "No alert has ended."),
+        DataTable("told", "Who was told", _TOLD_COLUMNS, rows, "No receiver is configured, or nothing was sent yet."),
+    ]
+
+
+def _card(alert: CurrentAlert) -> AlertCard:
+    event = alert.event
+    tone = SEVERITY_TONES[Severity.of(event.severity)]
+    return AlertCard(
+        alert_id=event.alert_id,
+        head=f"{event.state} {event.severity}: {event.kind}, {event.subject}, since {moment_text(event.tick_ms)}",
+        summary=f"{event.summary}.",
+        details=[line.strip() for line in event_details(event)],
+        commands=event_commands(event),
+        notes=suppression_lines(alert),
+        tone=tone,
+        is_open=tone is Tone.CRITICAL,
+    )

@@ -1,0 +1,290 @@
+"""Blocks of a view. The page renders them, the API and files have their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from headroom.schemas.text.amounts import (
+    UNKNOWN,
+    clock_text,
+    duration_text,
+    moment_text,
+    percent_text,
+    rate_text,
+    size_text,
+)
+
+
+class Tone(str, Enum):
+    """How good something is. Each has a shape of its own, because not everybody tells the colours apart."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+    QUIET = "quiet"
+
+    @property
+    def shape(self) -> str:
+        """Return its shape."""
+        return _SHAPES[self]
+
+
+_SHAPES = {Tone.GOOD: "●", Tone.WARNING: "▲", Tone.CRITICAL: "■", Tone.UNKNOWN: "?", Tone.QUIET: "–"}
+
+
+class Kind(str, Enum):
+    """Kind of the values of a column, which decides on their text."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    RATE = "rate"
+    SIZE = "size"
+    SHARE = "share"
+    DURATION = "duration"
+    MOMENT = "moment"
+    CLOCK = "clock"
+    STATE = "state"
+    BAR = "bar"
+
+
+_TEXTS: Mapping[Kind, Callable[[Any], str]] = {
+    Kind.TEXT: str,
+    Kind.NUMBER: lambda value: f"{value:,}",
+    Kind.RATE: rate_text,
+    Kind.SIZE: size_text,
+    Kind.SHARE: percent_text,
+    Kind.DURATION: duration_text,
+    Kind.MOMENT: moment_text,
+    Kind.CLOCK: clock_text,
+    # The page says it without the underscores of the word that tables and API have.
+    Kind.STATE: lambda value: str(value).replace("_", " "),
+    Kind.BAR: lambda bar: bar.text,
+}
+
+
+class Bar(NamedTuple):
+    """A throttle beside what it must carry, as a small picture; all in bytes per second, None if unknown.
+
+    Attributes:
+        throttle: rate in force; None if there is none too.
+        in_sync: traffic of in-sync followers.
+        required: traffic of all followers.
+        most: greatest of all values in the table, at which the picture ends.
+    """
+
+    throttle: float | None
+    in_sync: float | None
+    required: float | None
+    most: float
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the throttle exceeds what it must carry, as far as that is known."""
+        return self.throttle is None or self.required is None or self.throttle > self.required
+
+    @property
+    def text(self) -> str:
+        """Return what the picture shows, in words."""
+        return f"throttle {rate_text(self.throttle)}, required {rate_text(self.required)}"
+
+    def percent(self, bytes_per_s: float | None) -> float:
+        """Return the length of a value in percent of the picture."""
+        return round(100 * (bytes_per_s or 0.0) / self.most, 2) if self.most else 0.0
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        key: key of its values in rows, in the API and in CSV, with its unit.
+        title: title.
+        kind: kind of its values.
+        none: text of a missing value.
+        tones: of a state: tone of each word; any other word is unknown.
+        link: key of the address that a value leads to; None if it is no link.
+        is_long: whether its texts are sentences.
+    """
+
+    key: str
+    title: str
+    kind: Kind = Kind.TEXT
+    none: str = UNKNOWN
+    tones: Mapping[str, Tone] = field(default_factory=dict)
+    link: str | None = None
+    is_long: bool = False
+
+    @property
+    def is_amount(self) -> bool:
+        """Return whether its values are amounts, which are aligned to the right."""
+        return self.kind not in (Kind.TEXT, Kind.STATE, Kind.BAR)
+
+    @property
+    def is_value(self) -> bool:
+        """Return whether it has values, and is no picture of those of others."""
+        return self.kind is not Kind.BAR
+
+    def text(self, value: Any) -> str:
+        """Return a value as text."""
+        return self.none if value is None else _TEXTS[self.kind](value)
+
+    def tone(self, value: Any) -> Tone:
+        """Return the tone of a state."""
+        return self.tones.get(value, Tone.UNKNOWN)
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Paging:
+    """The part of a table's rows that is shown.
+
+    Attributes:
+        page: number of the page, from 1.
+        page_rows: most rows of a page.
+        sort: column that the rows are sorted by; a minus before it: the greatest first. None: the table's own order.
+    """
+
+    page: int = 1
+    page_rows: int = 200
+    sort: str | None = None
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """A table.
+
+    Attributes:
+        name: name in the API.
+        title: title.
+        columns: columns.
+        rows: all rows, in the table's own order; a page shows some of them.
+        empty: text in place of no rows.
+        note: text below the title; empty if there is none.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    empty: str = "None."
+    note: str = ""
+
+    def sorted_rows(self, sort: str | None) -> Sequence[Row]:
+        """Return all rows, sorted by a column; unknown values last. A column that it does not have sorts nothing."""
+        key = (sort or "").removeprefix("-")
+        if key not in {column.key for column in self.columns}:
+            return self.rows
+        known = [row for row in self.rows if row.get(key) is not None]
+        known.sort(key=lambda row: row[key], reverse=sort != key)
+        return [*known, *(row for row in self.rows if row.get(key) is None)]
+
+    @property
+    def shown_columns(self) -> Sequence[Column]:
+        """Return the columns of the page, without those that would be empty."""
+        return [c for c in self.columns if c.none or any(row.get(c.key) is not None for row in self.rows)]
+
+    def page(self, paging: Paging) -> Sequence[Row]:
+        """Return the rows of a page."""
+        first = (paging.page - 1) * paging.page_rows
+        return self.sorted_rows(paging.sort)[first : first + paging.page_rows]
+
+    def pages(self, paging: Paging) -> int:
+        """Return the number of pages, at least 1."""
+        return max(1, -(-len(self.rows) // paging.page_rows))
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Some sentences.
+
+    Attributes:
+        text: the text.
+        tone: how good it is what they say.
+    """
+
+    text: str
+    tone: Tone = Tone.QUIET
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Commands to copy.
+
+    Attributes:
+        lead: what they do.
+        commands: commands of a shell, the best first.
+    """
+
+    lead: str
+    commands: Sequence[str]
+
+
+class Term(NamedTuple):
+    """A term with what is said of it."""
+
+    name: str
+    text: str
+    tone: Tone = Tone.QUIET
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Terms with what is said of them."""
+
+    terms: Sequence[Term]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart, beside which a table has the same values.
+
+    Attributes:
+        title: title.
+        svg: the picture, without script and style.
+        table: its values.
+        note: what was left out of the picture; empty if nothing was.
+    """
+
+    title: str
+    svg: str
+    table: DataTable
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class AlertCard:
+    """An alert.
+
+    Attributes:
+        alert_id: its id.
+        head: kind, subject and times.
+        summary: its summary.
+        details: evidence and recommendation, as on a terminal.
+        commands: its commands.
+        notes: acknowledgement and silence.
+        tone: by state and severity.
+        is_open: whether its details are shown at once.
+    """
+
+    alert_id: str
+    head: str
+    summary: str
+    details: Sequence[str]
+    commands: Sequence[str]
+    notes: Sequence[str]
+    tone: Tone
+    is_open: bool
+
+
+Block = Paragraph | Commands | Facts | Chart | DataTable | AlertCard
+
+
+def tables_of(blocks: Sequence[Block]) -> list[DataTable]:
+    """Return the tables of a view, those of charts among them."""
+    return [b.table if isinstance(b, Chart) else b for b in blocks if isinstance(b, Chart | DataTable)]

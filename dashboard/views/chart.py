@@ -1,0 +1,97 @@
+"""Charts as pictures without script and style: the page's own style sheet gives them their colours, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pygal
+
+from headroom.schemas.text.amounts import clock_text, rate_text
+
+_WIDTH, _HEIGHT = 900, 280
+# Distances of labels on the time axis, and how many there are at most.
+_STEPS_MS = tuple(s * 1000 for s in (5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200, 86_400))
+_MOST_LABELS = 8
+_NOT_IN_A_PAGE = ("defs", "script", "style")
+
+
+class Line(NamedTuple):
+    """A line of a chart.
+
+    Attributes:
+        title: title in the legend.
+        values: a value for each point of time; None: a gap.
+        is_area: whether the area below it is filled.
+    """
+
+    title: str
+    values: Sequence[float | None]
+    is_area: bool = False
+
+
+def rates_over_time(title: str, times_ms: Sequence[int], lines: Sequence[Line]) -> str:
+    """Return the picture of rates over time as SVG.
+
+    Args:
+        title: what it shows, for those who do not see it.
+        times_ms: points of time, epoch milliseconds, in order.
+        lines: lines with as many values, bytes per second, the one in front last.
+    """
+    chart = pygal.XY(
+        width=_WIDTH,
+        height=_HEIGHT,
+        js=[],
+        css=[],
+        classes=["chart"],
+        no_prefix=True,
+        disable_xml_declaration=True,
+        pretty_print=False,
+        show_dots=False,
+        include_x_axis=True,
+        legend_at_bottom=True,
+        legend_at_bottom_columns=len(lines),
+        truncate_legend=-1,
+        value_formatter=rate_text,
+        x_value_formatter=lambda ms: clock_text(round(ms)).removesuffix(" UTC"),
+        x_labels=_labels(times_ms),
+        range=(0, 1.05 * max((value for line in lines for value in line.values if value is not None), default=1.0)),
+        margin=4,
+    )
+    for line in lines:
+        points = list(zip(times_ms, line.values, strict=True))
+        chart.add(line.title, points, fill=line.is_area, allow_interruptions=True)
+    chart.add_xml_filter(lambda root: _plain(root, title))
+    rendered: str = chart.render(is_unicode=True)
+    return rendered
+
+
+def _labels(times_ms: Sequence[int]) -> list[int]:
+    """Return round times within a range, a few of them."""
+    if not times_ms:
+        return []
+    first_ms, last_ms = times_ms[0], times_ms[-1]
+    step_ms = next((s for s in _STEPS_MS if (last_ms - first_ms) / s <= _MOST_LABELS), _STEPS_MS[-1])
+    return list(range(-(-first_ms // step_ms) * step_ms, last_ms + 1, step_ms))
+
+
+def _plain(root: Any, title: str) -> Any:
+    """Return the picture without its script, its style sheet and inline styles, which the page's policy forbids."""
+    for node in list(root.iter()):
+        for child in list(node):
+            # A comment has a function as its tag.
+            if not isinstance(child.tag, str) or _name(child) in _NOT_IN_A_PAGE:
+                node.remove(child)
+        node.attrib.pop("style", None)
+    root.attrib.pop("id", None)
+    root.set("role", "img")
+    root.set("aria-label", title)
+    # A title of the whole picture, in the library's own name, would be shown wherever the pointer rests.
+    for child in list(root):
+        if _name(child) == "title":
+            root.remove(child)
+    return root
+
+
+def _name(node: Any) -> str:
+    return str(node.tag).rpartition("}")[2]

@@ -1,0 +1,155 @@
+"""The headline: whether the move will finish, when, what is in its way, and what puts it right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from headroom.alerts.inputs.throttle_status import ThrottleStatus
+from headroom.alerts.recommendations.recommendation import Action, Recommendation
+from headroom.alerts.text.finish import finish_text
+from headroom.alerts.text.terminal import event_commands
+from headroom.dashboard.address import Address
+from headroom.dashboard.data.moment import Moment
+from headroom.dashboard.site import Site, Standing
+from headroom.dashboard.views.blocks import Commands, Term, Tone
+from headroom.schemas.alerts import AlertState, Severity
+from headroom.schemas.text.amounts import clock_text, moment_text, rate_text, size_text
+from headroom.streaming.tables.current_alerts import CurrentAlert
+
+SEVERITY_TONES = {Severity.CRITICAL: Tone.CRITICAL, Severity.WARNING: Tone.WARNING, Severity.INFO: Tone.QUIET}
+# The most alerts that the headline names.
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first thing that is read.
+
+    Attributes:
+        tone: how good it is.
+        text: one sentence.
+        terms: finish by the clock, what is left, and where it is tight.
+        alerts: summaries of the most severe alerts.
+        commands: what puts it right; None if nothing is to be done, or known.
+        standing: whether it is the state of now.
+        tick_ms: tick that it is of, epoch milliseconds; None if there is none.
+    """
+
+    tone: Tone
+    text: str
+    standing: Standing
+    terms: Sequence[Term] = ()
+    alerts: Sequence[Term] = ()
+    commands: Commands | None = None
+    tick_ms: int | None = None
+
+
+def headline(site: Site, address: Address) -> Headline:
+    """Return the headline of an address.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    standing, moment = site.standing(address), site.moment(address)
+    if moment is None:
+        text = standing.text
+        if standing.is_past:
+            name = site.cluster(address)
+            text = f"There is no verdict on cluster {name} up to {moment_text(standing.at_ms)}."
+        return Headline(Tone.UNKNOWN, text, standing)
+    firing = [a for a in site.alerts(address) or () if a.event.state == AlertState.FIRING.value]
+    firing.sort(key=lambda a: (Severity.of(a.event.severity).rank, -a.event.tick_ms))
+    found = _of_moment(moment, standing, firing)
+    commands = next((c for alert in firing if (c := _commands_of_alert(alert))), None)
+    if commands is None:
+        commands = _commands_of_recommendation(site, address, moment)
+    terms = (*_terms(moment, standing), *found.terms)
+    named = [Term(a.event.kind, f"{a.event.summary}.", _tone(a)) for a in firing[:_NAMED]]
+    if len(firing) > _NAMED:
+        named.append(Term("", f"{len(firing) - _NAMED} more alerts are firing.", Tone.WARNING))
+    whole = replace(found, terms=terms, alerts=named, commands=commands, tick_ms=moment.tick_ms)
+    if standing.is_past or standing.is_current:
+        return whole
+    # What was good then says nothing of now.
+    return replace(whole, tone=Tone.UNKNOWN, text=standing.text, terms=(Term("Then", found.text), *terms))
+
+
+def _of_moment(moment: Moment, standing: Standing, firing: Sequence[CurrentAlert]) -> Headline:
+    """Return tone and sentence of a tick; the worst of the move and of the alerts decides on the tone."""
+    worst = _tone(firing[0]) if firing else Tone.GOOD
+    finish, unread = moment.finish, [s for s in moment.statuses if s.reason is not None]
+    if finish is None:
+        if unread:
+            names = ", ".join(s.subject for s in unread[:_NAMED])
+            return Headline(Tone.UNKNOWN, f"Nothing is known to move; there is no verdict on {names}.", standing)
+        text = "No partition is in a reassignment."
+        return Headline(Tone.QUIET if worst is Tone.GOOD else worst, text, standing)
+    # What was expected then is not moved on to now.
+    text = finish.text(standing.at_ms if standing.is_current else None)
+    if finish.never:
+        return Headline(Tone.CRITICAL, text, standing)
+    if finish.unknown:
+        return Headline(Tone.UNKNOWN if worst is Tone.GOOD else worst, text, standing)
+    return Headline(worst if worst is not Tone.QUIET else Tone.GOOD, text, standing)
+
+
+def _tone(alert: CurrentAlert) -> Tone:
+    return SEVERITY_TONES[Severity.of(alert.event.severity)]
+
+
+def _terms(moment: Moment, standing: Standing) -> list[Term]:
+    if not moment.replicas or moment.finish is None:
+        return []
+    remaining = [r.remaining_bytes for r in moment.replicas if not r.in_sync]
+    known = sum(one for one in remaining if one is not None)
+    unknown = sum(one is None for one in remaining)
+    left = size_text(known) + (f" and what {unknown} replicas lack" if unknown else "")
+    partitions = len({replica.name for replica in moment.replicas})
+    terms = [
+        Term("Partitions moving", f"{partitions} with {moment.finish.replicas} new replicas"),
+        Term("Left to copy", left),
+    ]
+    eta_s = moment.finish.eta_s
+    if eta_s is not None and not moment.finish.never and not moment.finish.unknown:
+        terms.insert(0, Term("Finish", clock_text(moment.tick_ms + round(eta_s * 1000))))
+    tight = tightest(moment.statuses)
+    if tight is not None:
+        terms.append(Term("Bottleneck", bottleneck_text(tight)))
+    return terms
+
+
+def tightest(statuses: Sequence[ThrottleStatus]) -> ThrottleStatus | None:
+    """Return the broker and role that decides on the finish: one that never ends, or the last; None if none limits."""
+    limiting = [s for s in statuses if s.load.limited_replicas]
+    never = [s for s in limiting if s.too_low]
+    if never:
+        return max(never, key=lambda s: s.load.least_required_bytes_per_s - (s.load.throttle_bytes_per_s or 0.0))
+    timed = [s for s in limiting if s.eta_s is not None]
+    return max(timed, key=lambda s: s.eta_s or 0.0, default=None)
+
+
+def bottleneck_text(status: ThrottleStatus) -> str:
+    """Return what a throttle is, beside what it must exceed."""
+    load = status.load
+    return (
+        f"{status.subject}: throttle {rate_text(load.throttle_bytes_per_s)}, in-sync followers use "
+        f"{rate_text(load.in_sync_bytes_per_s)}, all followers require {rate_text(load.required_bytes_per_s)}"
+    )
+
+
+def _commands_of_alert(alert: CurrentAlert) -> Commands | None:
+    commands = event_commands(alert.event)
+    return Commands(f"Recommended by {alert.event.kind} on {alert.event.subject}", commands) if commands else None
+
+
+def _commands_of_recommendation(site: Site, address: Address, moment: Moment) -> Commands | None:
+    """Return what to do where a throttle is too low and no alert is firing yet."""
+    if not any(status.below_required for status in moment.statuses):
+        return None
+    advice: Recommendation = site.watched(site.cluster(address)).recommender().raise_throttle(moment.statuses)
+    if advice.action is not Action.RAISE_THROTTLE or advice.throttle_bytes_per_s is None:
+        return None
+    finish = finish_text(vars(advice.finish))
+    then = "" if finish is None else f"; the move then finishes in {finish}"
+    return Commands(f"Raise the throttle to {rate_text(advice.throttle_bytes_per_s)}{then}", advice.commands)

@@ -1,0 +1,71 @@
+"""Health: how old each table is, and whether the processes that write them run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom.dashboard.address import Address
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.blocks import Block, Column, DataTable, Facts, Kind, Row, Term, Tone
+from headroom.schemas.errors import HeadroomError
+from headroom.schemas.tables import (
+    BROKER_LOAD,
+    BYTES_PER_SEC,
+    ELECTION_PLAN,
+    FETCHER_LAG,
+    LEADER_IMBALANCE,
+    MESSAGES,
+    PARTITION_WRITE_RATE,
+    REASSIGNMENT_PROGRESS,
+    THROTTLE_HEADROOM,
+    Table,
+)
+
+_TABLES = (
+    THROTTLE_HEADROOM,
+    REASSIGNMENT_PROGRESS,
+    PARTITION_WRITE_RATE,
+    LEADER_IMBALANCE,
+    ELECTION_PLAN,
+    BROKER_LOAD,
+    MESSAGES,
+    FETCHER_LAG,
+    BYTES_PER_SEC,
+)
+_TONES = {"readable": Tone.GOOD, "no rows": Tone.QUIET, "unreadable": Tone.CRITICAL}
+_COLUMNS = (
+    Column("table", "table"),
+    Column("state", "state", Kind.STATE, tones=_TONES),
+    Column("tick_ms", "newest tick", Kind.MOMENT, none="–"),
+    Column("age_s", "age", Kind.DURATION, none="–"),
+    Column("problem", "problem", none=""),
+)
+
+
+def health(site: Site, address: Address) -> Sequence[Block]:
+    """Return the age of each table of the cluster of an address.
+
+    Raises:
+        HeadroomError: the table of verdicts cannot be read.
+    """
+    standing = site.standing(address)
+    ended = standing.evaluation.ended
+    terms = [
+        Term("Evaluation", standing.text, Tone.GOOD if standing.evaluation.is_current else Tone.UNKNOWN),
+        Term("Store", site.tables.store_path),
+    ]
+    if ended is not None:
+        terms.append(Term("Ended", str(ended), Tone.WARNING))
+    rows = [_row(site, address, table, standing.at_ms) for table in _TABLES]
+    note = "Tables of moves have rows only while something moves; the others follow the ticks by up to a minute."
+    return [Facts(terms), DataTable("tables", "Tables", _COLUMNS, rows, note=note)]
+
+
+def _row(site: Site, address: Address, table: Table, at_ms: int) -> Row:
+    try:
+        tick_ms = site.moments.tick_at(site.cluster(address), site.at_ms(address), table)
+    except HeadroomError as error:
+        return {"table": table.path, "state": "unreadable", "tick_ms": None, "age_s": None, "problem": str(error)}
+    age_s = None if tick_ms is None else max(0, at_ms - tick_ms) / 1000
+    state = "no rows" if tick_ms is None else "readable"
+    return {"table": table.path, "state": state, "tick_ms": tick_ms, "age_s": age_s, "problem": None}

@@ -1,0 +1,70 @@
+"""Leaders: how many partitions each broker leads of those that it should, and the elections that give them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom.alerts.inputs.leader_balance import LeaderBalance
+from headroom.alerts.recommendations.elections import describe_plan
+from headroom.dashboard.address import Address
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.blocks import Block, Column, Commands, DataTable, Kind, Paragraph, Row, Tone
+from headroom.schemas.text.amounts import moment_text
+
+_TONES = {"in balance": Tone.GOOD, "out of balance": Tone.WARNING, "down": Tone.CRITICAL}
+_COLUMNS = (
+    Column("broker", "broker", Kind.NUMBER),
+    Column("state", "state", Kind.STATE, tones=_TONES),
+    Column("preferred_partitions", "should lead", Kind.NUMBER),
+    Column("non_preferred_partitions", "led by others", Kind.NUMBER),
+    Column("electable_now", "electable now", Kind.NUMBER),
+    Column("waiting_for_move", "move first", Kind.NUMBER),
+    Column("unavailable", "cannot be led", Kind.NUMBER),
+    Column("leaderless", "without a leader", Kind.NUMBER),
+    Column("leader_partitions", "leads in all", Kind.NUMBER),
+    Column("imbalance_ratio", "imbalance", Kind.SHARE),
+    Column("threshold_ratio", "threshold", Kind.SHARE),
+    Column("write_bytes_per_s", "writes", Kind.RATE),
+    Column("preferred_write_bytes_per_s", "writes, if all preferred led", Kind.RATE),
+)
+
+
+def leaders(site: Site, address: Address) -> Sequence[Block]:
+    """Return the leader balance up to the moment of an address.
+
+    Raises:
+        HeadroomError: a table cannot be read.
+    """
+    cluster, at_ms = site.cluster(address), site.at_ms(address)
+    found = site.moments.leaders(cluster, at_ms)
+    if found is None:
+        return [Paragraph(f"Leaders of cluster {cluster} were not counted yet.", Tone.UNKNOWN)]
+    rows = [_row(balance) for balance in found.balances]
+    out = sum(balance.is_out_of_balance for balance in found.balances)
+    note = f"Counted at {moment_text(found.tick_ms)}. {out} of {len(rows)} brokers out of balance."
+    blocks: list[Block] = [DataTable("leaders", "Leaders", _COLUMNS, rows, note=note)]
+    if out:
+        advice = site.watched(cluster).recommender(elections=found.elections).elect_preferred()
+        blocks.append(Paragraph(f"Elections: {describe_plan(found.elections)}."))
+        blocks.append(Commands("Elect the preferred leaders", advice.commands))
+    return blocks
+
+
+def _row(one: LeaderBalance) -> Row:
+    balance = one.balance
+    state = "out of balance" if one.is_out_of_balance else "in balance"
+    return {
+        "broker": one.broker,
+        "state": state if one.alive else "down",
+        "preferred_partitions": balance.preferred_partitions,
+        "non_preferred_partitions": balance.non_preferred_partitions,
+        "electable_now": balance.electable_now,
+        "waiting_for_move": balance.waiting_for_move,
+        "unavailable": one.unavailable,
+        "leaderless": one.leaderless,
+        "leader_partitions": one.leader_partitions,
+        "imbalance_ratio": balance.imbalance_ratio,
+        "threshold_ratio": one.threshold_ratio,
+        "write_bytes_per_s": balance.write_bytes_per_s,
+        "preferred_write_bytes_per_s": balance.preferred_write_bytes_per_s,
+    }

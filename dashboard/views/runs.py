@@ -1,0 +1,63 @@
+"""Runs: what each command has changed on the cluster, from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headroom.dashboard.address import Address, View
+from headroom.dashboard.site import Site
+from headroom.dashboard.views.blocks import Block, Column, DataTable, Kind, Tone
+from headroom.planning.reassignments.run.journal import StepState
+from headroom.schemas.tables import ACTION_JOURNAL
+from headroom.streaming.delta.query import sql_text
+
+_TONES = {
+    StepState.INTENDED.value: Tone.QUIET,
+    StepState.DONE.value: Tone.GOOD,
+    StepState.UNDONE.value: Tone.QUIET,
+    StepState.FAILED.value: Tone.WARNING,
+}
+_STATES = {"done": Tone.GOOD, "ended early": Tone.WARNING, "not ended": Tone.UNKNOWN}
+_COLUMNS = (
+    Column("run_id", "run", link="url"),
+    Column("began_ms", "begun", Kind.MOMENT),
+    Column("last_ms", "last step", Kind.MOMENT),
+    Column("command", "command"),
+    Column("by", "by"),
+    Column("state", "state", Kind.STATE, tones=_STATES),
+    Column("steps", "steps", Kind.NUMBER),
+    Column("failed", "failed", Kind.NUMBER),
+)
+_STEP_COLUMNS = (
+    Column("at_ms", "at", Kind.MOMENT),
+    Column("step", "step"),
+    Column("state", "state", Kind.STATE, tones=_TONES),
+    Column("subject", "what"),
+    Column("before", "before", none="–"),
+    Column("after", "after", none="–"),
+    Column("by", "by"),
+)
+# By the last row about the run as a whole.
+_SQL = """SELECT run_id, min(command) AS command, min("by") AS "by", min(at_ms) AS began_ms, max(at_ms) AS last_ms,
+        count(*) AS steps, sum(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed,
+        CASE last_value(state ORDER BY seq) FILTER (WHERE step = 'run')
+        WHEN 'done' THEN 'done' WHEN 'intended' THEN 'not ended' ELSE 'ended early' END AS state
+    FROM data WHERE {condition} GROUP BY run_id ORDER BY began_ms DESC"""
+_STEPS_SQL = "SELECT * FROM data WHERE {condition} AND run_id = {run} ORDER BY seq"
+
+
+def runs(site: Site, address: Address) -> Sequence[Block]:
+    """Return the changes of commands up to the moment of an address, the last one first; of one, its steps.
+
+    Raises:
+        HeadroomError: the table cannot be read.
+    """
+    condition = f'"cluster" = {sql_text(site.cluster(address))} AND at_ms <= {site.at_ms(address)}'
+    blocks: list[Block] = []
+    if address.run is not None:
+        steps = site.tables.rows(ACTION_JOURNAL, _STEPS_SQL.format(condition=condition, run=sql_text(address.run)))
+        blocks.append(DataTable("steps", f"Steps of {address.run}", _STEP_COLUMNS, steps or [], "It has no step."))
+    rows = site.tables.rows(ACTION_JOURNAL, _SQL.format(condition=condition)) or []
+    linked = [{**row, "url": address.url(View.RUNS, run=row["run_id"], page=None, sort=None)} for row in rows]
+    empty = "No command of Headroom has changed this cluster, by the journal of this store."
+    return [*blocks, DataTable("runs", "Changes", _COLUMNS, linked, empty)]
